@@ -58,10 +58,11 @@ var plan = map[string]packageRule{
 	"internal/election":   {layer: 3, imports: "internal/peerwire wire internal/ensemble", pure: true},
 	"internal/zab":        {layer: 3, imports: "internal/peerwire internal/record wire internal/ensemble internal/fifo", pure: true},
 	"internal/tree":       {layer: 3, imports: "internal/record wire internal/fifo internal/quota", pure: true},
-	"internal/claim":      {layer: 2, imports: "wire", pure: true},
-	"internal/store":      {layer: 3, imports: "internal/record wire internal/metrics", libraries: klauspost + " " + sys},
-	"internal/peer":       {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
-	"zk":                  {layer: 2, imports: "internal/inorder wire"},
+	// One package of the plan with a folder for each family of recipes, which architecture.md lists.
+	"internal/claim": {layer: 2, imports: "wire", pure: true},
+	"internal/store": {layer: 3, imports: "internal/record wire internal/metrics", libraries: klauspost + " " + sys},
+	"internal/peer":  {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
+	"zk":             {layer: 2, imports: "internal/inorder wire"},
 	// A replica's events and duties carry those of its cores as they are, so its
 	// drivers (server, sim) know the cores' event types, and admin their records.
 	"internal/replica": {layer: 4, imports: "internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble internal/fifo wire", pure: true},

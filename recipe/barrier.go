@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
 	"bellwether/zk"
 )
 
@@ -47,14 +47,14 @@ func barrierAgent(c *zk.Client, path string, o *BarrierOptions) agent {
 }
 
 // Close closes the barrier. Closing a closed barrier changes nothing.
-func (b *Barrier) Close(ctx context.Context) error { return b.do(ctx, "close", claim.CloseBarrier) }
+func (b *Barrier) Close(ctx context.Context) error { return b.do(ctx, "close", barrier.CloseBarrier) }
 
 // Open lets everybody pass. Opening an open barrier changes nothing.
-func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, "open", claim.OpenBarrier) }
+func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, "open", barrier.OpenBarrier) }
 
 // Wait returns nil if the barrier was open at some moment since the call.
-func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, "wait", claim.PassBarrier) }
+func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, "wait", barrier.PassBarrier) }
 
-func (b *Barrier) do(ctx context.Context, op string, act claim.BarrierAct) error {
-	return b.b.perform(ctx, op, b.path, claim.NewBarrier(b.path, act))
+func (b *Barrier) do(ctx context.Context, op string, act barrier.BarrierAct) error {
+	return b.b.perform(ctx, op, b.path, barrier.NewBarrier(b.path, act))
 }

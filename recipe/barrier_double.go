@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
 	"bellwether/zk"
 )
 
@@ -24,7 +24,7 @@ type DoubleBarrier struct {
 	kazoo bool
 
 	turn turn                 // of Enter and Leave, which one does at a time; guards m
-	m    *claim.Member        // nil while this member is out
+	m    *barrier.Member      // nil while this member is out
 	in   atomic.Int64         // the session in which it is in, 0 while it is out
 	stay atomic.Pointer[stay] // from Enter to Leave; nil before the first Enter
 }
@@ -57,7 +57,7 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	if d.m != nil {
 		return ErrEntered
 	}
-	m := claim.NewMember(claim.MemberConfig{Path: d.path, Name: nonce(), N: d.n, Kazoo: d.kazoo})
+	m := barrier.NewMember(barrier.MemberConfig{Path: d.path, Name: nonce(), N: d.n, Kazoo: d.kazoo})
 	if err := d.b.performUntil(ctx, "enter", d.path, m, m.Settled); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	d.stay.Load().leave()
 	start := time.Now()
 	drive := d.b.newDriver(d.m)
-	drive.first = claim.Depart{}
+	drive.first = barrier.Depart{}
 	err := drive.run(ctx)
 	if err == nil {
 		err = d.b.verdict(ctx, "leave", d.path, d.m)

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -16,21 +17,21 @@ import (
 // fields do not change once it is in use.
 type bidder struct {
 	agent
-	cfg  claim.Config // without the nonce
-	gate claim.Config // of a semaphore: the line in front of the one for its leases
+	cfg  lines.Config // without the nonce
+	gate lines.Config // of a semaphore: the line in front of the one for its leases
 	opt  ElectionOptions
 }
 
 // bidMachine is the machine of one bid.
 type bidMachine interface {
 	machine
-	State() claim.State
+	State() lines.State
 	Left(claim.Moment) time.Duration
 	Deadline(claim.Moment) time.Duration
 	Proof() error
 }
 
-func newBidder(c *zk.Client, cfg claim.Config, o ElectionOptions, recipe string, over error) bidder {
+func newBidder(c *zk.Client, cfg lines.Config, o ElectionOptions, recipe string, over error) bidder {
 	cfg.Margin = max(o.Margin, 0)
 	b := bidder{agent: newAgent(c, recipe, cfg.Parent, o.ACL, o.Logger, o.Observer), cfg: cfg, opt: o}
 	b.id, b.over, b.leaseDelay, b.keepAlive = cfg.ID, over, o.LeaseDelay, o.KeepAlive
@@ -118,7 +119,7 @@ func (b *bidder) prepare(ctx context.Context, try bool) (*term, context.Context)
 	rand.Read(gate.Nonce[:])
 	cfg.Try, gate.Try = try, try
 	if gate.Parent != "" && (!try || cfg.Naming == claim.KazooLease) {
-		return newTerm(ctx, b, cfg, claim.NewSemaphore(gate, cfg))
+		return newTerm(ctx, b, cfg, lines.NewSemaphore(gate, cfg))
 	}
-	return newTerm(ctx, b, cfg, claim.NewLine(cfg)) // a bid that only tries does not wait at the gate
+	return newTerm(ctx, b, cfg, lines.NewLine(cfg)) // a bid that only tries does not wait at the gate
 }

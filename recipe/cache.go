@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/zk"
 )
 
@@ -62,7 +63,7 @@ type Cache struct {
 	ready   chan struct{} // closed when everything was read once
 	gone    chan struct{} // closed when run has returned
 
-	tree  *claim.Cache // which holds the znodes
+	tree  *cache.Cache // which holds the znodes
 	n     int          // how many events there were
 	err   error        // why it has ended
 	began time.Time    // of its opening, and then of its being loaded
@@ -83,7 +84,7 @@ func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) 
 	k.agent = newAgent(c, "cache", root, nil, k.opt.Logger, k.opt.Observer)
 	k.opt.NodesMax = orDefault(k.opt.NodesMax, cacheNodesMax)
 	k.opt.BytesMax = orDefault(k.opt.BytesMax, cacheBytesMax)
-	k.tree = claim.NewCache(claim.CacheConfig{
+	k.tree = cache.NewCache(cache.CacheConfig{
 		Root: root, ChildrenOnly: k.opt.ChildrenOnly, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax,
 	})
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -158,7 +159,7 @@ func (k *Cache) Get(path string) (Node, bool) {
 }
 
 // nodeOf is a znode as the state machine has it; nil is none.
-func nodeOf(n *claim.Node) Node {
+func nodeOf(n *cache.Node) Node {
 	if n == nil {
 		return Node{}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -78,7 +79,7 @@ func (k *Cache) together(ctx context.Context, ops []claim.Op) []claim.Result {
 	var large *zk.TooLargeError
 	if errors.As(res[0].Err, &large) { // the others have it too
 		for i := range res {
-			res[i].Err = fmt.Errorf("%w: %w", claim.ErrTooLarge, large)
+			res[i].Err = fmt.Errorf("%w: %w", cache.ErrTooLarge, large)
 		}
 	}
 	return res

@@ -4,7 +4,7 @@ import (
 	"context"
 	"iter"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 )
 
 // CacheEventType says what a CacheEvent reports.
@@ -122,7 +122,7 @@ func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 }
 
 // feed gives an event to all feeds. driver.mu is held.
-func (k *Cache) feed(e claim.CacheEvent) {
+func (k *Cache) feed(e cache.CacheEvent) {
 	k.n++
 	for f := range k.feeds {
 		if f.err == nil {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 )
 
 // cacheNews is the difference between what a reader was told and what there is. Each
@@ -17,14 +17,14 @@ type cacheNews struct {
 
 // cacheChange is how one znode differs.
 type cacheChange struct {
-	told, now  *claim.Node // as the reader knows it, and as it is; nil: none
+	told, now  *cache.Node // as the reader knows it, and as it is; nil: none
 	gone, came int         // the events that took away what was told, and brought what is
 }
 
 // add takes an event.
-func (w *cacheNews) add(e claim.CacheEvent) {
+func (w *cacheNews) add(e cache.CacheEvent) {
 	w.n++
-	if e.Type == claim.CacheCurrent {
+	if e.Type == cache.CacheCurrent {
 		w.current = true
 		return
 	}
@@ -35,18 +35,18 @@ func (w *cacheNews) add(e claim.CacheEvent) {
 		}
 		c = &cacheChange{told: e.Old}
 		w.changes[e.Node.Path] = c
-		if e.Type == claim.NodeRemoved {
+		if e.Type == cache.NodeRemoved {
 			c.told = e.Node
 		}
 	}
 	switch e.Type {
-	case claim.NodeAdded:
+	case cache.NodeAdded:
 		c.now, c.came = e.Node, w.n
-	case claim.NodeChanged:
+	case cache.NodeChanged:
 		if c.now = e.Node; c.told != nil && c.gone == 0 {
 			c.came = w.n
 		} // else it is to be added where it was, before what is below it
-	case claim.NodeRemoved:
+	case cache.NodeRemoved:
 		if c.now = nil; c.told == nil {
 			delete(w.changes, e.Node.Path)
 		} else if c.gone == 0 {

@@ -10,16 +10,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/wire"
 )
 
 // copied is a tree of znodes, "" being its root, as somebody knows it.
-type copied map[string]*claim.Node
+type copied map[string]*cache.Node
 
 // apply takes an event, which must fit: parents before children when they come, after
 // them when they go.
-func (c copied) apply(typ CacheEventType, n, old *claim.Node) error {
+func (c copied) apply(typ CacheEventType, n, old *cache.Node) error {
 	was := c[n.Path]
 	switch {
 	case typ == NodeAdded && (was != nil || n.Path != "/" && c[path.Dir(n.Path)] == nil):
@@ -48,7 +48,7 @@ func TestCacheNewsAreTheDifference(t *testing.T) {
 		var news cacheNews
 		tree, known := copied{}, copied{}
 		zxid := wire.Zxid(0)
-		tell := func(e claim.CacheEvent) {
+		tell := func(e cache.CacheEvent) {
 			if err := tree.apply(CacheEventType(e.Type), e.Node, e.Old); err != nil {
 				t.Fatalf("the test's own: %v", err)
 			}
@@ -58,19 +58,19 @@ func TestCacheNewsAreTheDifference(t *testing.T) {
 		for range rapid.IntRange(0, 200).Draw(t, "steps") {
 			zxid++
 			p := rapid.SampledFrom(paths).Draw(t, "path")
-			n := &claim.Node{Path: p, Stat: wire.Stat{Czxid: zxid, Mzxid: zxid}}
+			n := &cache.Node{Path: p, Stat: wire.Stat{Czxid: zxid, Mzxid: zxid}}
 			switch was := tree[p]; {
 			case rapid.IntRange(0, 19).Draw(t, "take") == 0:
 				difference(t, &news, tree, known)
 			case was == nil && (p == "/" || tree[path.Dir(p)] != nil):
-				tell(claim.CacheEvent{Type: claim.NodeAdded, Node: n})
+				tell(cache.CacheEvent{Type: cache.NodeAdded, Node: n})
 			case was != nil && rapid.Bool().Draw(t, "set"):
 				n.Stat.Czxid = was.Stat.Czxid
-				tell(claim.CacheEvent{Type: claim.NodeChanged, Node: n, Old: was})
+				tell(cache.CacheEvent{Type: cache.NodeChanged, Node: n, Old: was})
 			case was != nil:
 				for _, name := range slices.Backward(slices.Sorted(maps.Keys(tree))) {
 					if name == p || p == "/" || strings.HasPrefix(name, p+"/") {
-						tell(claim.CacheEvent{Type: claim.NodeRemoved, Node: tree[name]})
+						tell(cache.CacheEvent{Type: cache.NodeRemoved, Node: tree[name]})
 					}
 				}
 			}
@@ -83,7 +83,7 @@ func TestCacheNewsAreTheDifference(t *testing.T) {
 func difference(t *rapid.T, news *cacheNews, tree, known copied) {
 	seen := map[string]int{}
 	for _, e := range news.take(false) {
-		n, old := claim.Node(e.Node), claim.Node(e.Old)
+		n, old := cache.Node(e.Node), cache.Node(e.Old)
 		if err := known.apply(e.Type, &n, &old); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func difference(t *rapid.T, news *cacheNews, tree, known copied) {
 			t.Fatalf("%s is told of too often", n.Path)
 		}
 	}
-	same := func(a, b *claim.Node) bool { return a.Stat.Mzxid == b.Stat.Mzxid }
+	same := func(a, b *cache.Node) bool { return a.Stat.Mzxid == b.Stat.Mzxid }
 	if !maps.EqualFunc(known, tree, same) {
 		t.Fatalf("known are %v, there are %v", known, tree)
 	}
@@ -100,10 +100,10 @@ func difference(t *rapid.T, news *cacheNews, tree, known copied) {
 // TestCacheNewsAreCurrentLast: and not while the Cache is stale again.
 func TestCacheNewsAreCurrentLast(t *testing.T) {
 	var news cacheNews
-	n := &claim.Node{Path: "/"}
+	n := &cache.Node{Path: "/"}
 	for _, stale := range []bool{false, true} {
-		news.add(claim.CacheEvent{Type: claim.CacheCurrent})
-		news.add(claim.CacheEvent{Type: claim.NodeAdded, Node: n})
+		news.add(cache.CacheEvent{Type: cache.CacheCurrent})
+		news.add(cache.CacheEvent{Type: cache.NodeAdded, Node: n})
 		want := []CacheEvent{{Type: NodeAdded, Node: Node(*n)}, {Type: CacheCurrent}}
 		if stale {
 			want = want[:1]

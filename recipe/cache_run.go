@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/zk"
 )
 
@@ -24,7 +25,7 @@ func (k *Cache) run(ctx context.Context) {
 func (k *Cache) publish(claim.Moment, claim.Event) {
 	for _, e := range k.tree.Events() {
 		k.feed(e)
-		if e.Type == claim.CacheCurrent && !k.loaded() {
+		if e.Type == cache.CacheCurrent && !k.loaded() {
 			k.note("load", nil)
 			close(k.ready)
 		}
@@ -52,7 +53,7 @@ func (k *Cache) note(event string, err error) {
 // end sets the error, and ends all feeds with it. driver.mu is held.
 func (k *Cache) end() {
 	switch k.err = k.tree.Err(); {
-	case errors.Is(k.err, claim.ErrCacheFull):
+	case errors.Is(k.err, cache.ErrCacheFull):
 		k.err = &CacheFullError{Root: k.path, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax}
 	case k.err == nil || errors.Is(k.err, zk.ErrClosed):
 		k.err = cmp.Or(k.c.Err(), error(&closedError{"cache", k.path}))

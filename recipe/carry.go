@@ -132,7 +132,7 @@ func (a *agent) carryPlain(ctx context.Context, op claim.Op) claim.Result {
 // course makes the requests that an operation takes. Its errors are the client's, not yet sorted.
 func (a *agent) course(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
 	var watch *zk.Watch
-	c := claim.NewCourse(op)
+	c := claim.NewPlan(op)
 	for next, more := c.Next(); more; next, more = c.Next() {
 		var r claim.Result
 		r, watch = a.request(ctx, next, watch)

@@ -6,13 +6,14 @@ import (
 	"testing/synctest"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/wire"
 	"bellwether/zk"
 )
 
 // carries has a request carried out, whose answer comes later.
 func (s *fakeServer) carries(c *zk.Client, ops ...claim.Op) <-chan []claim.Result {
-	b := newBidder(c, claim.Config{Parent: "/app"}, ElectionOptions{}, "test", nil)
+	b := newBidder(c, lines.Config{Parent: "/app"}, ElectionOptions{}, "test", nil)
 	got := make(chan []claim.Result, 1)
 	go func() {
 		got <- b.carryOut(s.t.Context(), claim.Request{N: 1, Session: c.Session().ID, Ops: ops}, nil).Results

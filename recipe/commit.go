@@ -11,22 +11,23 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/commit"
 	"bellwether/wire"
 	"bellwether/zk"
 )
 
 // Decision is the outcome of a transaction: Commit, Abort or, while there is none,
 // Undecided. As a string it is the word that the znode holds.
-type Decision = claim.Decision
+type Decision = commit.Decision
 
 // The decisions.
 const (
 	// Undecided: the decision is not known, or has not been made yet.
-	Undecided Decision = claim.Undecided
+	Undecided Decision = commit.Undecided
 	// Commit: each site has voted for the transaction.
-	Commit Decision = claim.Commit
+	Commit Decision = commit.Commit
 	// Abort: a site has voted against the transaction, or did not vote in time.
-	Abort Decision = claim.Abort
+	Abort Decision = commit.Abort
 )
 
 // Tx is a transaction as a site sees it.
@@ -75,8 +76,8 @@ func newCommitter(c *zk.Client, root string, o *CommitOptions) (committer, error
 }
 
 // config is what the state machine of a transaction is about.
-func (c *committer) config(path, site string) claim.CommitConfig {
-	return claim.CommitConfig{Path: path, Site: site, Patience: c.opt.Patience}
+func (c *committer) config(path, site string) commit.CommitConfig {
+	return commit.CommitConfig{Path: path, Site: site, Patience: c.opt.Patience}
 }
 
 // freshTx is a name that never was and never comes again.

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/commit"
 	"bellwether/zk"
 )
 
 // txMachine is a claim.Site or a claim.Coordinator.
 type txMachine interface {
 	machine
-	State() claim.CommitState
+	State() commit.CommitState
 }
 
 // actor calls the application when the machine says that it is the application's turn.
@@ -44,7 +45,7 @@ type outcome struct {
 // application end before commit returns.
 func (a *agent) commit(ctx context.Context, path string, m txMachine, act *actor) (d Decision, err error) {
 	start, event := time.Now(), "commit"
-	if _, site := m.(*claim.Site); site {
+	if _, site := m.(*commit.Site); site {
 		event = "join"
 	}
 	defer func() { a.observed(event, path, start, err) }()
@@ -115,7 +116,7 @@ func (a *actor) end(stop context.CancelFunc) {
 // stepped starts a call of the application if it is its turn.
 func (a *actor) stepped(ctx context.Context, ev claim.Event) {
 	switch ev.(type) {
-	case claim.Prepared, claim.Carried:
+	case commit.Prepared, commit.Carried:
 		a.acting = false
 	}
 	a.mu.Lock()
@@ -130,15 +131,15 @@ func (a *actor) stepped(ctx context.Context, ev claim.Event) {
 
 // perform calls the application. An error of prepare is a vote to abort. An error of decided ends the
 // machine; the decision stays to be carried out later.
-func (a *actor) perform(ctx context.Context, s claim.CommitState) {
+func (a *actor) perform(ctx context.Context, s commit.CommitState) {
 	tx := Tx{Path: a.path, Sites: s.Tx.Sites, Data: s.Tx.Data}
-	if s.Phase == claim.TxPrepare {
+	if s.Phase == commit.TxPrepare {
 		vote := Commit
 		if err := a.prepare(ctx, tx); err != nil {
 			vote = Abort
 			a.note(&PrepareError{Path: a.path, Err: err})
 		}
-		a.d.tell(ctx, claim.Prepared{Vote: vote})
+		a.d.tell(ctx, commit.Prepared{Vote: vote})
 		return
 	}
 	if err := a.decided(ctx, tx, s.Decision); err != nil {
@@ -146,7 +147,7 @@ func (a *actor) perform(ctx context.Context, s claim.CommitState) {
 		a.d.failed <- err
 		return
 	}
-	a.d.tell(ctx, claim.Carried{})
+	a.d.tell(ctx, commit.Carried{})
 }
 
 // note keeps an error of the application for the caller.

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/value"
 	"bellwether/zk"
 )
 
@@ -29,7 +29,7 @@ type ConfigOptions struct {
 }
 
 // ErrConfigNewer says that a later leader has published a configuration already.
-var ErrConfigNewer = claim.ErrNewer
+var ErrConfigNewer = value.ErrNewer
 
 // PublishConfig publishes a leader's configuration at path. It writes only while the
 // handle's bid exists, which the same transaction checks. It creates the znode if it is
@@ -52,10 +52,10 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.ctx, cancel)()
-	m := claim.NewAnnounce(claim.AnnounceConfig{Path: path, Bid: h.bid, Session: h.t.session, Token: h.token, Data: data})
+	m := value.NewAnnounce(value.AnnounceConfig{Path: path, Bid: h.bid, Session: h.t.session, Token: h.token, Data: data})
 	err := b.perform(inner, "publish", path, m)
 	switch {
-	case errors.Is(err, claim.ErrBidGone):
+	case errors.Is(err, value.ErrBidGone):
 		return b.isOver(b.lost(BidGone, nil))
 	case err == inner.Err() && err != nil && ctx.Err() == nil: // nothing is in doubt
 		return b.isOver(h.Lost())
@@ -76,7 +76,7 @@ func WatchConfig(ctx context.Context, c *zk.Client, path string, o *ConfigOption
 	b := newAgent(c, "config", path, nil, opt.Logger, opt.Observer)
 	return func(yield func(Config, error) bool) {
 		start := time.Now()
-		m := claim.NewAnnouncements(path)
+		m := value.NewAnnouncements(path)
 		err := b.follow(ctx, "watch", path, m, func() bool {
 			now, ok := m.Next()
 			if ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/commit"
 	"bellwether/zk"
 )
 
@@ -46,7 +47,7 @@ func (c *Coordinator) Commit(ctx context.Context, path string, sites []string, d
 		}
 	}
 	cfg := c.config(path, "")
-	cfg.Transaction = claim.Transaction{Sites: sites, Plain: c.opt.Plain, Data: data}
+	cfg.Transaction = commit.Transaction{Sites: sites, Plain: c.opt.Plain, Data: data}
 	return c.drive(ctx, cfg, decided)
 }
 
@@ -68,12 +69,12 @@ func (c *Coordinator) Forget(ctx context.Context, path string) error {
 	return err
 }
 
-func (c *Coordinator) drive(ctx context.Context, cfg claim.CommitConfig, decided Decided) (Decision, error) {
+func (c *Coordinator) drive(ctx context.Context, cfg commit.CommitConfig, decided Decided) (Decision, error) {
 	if decided == nil {
 		decided = func(context.Context, Tx, Decision) error { return nil }
 	}
 	if err := c.checkTx(cfg.Path); err != nil {
 		return Undecided, err
 	}
-	return c.b.commit(ctx, cfg.Path, claim.NewCoordinator(cfg), &actor{decided: decided})
+	return c.b.commit(ctx, cfg.Path, commit.NewCoordinator(cfg), &actor{decided: decided})
 }

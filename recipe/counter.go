@@ -5,24 +5,24 @@ import (
 	"errors"
 	"log/slog"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/value"
 	"bellwether/zk"
 )
 
 // CounterFormat is how the znode of a Counter holds the number. The zero value is
 // DecimalCounter.
-type CounterFormat = claim.CounterFormat
+type CounterFormat = value.CounterFormat
 
 // The formats.
 const (
 	// DecimalCounter holds the number as digits, like kazoo's Counter.
-	DecimalCounter CounterFormat = claim.DecimalCounter
+	DecimalCounter CounterFormat = value.DecimalCounter
 	// BinaryCounter holds the number as 8 bytes, like Curator's DistributedAtomicLong.
-	BinaryCounter CounterFormat = claim.BinaryCounter
+	BinaryCounter CounterFormat = value.BinaryCounter
 )
 
 // ErrCounterRange says that the sum does not fit into 64 bits. Nothing was changed.
-var ErrCounterRange = claim.ErrCounterRange
+var ErrCounterRange = value.ErrCounterRange
 
 // Counter is a number to which many clients add. It adds each change exactly once; see
 // Value. Its methods may be called from any goroutine.

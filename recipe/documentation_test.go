@@ -37,7 +37,7 @@ func TestConstantsAreDocumented(t *testing.T) {
 		n := 0
 		for _, c := range typ.Consts {
 			for _, spec := range c.Decl.Specs {
-				if n++; spec.(*ast.ValueSpec).Comment == nil && spec.(*ast.ValueSpec).Names[0].Name != "Abort" {
+				if n++; spec.(*ast.ValueSpec).Comment == nil && spec.(*ast.ValueSpec).Doc == nil && spec.(*ast.ValueSpec).Names[0].Name != "Abort" {
 					t.Errorf("%v says nothing of itself", spec.(*ast.ValueSpec).Names)
 				}
 			}

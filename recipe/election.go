@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
+	"bellwether/internal/claim/value"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -87,7 +89,7 @@ type Election struct {
 
 	mu      sync.Mutex
 	present *candidacy // the last one begun
-	seen    claim.Succession
+	seen    value.Succession
 }
 
 // NewElection prepares a candidate of the election at parent, which is created if it is
@@ -101,7 +103,7 @@ func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election
 	if opt.Leader == "" && !strict(opt.Naming) {
 		opt.Leader = claim.Join(parent, "LEADER")
 	}
-	cfg := claim.Config{Parent: parent, ID: id, Naming: opt.Naming, Leader: opt.Leader, Quiet: time.Millisecond}
+	cfg := lines.Config{Parent: parent, ID: id, Naming: opt.Naming, Leader: opt.Leader, Quiet: time.Millisecond}
 	e := &Election{bidder: newBidder(c, cfg, opt, "election", ErrNotLeader)}
 	return e, e.validate()
 }

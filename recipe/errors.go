@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -113,7 +114,7 @@ type OtherRecipeError = claim.OtherRecipeError
 // Persistent it stays until somebody deletes it. Bid is the existing bid that it names,
 // or empty if another library wrote it. Its fields are Path string, Persistent bool and
 // Bid string.
-type LeaderTaken = claim.LeaderTaken
+type LeaderTaken = lines.LeaderTaken
 
 // NoProof says why the end of a handle's context is no proof: the session's Timeout is
 // not longer than Delay, the time during which the server may not know of a ping. Its

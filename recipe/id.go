@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/value"
 	"bellwether/zk"
 )
 
@@ -16,7 +16,7 @@ type IDs struct {
 	block   int64
 
 	turn turn // who comes second waits for the first one's block
-	left claim.Numbers
+	left value.Numbers
 }
 
 // idBlock is IDsOptions.Block where it is 0.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -45,7 +46,7 @@ type Lock struct{ bidder }
 // still owns the client and may share it.
 func NewLock(c *zk.Client, parent string, o *LockOptions) (*Lock, error) {
 	o = o.orDefault()
-	l := newLock(c, claim.Config{Parent: parent, Naming: o.Naming, Rule: claim.Exclusive}, o, "lock")
+	l := newLock(c, lines.Config{Parent: parent, Naming: o.Naming, Rule: lines.Exclusive}, o, "lock")
 	return l, l.validate(OwnNames, CuratorLockNames, KazooNames, GoZKNames)
 }
 
@@ -56,7 +57,7 @@ func (o *LockOptions) orDefault() *LockOptions {
 	return o
 }
 
-func newLock(c *zk.Client, cfg claim.Config, o *LockOptions, recipe string) *Lock {
+func newLock(c *zk.Client, cfg lines.Config, o *LockOptions, recipe string) *Lock {
 	cfg.ID = o.ID
 	opt := ElectionOptions{Naming: o.Naming, ACL: o.ACL, LeaseDelay: o.LeaseDelay, KeepAlive: o.KeepAlive,
 		Margin: o.Margin, CleanUp: o.CleanUp, Logger: o.Logger, Observer: o.Observer}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -19,7 +19,7 @@ import (
 // valid as a newer one.
 type TokenGate struct {
 	mu    sync.Mutex
-	fence claim.Fence
+	fence lines.Fence
 }
 
 // StaleToken says why a TokenGate refuses a token: it has seen the token of a newer

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -66,7 +67,7 @@ func (m *MultiLock) Do(ctx context.Context, fn func(ctx context.Context, h *Mult
 // Release releases the others.
 type MultiHold struct {
 	holds []*Hold // in the order of their paths
-	m     *claim.Several
+	m     *lines.Several
 	mu    sync.Mutex // guards m
 	ctx   context.Context
 	end   context.CancelCauseFunc

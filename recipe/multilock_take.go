@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 )
 
 // takeAll is one Lock of a MultiLock: it carries out the operations of a claim.Several.
@@ -12,21 +13,21 @@ type takeAll struct {
 	*driver
 	locks []*Lock
 	try   bool
-	m     *claim.Several
+	m     *lines.Several
 	h     *MultiHold
 	stop  context.CancelFunc // of the lock that is being taken
 }
 
 // lockTaken is claim.LockTaken with the hold.
 type lockTaken struct {
-	claim.LockTaken
+	lines.LockTaken
 	hold *Hold
 }
 
 // takeMachine is a claim.Several that knows the holds. Before each event it steps the loss of a hold, of which
 // the event may be a consequence.
 type takeMachine struct {
-	*claim.Several
+	*lines.Several
 	h *MultiHold
 }
 
@@ -37,7 +38,7 @@ func (m takeMachine) Step(now claim.Moment, ev claim.Event) {
 	}
 	for _, one := range m.h.holds {
 		if one.Lost() != nil {
-			m.Several.Step(now, claim.LockLost{Path: one.path()})
+			m.Several.Step(now, lines.LockLost{Path: one.path()})
 		}
 	}
 	m.Several.Step(now, ev)
@@ -49,7 +50,7 @@ func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
 	for _, l := range m.locks {
 		paths = append(paths, l.path)
 	}
-	t := &takeAll{locks: m.locks, try: try, m: claim.NewSeveral(paths)}
+	t := &takeAll{locks: m.locks, try: try, m: lines.NewSeveral(paths)}
 	t.h = &MultiHold{m: t.m}
 	t.driver = m.locks[0].newDriver(takeMachine{t.m, t.h})
 	t.enough = t.m.Held
@@ -83,11 +84,11 @@ func (t *takeAll) take(ctx, driven context.Context, path string) {
 		defer stop()
 		hold, err := lock.acquire(ctx, t.try)
 		if err != nil {
-			t.tell(driven, claim.LockRefused{Path: path, Err: err})
+			t.tell(driven, lines.LockRefused{Path: path, Err: err})
 			return
 		}
 		context.AfterFunc(hold.ctx, func() { t.tell(driven, claim.Tick{}) })
-		t.tell(driven, lockTaken{claim.LockTaken{Path: path}, hold})
+		t.tell(driven, lockTaken{lines.LockTaken{Path: path}, hold})
 	})
 }
 
@@ -100,6 +101,6 @@ func (t *takeAll) giveBack(ctx, driven context.Context, path string) {
 	t.threads.Go(func() {
 		defer cancel()
 		_ = hold.Release(bye)
-		t.tell(driven, claim.LockGone{Path: path})
+		t.tell(driven, lines.LockGone{Path: path})
 	})
 }

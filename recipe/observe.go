@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
+	"bellwether/internal/claim/value"
 	"bellwether/zk"
 )
 
@@ -83,7 +85,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			yield(Leader{}, ErrNoLeader)
 			return
 		}
-		m := claim.NewLeaders(e.opt.Leader, e.know)
+		m := value.NewLeaders(e.opt.Leader, e.know)
 		err := e.follow(ctx, "observe", e.opt.Leader, m, func() bool {
 			now, ok := m.Next()
 			return !ok || yield(Leader(now), nil)
@@ -136,7 +138,7 @@ func (e *Election) readBids(ctx context.Context, bids []claim.Bid) ([]Candidate,
 		case r.Err != nil:
 			return nil, &zk.OpError{Op: "getData", Path: claim.Join(e.cfg.Parent, bids[i].Name), Err: r.Err}
 		}
-		out = append(out, Candidate{ID: claim.BidID(bids[i].Naming, r.Data), Bid: bids[i].Name, Naming: bids[i].Naming,
+		out = append(out, Candidate{ID: lines.BidID(bids[i].Naming, r.Data), Bid: bids[i].Name, Naming: bids[i].Naming,
 			Token: r.Stat.Czxid, Session: r.Stat.EphemeralOwner})
 	}
 	return out, nil

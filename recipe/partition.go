@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/share"
 	"bellwether/zk"
 )
 
@@ -52,6 +52,6 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 // Lead: then this member stands for the part again after a pause. Where own returns nil before that, nobody stands
 // for the part until it is meant for another member. A member whose id is taken waits until it is free.
 func (p *Partitioner) Run(ctx context.Context, own func(ctx context.Context, part string, h *Handle) error) error {
-	cfg := claim.SharingConfig{Parent: p.parent, ID: p.id, Parts: p.parts, Most: p.opt.Parallel}
+	cfg := share.SharingConfig{Parent: p.parent, ID: p.id, Parts: p.parts, Most: p.opt.Parallel}
 	return newSharing(p.c, cfg, p.opt.Election, own).run(ctx)
 }

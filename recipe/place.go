@@ -1,7 +1,7 @@
 package recipe
 
 import (
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -31,12 +31,12 @@ func (e *Election) Place() Place {
 		return Place{}
 	}
 	s, over := t.state(), t.over()
-	leads := s.Phase == claim.Leading && !over
-	now := Place{Stands: leads || s.Phase == claim.Standing, Leads: leads, Bid: s.Bid, Token: s.Token, Published: leads && s.Published}
+	leads := s.Phase == lines.Leading && !over
+	now := Place{Stands: leads || s.Phase == lines.Standing, Leads: leads, Bid: s.Bid, Token: s.Token, Published: leads && s.Published}
 	if now.Stands && !leads {
 		now.Ahead = s.Ahead
 	}
-	if s.Phase == claim.Done {
+	if s.Phase == lines.Done {
 		now.Bid, now.Token = "", 0
 	}
 	return now

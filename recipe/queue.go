@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/queues"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -118,11 +119,11 @@ func (q *queue) put(ctx context.Context, data []byte, priority int, due time.Tim
 	if err := q.vet(ctx); err != nil {
 		return err
 	}
-	cfg := claim.PutConfig{Items: q.items, Root: q.root, Claims: q.claims, Mark: claim.Join(q.line, nonce()+"-put"), Prefix: prefix, Unique: q.naming == OwnItems, Data: data}
+	cfg := queues.PutConfig{Items: q.items, Root: q.root, Claims: q.claims, Mark: claim.Join(q.line, nonce()+"-put"), Prefix: prefix, Unique: q.naming == OwnItems, Data: data}
 	if !due.IsZero() {
-		cfg.Items, cfg.Prefix, cfg.Poke = q.later, claim.DuePrefix(due)+prefix, claim.Join(q.items, nonce()+"-due")
+		cfg.Items, cfg.Prefix, cfg.Poke = q.later, queues.DuePrefix(due)+prefix, claim.Join(q.items, nonce()+"-due")
 	}
-	return q.b.perform(ctx, "put", q.items, claim.NewPut(cfg))
+	return q.b.perform(ctx, "put", q.items, queues.NewPut(cfg))
 }
 
 // vet looks, before the first item is put, whether the path is that of a work queue, whose
@@ -143,10 +144,10 @@ func (q *queue) vet(ctx context.Context) error {
 }
 
 // take drives one Take.
-func (q *queue) take(ctx context.Context) (*claim.Take, error) {
-	cfg := claim.TakeConfig{Items: q.items, Line: q.line, Root: q.root, Claims: q.claims, Delayed: q.later, Most: q.most, Dead: q.dead}
+func (q *queue) take(ctx context.Context) (*queues.Take, error) {
+	cfg := queues.TakeConfig{Items: q.items, Line: q.line, Root: q.root, Claims: q.claims, Delayed: q.later, Most: q.most, Dead: q.dead}
 	rand.Read(cfg.Nonce[:])
-	m := claim.NewTake(cfg)
+	m := queues.NewTake(cfg)
 	if err := q.b.removeLeftovers(ctx, q.line); err != nil {
 		return m, &zk.OpError{Op: "take", Path: q.items, Err: err}
 	}

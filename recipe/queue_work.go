@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/queues"
 	"bellwether/zk"
 )
 
@@ -40,7 +41,7 @@ func (q *WorkQueue) Len(ctx context.Context) (int, error) {
 	}
 	names, _, err := q.b.c.Children(ctx, q.later)
 	for _, name := range names {
-		if claim.IsLater(name) {
+		if queues.IsLater(name) {
 			n++
 		}
 	}
@@ -65,7 +66,7 @@ type Item struct {
 
 // ErrTaken says that the item does not belong to this consumer any more: its session has
 // expired or somebody deleted its claim, and another consumer may have taken the item.
-var ErrTaken = claim.ErrTaken
+var ErrTaken = queues.ErrTaken
 
 // Take waits for an item and claims it. It survives lost replies, and sessions that
 // expire before it returns.
@@ -123,6 +124,6 @@ func (w *Item) Guard() zk.Op { return zk.CheckOp(w.claim, zk.AnyVersion) }
 func (w *Item) handIn(ctx context.Context, op string, release bool, more []zk.Op) error {
 	b := w.q.b
 	b.more = more
-	m := claim.NewHandIn(claim.HandInConfig{Item: w.item, Claim: w.claim, Session: w.d.session, Release: release, More: len(more) > 0})
+	m := queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: w.item, Claim: w.claim, Session: w.d.session, Release: release, More: len(more) > 0})
 	return b.perform(ctx, op, w.item, m)
 }

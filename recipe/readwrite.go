@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -26,8 +27,8 @@ func NewReadWriteLock(c *zk.Client, parent string, o *LockOptions) (*ReadWriteLo
 		reads = claim.KazooRead
 	}
 	l := &ReadWriteLock{
-		read:  newLock(c, claim.Config{Parent: parent, Naming: reads, Rule: claim.Shared}, o, "read lock"),
-		write: newLock(c, claim.Config{Parent: parent, Naming: writes, Rule: claim.Exclusive}, o, "write lock"),
+		read:  newLock(c, lines.Config{Parent: parent, Naming: reads, Rule: lines.Shared}, o, "read lock"),
+		write: newLock(c, lines.Config{Parent: parent, Naming: writes, Rule: lines.Exclusive}, o, "write lock"),
 	}
 	return l, l.write.validate(OwnNames, CuratorLockNames, KazooNames)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/registry"
 	"bellwether/zk"
 )
 
@@ -46,7 +47,7 @@ func (e *OwnedError) Error() string {
 
 // ErrNoParent says that the parent of a registration cannot be created, or was deleted
 // as soon as it was created.
-var ErrNoParent = claim.ErrNoParent
+var ErrNoParent = registry.ErrNoParent
 
 // Registration keeps an ephemeral znode until Close: it creates the znode again in each
 // new session, and when somebody deletes it. Its methods may be called from any
@@ -56,11 +57,11 @@ type Registration struct {
 	path string
 	opt  RegistrationOptions
 
-	m      *claim.Registrant // of the driver, and after it of Close
+	m      *registry.Registrant // of the driver, and after it of Close
 	driver *driver
 	cancel context.CancelFunc // has it resign
 	done   chan struct{}      // closed when the driver is done
-	known  claim.RegistrantState
+	known  registry.RegistrantState
 
 	mu     sync.Mutex
 	want   int // counts the data given
@@ -80,7 +81,7 @@ func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *Re
 	}
 	b := newAgent(c, "registration", path, r.opt.ACL, r.opt.Logger, r.opt.Observer)
 	r.b = &b
-	r.m = claim.NewRegistrant(claim.RegistrantConfig{Path: path, Data: slices.Clone(data), Own: r.opt.Predecessors})
+	r.m = registry.NewRegistrant(registry.RegistrantConfig{Path: path, Data: slices.Clone(data), Own: r.opt.Predecessors})
 	r.status = RegistrationStatus{link: newStandingLink()}
 	r.driver = b.newDriver(r.m)
 	r.driver.resigns, r.driver.stepped = true, r.stepped
@@ -128,7 +129,7 @@ func (r *Registration) Set(ctx context.Context, data []byte) error {
 	n := r.want
 	r.mu.Unlock()
 	select {
-	case r.driver.events <- heard{ev: claim.Keep{Data: slices.Clone(data), N: n}}:
+	case r.driver.events <- heard{ev: registry.Keep{Data: slices.Clone(data), N: n}}:
 	case <-r.done:
 	case <-ctx.Done():
 		return ctx.Err()

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/commit"
+	"bellwether/internal/claim/lines"
+	"bellwether/internal/claim/queues"
 	"bellwether/internal/inorder"
 )
 
@@ -113,22 +116,22 @@ func (a *agent) observed(event, znode string, start time.Time, err error) {
 func (a *agent) tell(h claim.Happening) {
 	level := slog.LevelDebug
 	what := h
-	if g, ok := h.(claim.AtGate); ok {
+	if g, ok := h.(lines.AtGate); ok {
 		what = g.Happening
 	}
 	switch what := what.(type) {
-	case claim.Leads:
+	case lines.Leads:
 		level = slog.LevelInfo
-	case claim.Ended:
+	case lines.Ended:
 		if what.Led {
 			level = slog.LevelInfo
 		}
-	case claim.Buried:
+	case queues.Buried:
 		level = slog.LevelWarn
 		a.observed("dead letter", what.Item, time.Time{}, nil)
-	case claim.Unpublished, claim.Passed:
+	case lines.Unpublished, commit.Passed:
 		level = slog.LevelWarn
-	case claim.Left:
+	case lines.Left:
 		if what.Err != nil {
 			level = slog.LevelWarn
 			a.leave(what.Path)

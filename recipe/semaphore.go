@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -23,8 +24,8 @@ type Semaphore struct {
 // they are missing.
 func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphore, error) {
 	o = o.orDefault()
-	leases := claim.Config{Parent: claim.Join(parent, "leases"), Naming: o.Naming, Rule: claim.Leases, Leases: n}
-	gate := claim.Config{Parent: claim.Join(parent, "locks"), ID: o.ID, Naming: o.Naming, Rule: claim.Exclusive}
+	leases := lines.Config{Parent: claim.Join(parent, "leases"), Naming: o.Naming, Rule: lines.Leases, Leases: n}
+	gate := lines.Config{Parent: claim.Join(parent, "locks"), ID: o.ID, Naming: o.Naming, Rule: lines.Exclusive}
 	switch o.Naming {
 	case CuratorLockNames:
 		leases.Naming = claim.CuratorLease

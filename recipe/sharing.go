@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
+	"bellwether/internal/claim/share"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -14,7 +16,7 @@ import (
 type sharing struct {
 	*driver
 	c   *zk.Client
-	cfg claim.SharingConfig
+	cfg share.SharingConfig
 	opt ElectionOptions
 	own func(ctx context.Context, part string, h *Handle) error
 
@@ -25,7 +27,7 @@ type sharing struct {
 	pauses map[string]*claim.Backoff     // of parts for which a bid stands or another one follows
 }
 
-func newSharing(c *zk.Client, cfg claim.SharingConfig, o ElectionOptions, own func(context.Context, string, *Handle) error) *sharing {
+func newSharing(c *zk.Client, cfg share.SharingConfig, o ElectionOptions, own func(context.Context, string, *Handle) error) *sharing {
 	return &sharing{c: c, cfg: cfg, opt: o, own: own, ends: map[string]context.CancelFunc{}, pauses: map[string]*claim.Backoff{}}
 }
 
@@ -35,7 +37,7 @@ func (s *sharing) run(ctx context.Context) error {
 		return err
 	}
 	a := newAgent(s.c, "sharing", s.cfg.Parent, s.opt.ACL, s.opt.Logger, s.opt.Observer)
-	m := claim.NewSharing(s.cfg)
+	m := share.NewSharing(s.cfg)
 	s.driver = a.newDriver(m)
 	s.resigns, s.locked = true, s.forget
 	s.start = func(driven context.Context, op claim.Op) { s.begin(ctx, driven, op) }
@@ -54,7 +56,7 @@ func (s *sharing) vet(ctx context.Context) error {
 
 // forget drops what was kept for a bid that is over.
 func (s *sharing) forget(_ claim.Moment, ev claim.Event) {
-	if over, ok := ev.(claim.BidOver); ok {
+	if over, ok := ev.(share.BidOver); ok {
 		delete(s.ends, s.cfg.PartAt(over.Part))
 		if !over.Again() {
 			delete(s.pauses, over.Part)
@@ -69,20 +71,20 @@ func (s *sharing) begin(ctx, driven context.Context, op claim.Op) {
 		s.step(driven, s.register(ctx))
 	case claim.OpFollow:
 		s.keep(ctx, driven, op, func(ctx context.Context) claim.Event {
-			return claim.CacheOver{Path: op.Path, Err: s.follow(ctx, op.Path)}
+			return share.CacheOver{Path: op.Path, Err: s.follow(ctx, op.Path)}
 		})
 	case claim.OpBid:
 		pause := s.pauseOf(op.Part())
 		s.keep(ctx, driven, op, func(ctx context.Context) claim.Event {
 			end := s.bid(ctx, op, pause)
-			return claim.BidOver{Part: op.Part(), Told: ctx.Err() != nil, TermEnd: end}
+			return share.BidOver{Part: op.Part(), Told: ctx.Err() != nil, TermEnd: end}
 		})
 	case claim.OpTidy:
 		s.threads.Go(func() {
 			bye, stop := whileAnswered(ctx, s.c, unwatchTime)
 			defer stop()
 			_ = s.c.Delete(bye, op.Path, zk.AnyVersion) // the next candidate makes it again
-			s.tell(driven, claim.Tidied{Part: op.Part()})
+			s.tell(driven, share.Tidied{Part: op.Part()})
 		})
 	case claim.OpLetGo, claim.OpUnfollow:
 		s.ends[op.Path]()
@@ -116,9 +118,9 @@ func (s *sharing) register(ctx context.Context) claim.Event {
 		s.me, err = g.Join(ctx, s.cfg.ID, nil)
 	}
 	if err != nil {
-		return claim.RegistrationOver{Err: err}
+		return share.RegistrationOver{Err: err}
 	}
-	return claim.Registered{}
+	return share.Registered{}
 }
 
 // deregister is cut short after a while, and then goes on in the background.
@@ -130,7 +132,7 @@ func (s *sharing) deregister(ctx context.Context) claim.Event {
 	if code := wire.OK; !errors.As(err, &code) {
 		err = nil
 	}
-	return claim.RegistrationOver{Err: err}
+	return share.RegistrationOver{Err: err}
 }
 
 // follow tells what a cache does, until it is to end.
@@ -144,9 +146,9 @@ func (s *sharing) follow(ctx context.Context, root string) error {
 		if err != nil {
 			return err
 		}
-		seen := claim.Seen{Path: root, Events: make([]claim.CacheEvent, len(events))}
+		seen := share.Seen{Path: root, Events: make([]cache.CacheEvent, len(events))}
 		for i := range events {
-			seen.Events[i] = claim.CacheEvent{Type: claim.CacheEventType(events[i].Type), Node: (*claim.Node)(&events[i].Node)}
+			seen.Events[i] = cache.CacheEvent{Type: cache.CacheEventType(events[i].Type), Node: (*cache.Node)(&events[i].Node)}
 		}
 		select {
 		case s.events <- heard{ev: seen}:

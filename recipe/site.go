@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/commit"
 	"bellwether/zk"
 )
 
@@ -72,7 +73,7 @@ func (s *Site) Recover(ctx context.Context, path string) (Decision, error) {
 	return s.join(ctx, cfg)
 }
 
-func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, error) {
+func (s *Site) join(ctx context.Context, cfg commit.CommitConfig) (Decision, error) {
 	if err := s.checkTx(cfg.Path); err != nil {
 		return Undecided, err
 	}
@@ -82,7 +83,7 @@ func (s *Site) join(ctx context.Context, cfg claim.CommitConfig) (Decision, erro
 		}
 		return s.p.Abort(ctx, tx)
 	}
-	return s.b.commit(ctx, cfg.Path, claim.NewSite(cfg), &actor{prepare: s.p.Prepare, decided: decided})
+	return s.b.commit(ctx, cfg.Path, commit.NewSite(cfg), &actor{prepare: s.p.Prepare, decided: decided})
 }
 
 // serveMax bounds the transactions that Serve takes part in at a time.
@@ -97,11 +98,11 @@ func (s *Site) Serve(ctx context.Context) error {
 	var threads sync.WaitGroup
 	defer threads.Wait()
 	defer cancel()
-	m := claim.NewServing(claim.ServingConfig{Root: s.root, Most: serveMax})
+	m := commit.NewServing(commit.ServingConfig{Root: s.root, Most: serveMax})
 	d := s.b.newDriver(m)
 	d.tidy = true
 	d.start = func(ctx context.Context, op claim.Op) { // the one that is there is OpJoin
-		threads.Go(func() { d.tell(ctx, claim.SiteOver{Path: op.Path, Err: s.part(parts, op.Path)}) })
+		threads.Go(func() { d.tell(ctx, commit.SiteOver{Path: op.Path, Err: s.part(parts, op.Path)}) })
 	}
 	if err := d.run(ctx); err == nil && ctx.Err() == nil {
 		return s.b.verdict(ctx, "commit", s.root, m)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -15,7 +16,7 @@ import (
 type term struct {
 	*driver
 	b   *bidder
-	cfg claim.Config
+	cfg lines.Config
 	bid bidMachine
 
 	candidacy *candidacy // of an election, set before run
@@ -31,7 +32,7 @@ type term struct {
 }
 
 // newTerm prepares a bid, and the context for its run, which ends with giveUp and carries the values of ctx.
-func newTerm(ctx context.Context, b *bidder, cfg claim.Config, m bidMachine) (*term, context.Context) {
+func newTerm(ctx context.Context, b *bidder, cfg lines.Config, m bidMachine) (*term, context.Context) {
 	ctx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	t := &term{
 		driver: b.newDriver(m), b: b, cfg: cfg, bid: m,
@@ -58,7 +59,7 @@ func (t *term) confirm(now claim.Moment, _ claim.Event) {
 	switch {
 	case ok:
 		t.bid.Step(now, claim.Confirmed{Lease: l})
-	case t.bid.State().Phase == claim.Leading:
+	case t.bid.State().Phase == lines.Leading:
 		t.bid.Step(now, claim.Closed{})
 	}
 }
@@ -74,7 +75,7 @@ func (t *term) over() bool {
 }
 
 // present makes the handle when the term begins and ends it with the term.
-func (t *term) present(ctx context.Context, s claim.State) {
+func (t *term) present(ctx context.Context, s lines.State) {
 	if s.Led && t.handle == nil {
 		h := &Handle{t: t, bid: claim.Join(t.cfg.Parent, s.Bid), token: s.Token}
 		h.ctx, h.end = context.WithCancelCause(context.WithoutCancel(ctx))
@@ -83,7 +84,7 @@ func (t *term) present(ctx context.Context, s claim.State) {
 		t.since = time.Now()
 		close(t.led)
 	}
-	if t.handle != nil && s.Phase > claim.Leading {
+	if t.handle != nil && s.Phase > lines.Leading {
 		lost := t.b.lost(s.Reason, s.Err)
 		t.handle.end(lost)
 		if !t.since.IsZero() {
@@ -94,14 +95,14 @@ func (t *term) present(ctx context.Context, s claim.State) {
 }
 
 // state is how the state machine stands.
-func (t *term) state() claim.State {
+func (t *term) state() lines.State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.bid.State()
 }
 
 // claims reports whether the bid may lead yet or does.
-func (t *term) claims() bool { return t.state().Phase < claim.Leaving && !t.over() }
+func (t *term) claims() bool { return t.state().Phase < lines.Leaving && !t.over() }
 
 // left is Handle.Left.
 func (t *term) left() time.Duration {

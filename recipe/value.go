@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/registry"
+	"bellwether/internal/claim/value"
 	"bellwether/zk"
 )
 
@@ -18,10 +20,10 @@ import (
 // called from any goroutine.
 type Value struct {
 	b   agent
-	cfg claim.ChangeConfig
+	cfg value.ChangeConfig
 
 	turn turn // one change at a time; guards what follows
-	mark claim.Mark
+	mark value.Mark
 }
 
 // turn lets one pass at a time, as a mutex whose wait ends with a context.
@@ -60,7 +62,7 @@ func NewValue(c *zk.Client, path string, o *ValueOptions) (*Value, error) {
 		opt = *o
 	}
 	v := &Value{b: newAgent(c, "value", path, opt.ACL, opt.Logger, opt.Observer), turn: newTurn()}
-	v.cfg = claim.ChangeConfig{Path: path, Initial: bytes.Clone(opt.Initial), Mark: claim.Join(path, "_m_"+nonce())}
+	v.cfg = value.ChangeConfig{Path: path, Initial: bytes.Clone(opt.Initial), Mark: claim.Join(path, "_m_"+nonce())}
 	return v, v.b.validate()
 }
 
@@ -83,7 +85,7 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 		return nil, err
 	}
 	defer v.turn.give()
-	m := claim.NewChange(v.cfg, v.mark)
+	m := value.NewChange(v.cfg, v.mark)
 	d := v.b.newDriver(m)
 	var refused error
 	d.stepped = func(ctx context.Context, _ claim.Event) {
@@ -95,7 +97,7 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 		if data, refused = change(old); refused != nil {
 			d.step(ctx, claim.Resign{})
 		} else {
-			d.step(ctx, claim.Propose{Data: data})
+			d.step(ctx, value.Propose{Data: data})
 		}
 	}
 	start := time.Now()
@@ -114,13 +116,13 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 }
 
 // outcome tells what is known of a change that has ended.
-func (v *Value) outcome(ctx context.Context, m *claim.Change, err error) error {
+func (v *Value) outcome(ctx context.Context, m *value.Change, err error) error {
 	switch {
 	case err == nil, !m.Over() && m.Doubt() == 0:
 		return err
 	case !m.Over():
 		return unclear(ctx, "change", v.cfg.Path, m.Doubt())
-	case errors.Is(err, claim.ErrVersion):
+	case errors.Is(err, value.ErrVersion):
 		return fmt.Errorf("value %s: %w", v.cfg.Path, err)
 	}
 	return err
@@ -153,7 +155,7 @@ func (v *Value) Close(ctx context.Context) error {
 	if v.mark.Session == 0 {
 		return nil
 	}
-	m := claim.NewRemoval(v.cfg.Mark, v.mark.Session)
+	m := registry.NewRemoval(v.cfg.Mark, v.mark.Session)
 	err := v.b.newDriver(m).run(ctx)
 	if err == nil {
 		err = v.b.verdict(ctx, "close", v.cfg.Path, m)

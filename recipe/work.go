@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/share"
 	"bellwether/zk"
 )
 
@@ -40,8 +41,8 @@ func NewWork(c *zk.Client, parent string, o *PartitionerOptions) (*Work, error) 
 }
 
 // cfg is what a member of this id is about.
-func (w *Work) cfg(id string) claim.SharingConfig {
-	return claim.SharingConfig{Parent: w.parent, ID: id, Tasks: true, Most: w.opt.Parallel}
+func (w *Work) cfg(id string) share.SharingConfig {
+	return share.SharingConfig{Parent: w.parent, ID: id, Tasks: true, Most: w.opt.Parallel}
 }
 
 func (w *Work) tasks() string { return w.cfg("").TasksAt() }
@@ -82,7 +83,7 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	}
 	t := Task{ID: id, Path: claim.Join(w.tasks(), id)}
 	b := h.t.b
-	m := claim.NewTask(claim.TaskConfig{Path: t.Path, Bid: h.bid, Session: h.t.session})
+	m := share.NewTask(share.TaskConfig{Path: t.Path, Bid: h.bid, Session: h.t.session})
 	d := b.newDriver(m)
 	inner, cancel := context.WithCancel(h.Context())
 	defer cancel()
@@ -94,10 +95,10 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 		if !due || ctx.Err() != nil {
 			return
 		}
-		d.step(driven, claim.Begin{})
+		d.step(driven, share.Begin{})
 		t.Data = data
 		if failed = do(ctx, t, h); failed == nil {
-			d.step(driven, claim.Finish{})
+			d.step(driven, share.Finish{})
 		} else {
 			cancel()
 		}
@@ -113,7 +114,7 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	var stopped *stopError
 	switch {
 	case errors.As(err, &stopped):
-	case h.Lost() != nil, errors.Is(err, claim.ErrTaskLost), errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent:
+	case h.Lost() != nil, errors.Is(err, share.ErrTaskLost), errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent:
 		<-ctx.Done() // at once, or as soon as the handle knows too
 		return ctx.Err()
 	}

@@ -13,7 +13,7 @@ func TestBackoffGrows(t *testing.T) {
 	var b Backoff
 	now, shortened := Moment{Mono: time.Hour}, map[bool]int{}
 	pass := func(d time.Duration) { now.Mono, now.Wall = now.Mono+d, now.Wall+d }
-	for i, want := 0, backoffMin; i < 40; i, want = i+1, min(2*want, backoffMax) {
+	for i, want := 0, BackoffMin; i < 40; i, want = i+1, min(2*want, BackoffMax) {
 		b.Fail(now)
 		left := b.Left(now)
 		if left > want || left <= want/2-1 {
@@ -30,7 +30,7 @@ func TestBackoffGrows(t *testing.T) {
 		t.Errorf("pauses are shortened by more than a quarter, or not: %v", shortened)
 	}
 	pass(backoffCalm + time.Second)
-	if b.Fail(now); b.Left(now) > backoffMin {
+	if b.Fail(now); b.Left(now) > BackoffMin {
 		t.Errorf("%v after a calm", b.Left(now))
 	}
 }
@@ -41,7 +41,7 @@ func TestBackoffAfterAReconnect(t *testing.T) {
 	var b Backoff
 	for i := range 5 {
 		b.Fail(Moment{Mono: time.Duration(i)})
-		b.reconnected()
+		b.Reconnected()
 		if left := b.Left(Moment{Mono: time.Duration(i)}); (left == 0) != (i < 3) {
 			t.Errorf("%v left after loss %d", left, i+1)
 		}
@@ -58,12 +58,12 @@ func TestBackoffAfterAnEvent(t *testing.T) {
 		for range freeFailures {
 			b.Stumble(Moment{})
 		}
-		b.fired(Fired{Type: typ})
+		b.Fired(Fired{Type: typ})
 		if b.Stumble(Moment{}); (b.Left(Moment{}) == 0) != forgiven {
 			t.Errorf("after an event of type %v: %v left", typ, b.Left(Moment{}))
 		}
 		b.Fail(Moment{})
-		if b.fired(Fired{Type: typ}); b.Left(Moment{}) == 0 {
+		if b.Fired(Fired{Type: typ}); b.Left(Moment{}) == 0 {
 			t.Errorf("an event of type %v ends the pause", typ)
 		}
 	}
@@ -74,14 +74,14 @@ func TestBackoffForgivesAFew(t *testing.T) {
 	var b Backoff
 	now := Moment{}
 	for i := range 3 * freeFailures {
-		b.stumbles(now, []Result{{}})
-		b.stumbles(now, []Result{{}, {Err: wire.ErrNoNode}})
+		b.Stumbles(now, []Result{{}})
+		b.Stumbles(now, []Result{{}, {Err: wire.ErrNoNode}})
 		if paused := b.Left(now) > 0; paused != (i >= freeFailures) {
 			t.Fatalf("error %d: paused %v", i, paused)
 		}
-		now.Mono += backoffMax
+		now.Mono += BackoffMax
 		if i < freeFailures {
-			now.Mono -= backoffMax
+			now.Mono -= BackoffMax
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Event is what happens to a Line: one of the types below.
-type Event interface{ event() }
+type Event interface{ Event() }
 
 // Attached: the client is connected with this session, for the first time or
 // again. Another session than before means that the one before is over.
@@ -68,17 +68,17 @@ type Resign struct{ Err error }
 // Tick: time has passed.
 type Tick struct{}
 
-func (Attached) event()     {}
-func (Disconnected) event() {}
-func (Expired) event()      {}
-func (Closed) event()       {}
-func (Confirmed) event()    {}
-func (Reply) event()        {}
-func (Fired) event()        {}
-func (Told) event()         {}
-func (WatchOver) event()    {}
-func (Resign) event()       {}
-func (Tick) event()         {}
+func (Attached) Event()     {}
+func (Disconnected) Event() {}
+func (Expired) Event()      {}
+func (Closed) Event()       {}
+func (Confirmed) Event()    {}
+func (Reply) Event()        {}
+func (Fired) Event()        {}
+func (Told) Event()         {}
+func (WatchOver) Event()    {}
+func (Resign) Event()       {}
+func (Tick) Event()         {}
 
 // Ready is what has come of the steps since the last one.
 type Ready struct {
@@ -94,22 +94,6 @@ type Ready struct {
 	KeepAlive  bool
 	Happenings []Happening
 }
-
-// Phase is the part of its life a Line is in.
-type Phase uint8
-
-// The phases, in their order. A phase may be left out but none comes back.
-const (
-	Joining  Phase = iota // until the bid stands
-	Standing              // the bid stands, in line or first without proof
-	Leading               // its term: leading, or holding what the line is for
-	Leaving               // the term, or the wish for one, is over; removing the bid
-	Done
-)
-
-var phaseNames = [...]string{"joining", "standing", "leading", "leaving", "done"}
-
-func (p Phase) String() string { return phaseNames[p] }
 
 // Reason is why a Line ended.
 type Reason uint8
@@ -136,22 +120,19 @@ func (r Reason) String() string {
 	return "reason " + strconv.Itoa(int(r))
 }
 
-// State is how a Line stands.
-type State struct {
-	Phase Phase
-	Bid   string // name; empty while not known
-	// For is the bid that is watched, if it is one, and ForID its owner's id;
-	// Ahead is how many bids were in the way at the last look.
-	For, ForID string
-	Ahead      int
-	Token      wire.Zxid // the bid's czxid, 0 while not known
-	// Published: LEADER names this bid. PublishErr is why it does not.
-	Published  bool
-	PublishErr error
-	Led        bool // there was a term, which may be over
-	Reason     Reason
-	Err        error // details of Refused
-	// Stays is why the bid could not be removed, once Phase is Done: it stands
-	// until its session ends.
-	Stays error
+// Happening is something worth telling that a machine reports in Ready. String is what the log says.
+type Happening interface{ String() string }
+
+// TermEnd is how a bid, or the term that it led to, has ended for who bids
+// again and again.
+type TermEnd struct {
+	Returned bool  // what was done in the term has returned by itself
+	Err      error // what it returned, or why no other bid would do better
 }
+
+// Again reports whether another bid follows: the claim was lost, no more.
+func (e TermEnd) Again() bool { return !e.Returned && e.Err == nil }
+
+// Passing reports whether a bid that ended for this reason says nothing against
+// another one.
+func (r Reason) Passing() bool { return r == LeaseLapsed || r == SessionExpired || r == BidGone }

@@ -60,10 +60,10 @@ func (l Lease) Window() time.Duration {
 // Left is the time until the deadline, at most 0 when it has passed.
 func (l Lease) Left(now Moment) time.Duration { return l.Window() - now.Since(l.Sent) }
 
-// renew takes a later proof into account. The smallest timeout counts. The
+// Renew takes a later proof into account. The smallest timeout counts. The
 // first proof counts whenever it was sent: moments may be negative, as the
 // session may be older than the clock's origin.
-func (l *Lease) renew(later Lease) {
+func (l *Lease) Renew(later Lease) {
 	if l.Timeout == 0 {
 		*l = later
 		return

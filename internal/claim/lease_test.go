@@ -62,7 +62,7 @@ func TestSmallestTimeoutCounts(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "n") {
 			timeout := time.Duration(rapid.Int64Range(1, 1e11).Draw(t, "timeout"))
 			sent := time.Duration(rapid.Int64Range(-1e11, 1e11).Draw(t, "sent"))
-			l.renew(Lease{Sent: Moment{sent, sent}, Timeout: timeout, Delay: time.Hour})
+			l.Renew(Lease{Sent: Moment{sent, sent}, Timeout: timeout, Delay: time.Hour})
 			least, latest = min(least, timeout), max(latest, sent)
 			if l.Timeout != least || l.Sent.Mono != latest || l.Delay != time.Hour {
 				t.Fatalf("%+v, want timeout %v of %v, an hour's delay", l, least, latest)

@@ -44,14 +44,14 @@ const (
 	KazooItem                                      // entry-<priority>-<seq>, taken, of kazoo's LockingQueue
 )
 
-var namingNames = [...]string{"own", "plain", "curator-latch", "curator-lock", "kazoo", "go-zk", "foreign",
+var NamingNames = [...]string{"own", "plain", "curator-latch", "curator-lock", "kazoo", "go-zk", "foreign",
 	"own-read", "curator-read", "curator-write", "kazoo-read", "curator-lease", "kazoo-lease",
 	"member", "curator-node", "curator-instance", "curator-barrier", "curator-item",
 	"kazoo-party", "kazoo-shallow", "barrier", "kazoo-item"}
 
 func (n Naming) String() string {
-	if int(n) < len(namingNames) {
-		return namingNames[n]
+	if int(n) < len(NamingNames) {
+		return NamingNames[n]
 	}
 	return "naming " + strconv.Itoa(int(n))
 }
@@ -103,8 +103,8 @@ func (n Naming) Prefix(nonce Nonce) string {
 // Shared: bids of this naming are those of readers.
 func (n Naming) Shared() bool { return n == OwnRead || n == CuratorRead || n == KazooRead }
 
-// parse takes a child's name apart in a line of bids of this naming.
-func (n Naming) parse(name string) (Bid, error) {
+// Parse takes a child's name apart in a line of bids of this naming.
+func (n Naming) Parse(name string) (Bid, error) {
 	switch {
 	case n != KazooLease:
 		return ParseBid(name)
@@ -114,15 +114,15 @@ func (n Naming) parse(name string) (Bid, error) {
 	return Bid{}, errNoBid
 }
 
-// bids returns the bids among the children of a line of this naming. Those of
+// Bids returns the bids among the children of a line of this naming. Those of
 // KazooLease all have the number 0, so that their czxids order them.
-func (n Naming) bids(children []string) []Bid {
+func (n Naming) Bids(children []string) []Bid {
 	if n != KazooLease {
 		return ParseBids(children)
 	}
 	var bids []Bid
 	for _, name := range children {
-		if b, err := n.parse(name); err == nil {
+		if b, err := n.Parse(name); err == nil {
 			bids = append(bids, b)
 		}
 	}
@@ -237,3 +237,13 @@ func IsMark(name string) bool {
 	nonce, ok := strings.CutSuffix(name, "-put")
 	return ok && IsHex32(nonce)
 }
+
+// TxPrefix begins the names of transactions below their root.
+const TxPrefix = "tx-"
+
+// Join is the path of a child below its parent, which may be the root.
+func Join(parent, name string) string { return strings.TrimSuffix(parent, "/") + "/" + name }
+
+// ProbeMax is how many znodes are read in one request when a plain bid is
+// searched for.
+const ProbeMax = 64

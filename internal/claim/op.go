@@ -11,7 +11,7 @@ import (
 type OpKind uint8
 
 // The kinds. Watch and Unwatch concern the client's session as well. Parents,
-// Await and a Watch may take several requests: [Course] says which.
+// Await and a Watch may take several requests: [Plan] says which.
 const (
 	OpSync     OpKind = iota + 1 // bring the connected server up to date
 	OpParents                    // create Path, with Data, and what is missing above it as persistent znodes; it may exist
@@ -126,40 +126,40 @@ type Result struct {
 	Told   []TreeEvent // since
 }
 
-// fate is what an error means for what to do next.
-type fate uint8
+// Class is what an error means for what to do next.
+type Class uint8
 
 const (
-	fine    fate = iota
-	again        // not done, or not known to be done: find out, try later
-	expired      // the session is over
-	closed       // the client is
-	denied       // the tree or the server says no
+	Fine        Class = iota
+	Retry             // not done, or not known to be done: find out, try later
+	SessionOver       // the session is over
+	ClientOver        // the client is
+	Denied            // the tree or the server says no
 )
 
 // Passes reports whether an error says no more than that the connection or the session
 // failed, or that a server could not serve at the moment.
 func Passes(err error) bool {
-	f := fateOf(err)
-	return f == again || f == expired
+	f := Classify(err)
+	return f == Retry || f == SessionOver
 }
 
-// fateOf sorts an error.
-func fateOf(err error) fate {
+// Classify sorts an error.
+func Classify(err error) Class {
 	if err == nil {
-		return fine
+		return Fine
 	}
 	var code wire.Code
 	if !errors.As(err, &code) {
-		return denied
+		return Denied
 	}
 	switch code {
 	case wire.ErrConnectionLoss, wire.ErrOperationTimeout, wire.ErrSessionMoved, wire.ErrNotReadOnly, wire.ErrThrottledOp:
-		return again
+		return Retry
 	case wire.ErrSessionExpired:
-		return expired
+		return SessionOver
 	case wire.ErrClosing:
-		return closed
+		return ClientOver
 	}
-	return denied
+	return Denied
 }

@@ -10,8 +10,8 @@ import (
 // order survives the wrap. That holds while the oldest and the newest bid of
 // a parent are less than 1<<31 creates apart.
 
-// before reports whether sequence number a was given out before b.
-func before(a, b int32) bool { return b-a > 0 }
+// Before reports whether sequence number a was given out before b.
+func Before(a, b int32) bool { return b-a > 0 }
 
 // ParseBids returns the bids among the children, in the order of their
 // sequence numbers. Names that carry no sequence number are skipped.
@@ -38,12 +38,12 @@ func ParseBids(children []string) []Bid {
 	return bids
 }
 
-// preceding returns the bids before own, nearest last. The names in skip are
+// Preceding returns the bids before own, nearest last. The names in skip are
 // left out.
-func preceding(bids []Bid, own Bid, skip map[string]bool) []Bid {
+func Preceding(bids []Bid, own Bid, skip map[string]bool) []Bid {
 	var ahead []Bid
 	for _, b := range bids {
-		if before(b.Seq, own.Seq) && !skip[b.Name] {
+		if Before(b.Seq, own.Seq) && !skip[b.Name] {
 			ahead = append(ahead, b)
 		}
 	}

@@ -40,10 +40,10 @@ func (e *OtherRecipeError) Error() string {
 	return fmt.Sprintf("%s is in use by another recipe (%s), and cannot be used as %s: give each a path of its own", e.Path, e.Found, e.Want)
 }
 
-// otherRecipe is an [OtherRecipeError] if the children of a path, by their names, are those of a
+// OtherRecipe is an [OtherRecipeError] if the children of a path, by their names, are those of a
 // recipe that want cannot share it with. What is not sure is nothing: strangers are left alone. An
 // election whose leader is not published looks as a lock does, which is no reason to refuse it.
-func otherRecipe(path string, want Kind, names []string) error {
+func OtherRecipe(path string, want Kind, names []string) error {
 	found := resident(names)
 	if found == "" || found == want || slices.Contains(neighbours[want], found) {
 		return nil
@@ -109,32 +109,11 @@ func isTransaction(name string) bool {
 	return ok && IsHex32(id)
 }
 
-// otherThanQueue is otherRecipe for a queue that has so many items. With some, what else stands
-// there does not matter, unless it is a work queue, whose consumers stand in the same line.
-func otherThanQueue(path string, names []string, items int) error {
-	if items > 0 && !(slices.Contains(names, "entries") && slices.Contains(names, "taken")) {
-		return nil
-	}
-	return otherRecipe(path, KindQueue, names)
-}
-
 // OtherThanGroup is an [OtherRecipeError] if one of these ephemeral children of path is a bid, of
 // which an election or a lock consists.
 func OtherThanGroup(path string, ephemerals []string) error {
 	if !slices.ContainsFunc(ephemerals, isOwnBid) {
 		return nil
 	}
-	return otherRecipe(path, KindGroup, ephemerals)
-}
-
-// Strangers is an [OtherRecipeError] if the parent of a [Sharing] has the children of another recipe.
-func (c SharingConfig) Strangers(names []string) error {
-	want := KindPartitioner
-	if c.Tasks {
-		want = KindWork
-		if slices.Contains(names, "parts") && !slices.Contains(names, "tasks") {
-			return &OtherRecipeError{Path: c.Parent, Want: string(want), Found: string(KindPartitioner)}
-		}
-	}
-	return otherRecipe(c.Parent, want, names)
+	return OtherRecipe(path, KindGroup, ephemerals)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Stay is the time in which an ephemeral znode of a session is sure to stand: a claim of an item, or
-// a member of a barrier. It ends when it was left, and as the term of a [Line] does: by its deadline, with
+// a member of a barrier. It ends when it was left, and as the term of a [lines.Line] does: by its deadline, with
 // its session, with the client. It asks nothing of a server, so it does not learn that somebody has
 // deleted the znode.
 type Stay struct {
@@ -38,7 +38,7 @@ func (s *Stay) Step(now Moment, ev Event) {
 		s.end(SessionClosed)
 	case Confirmed:
 		if !s.over {
-			s.lease.renew(ev.Lease)
+			s.lease.Renew(ev.Lease)
 		}
 	case Resign:
 		s.end(Resigned)

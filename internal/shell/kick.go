@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -47,7 +48,7 @@ func (a *app) kick(ctx context.Context, zc *zk.Client, target string, yes bool) 
 	if err != nil && st.EphemeralOwner == 0 && path.Base(target) != "LEADER" {
 		return fmt.Errorf("%s is neither a bid nor ephemeral: use bellwether delete to delete it", target)
 	}
-	id := claim.BidID(bid.Naming, data)
+	id := lines.BidID(bid.Naming, data)
 	if n, err := claim.ParseNotice(data); err == nil {
 		id = n.ID
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/value"
 )
 
 // configPath is where leaders announce configurations.
@@ -15,12 +16,12 @@ const configPath = "/configuration"
 type announcer struct {
 	runner // of what it announces
 	k      *candidate
-	m      *claim.Announce // under way
+	m      *value.Announce // under way
 	data   string          // of that
 	n      int             // announcements, to tell them apart
 
 	configs, leaders *follower
-	config           claim.Announcement // seen last
+	config           value.Announcement // seen last
 	leader           claim.Notice
 }
 
@@ -29,14 +30,14 @@ type (
 	// announced: an announcement is over, or its process is.
 	announced struct {
 		by      *announcer
-		m       *claim.Announce
+		m       *value.Announce
 		data    string
 		crashed bool
 	}
 	// configSeen and leaderSeen: a follower has news.
 	configSeen struct {
 		by     *announcer
-		config claim.Announcement
+		config value.Announcement
 	}
 	leaderSeen struct {
 		by     *announcer
@@ -49,9 +50,9 @@ func newAnnouncer(c *client) *announcer {
 	sp := &announcer{k: newCandidate(c), configs: newFollower(c), leaders: newFollower(c)}
 	sp.runner = runner{c: c, step: sp.step}
 	sp.k.led = sp.speakLater
-	sp.configs.begin = func() operation { return claim.NewAnnouncements(configPath) }
+	sp.configs.begin = func() operation { return value.NewAnnouncements(configPath) }
 	sp.configs.look = sp.lookAtConfig
-	sp.leaders.begin = func() operation { return claim.NewLeaders(electionPath+"/LEADER", new(claim.Succession).Know) }
+	sp.leaders.begin = func() operation { return value.NewLeaders(electionPath+"/LEADER", new(value.Succession).Know) }
 	sp.leaders.look = sp.lookAtLeader
 	c.candidate, c.player = sp.k, parts{sp.k, sp.configs, sp.leaders, sp}
 	return sp
@@ -64,18 +65,18 @@ func (sp *announcer) crashed() {
 		sp.c.sim.see(announced{sp, sp.m, sp.data, true})
 	}
 	sp.drop()
-	sp.m, sp.config, sp.leader = nil, claim.Announcement{}, claim.Notice{}
+	sp.m, sp.config, sp.leader = nil, value.Announcement{}, claim.Notice{}
 }
 
 func (sp *announcer) lookAtConfig() {
-	if a, news := sp.configs.m.(*claim.Announcements).Next(); news {
+	if a, news := sp.configs.m.(*value.Announcements).Next(); news {
 		sp.c.sim.see(configSeen{sp, a})
 		sp.config = a
 	}
 }
 
 func (sp *announcer) lookAtLeader() {
-	if n, news := sp.leaders.m.(*claim.Leaders).Next(); news {
+	if n, news := sp.leaders.m.(*value.Leaders).Next(); news {
 		sp.c.sim.see(leaderSeen{sp, n})
 		sp.leader = n
 	}
@@ -93,7 +94,7 @@ func (sp *announcer) speakLater(t *term) {
 		if sp.m == nil && sp.c.attached && !sp.c.sim.quiet {
 			sp.n++
 			sp.data = fmt.Sprintf("%d.%d", sp.c.id, sp.n)
-			sp.m = claim.NewAnnounce(claim.AnnounceConfig{Path: configPath, Bid: t.bid, Session: session, Token: t.token, Data: []byte(sp.data)})
+			sp.m = value.NewAnnounce(value.AnnounceConfig{Path: configPath, Bid: t.bid, Session: session, Token: t.token, Data: []byte(sp.data)})
 			sp.giveUpLater(sp.m)
 			sp.step(claim.Attached{Session: sp.c.session})
 		}
@@ -104,7 +105,7 @@ func (sp *announcer) speakLater(t *term) {
 }
 
 // giveUpLater has a leader give up what it announces now and then.
-func (sp *announcer) giveUpLater(m *claim.Announce) {
+func (sp *announcer) giveUpLater(m *value.Announce) {
 	if sp.c.random.chance(4) {
 		sp.soon(second, func() {
 			if sp.m == m {
@@ -132,7 +133,7 @@ func (sp *announcer) step(ev claim.Event) {
 	}
 	s, err := sp.c.sim, m.Err()
 	s.tell("announcer %d: %s has %v%s", sp.c.id, sp.data, m.Outcome(), because(err))
-	if err != nil && !errors.Is(err, claim.ErrBidGone) && !errors.Is(err, claim.ErrNewer) {
+	if err != nil && !errors.Is(err, value.ErrBidGone) && !errors.Is(err, value.ErrNewer) {
 		s.fail("Announcements", "announcer %d cannot announce: %v", sp.c.id, err)
 		return
 	}
@@ -159,7 +160,7 @@ func (s *Sim) allInformed() string {
 		return ""
 	}
 	text, stat := s.content(configPath)
-	config, _ := claim.ParseAnnouncement(text, stat)
+	config, _ := value.ParseAnnouncement(text, stat)
 	notice, stat := s.content(electionPath + "/LEADER")
 	leader := claim.NoticeOf(notice, stat)
 	if leader.Token == 0 {

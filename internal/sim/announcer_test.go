@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/value"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -21,7 +22,7 @@ func (w words) See(o any) string {
 		if !e.crashed {
 			w[e.m.Outcome().String()]++
 		}
-		if e.m.Err() == claim.ErrBidGone {
+		if e.m.Err() == value.ErrBidGone {
 			w["too late"]++
 		}
 	case configSeen:
@@ -74,7 +75,7 @@ func TestADeposedLeaderAnnouncesNothing(t *testing.T) {
 	speaks := func(sp *announcer, token wire.Zxid, bid string, session wire.SessionID) {
 		sp.n++
 		sp.data = "word"
-		sp.m = claim.NewAnnounce(claim.AnnounceConfig{Path: configPath, Bid: bid, Session: session, Token: token, Data: []byte(sp.data)})
+		sp.m = value.NewAnnounce(value.AnnounceConfig{Path: configPath, Bid: bid, Session: session, Token: token, Data: []byte(sp.data)})
 		sp.step(claim.Attached{Session: sp.c.session})
 	}
 	st, session := old.k.line.State(), old.c.session
@@ -83,7 +84,7 @@ func TestADeposedLeaderAnnouncesNothing(t *testing.T) {
 	speaks(old, st.Token, claim.Join(electionPath, st.Bid), session)
 	over := old.m
 	s.until("it is over", 20*second, func() bool { return over.Over() })
-	if over.Err() != claim.ErrBidGone {
+	if over.Err() != value.ErrBidGone {
 		t.Errorf("%v: %v", over.Outcome(), over.Err())
 	}
 	if data, _ := s.content(configPath); len(data) > 0 {
@@ -100,23 +101,23 @@ var brokenWords = []broken{
 		return []any{says(a, 5, "x"), says(a, 5, "x")}
 	}},
 	{"a word that was said not to be announced", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
-		return []any{announced{someAnnouncer(), withdrawn(announcing()).(*claim.Announce), "x", false}, says(a, 5, "x")}
+		return []any{announced{someAnnouncer(), withdrawn(announcing()).(*value.Announce), "x", false}, says(a, 5, "x")}
 	}},
 	{"a word that was said to be, and is not", wordRule, func(_ *check.History, _ *Sim, _, _ *server) []any {
-		return []any{announced{someAnnouncer(), done(announcing()).(*claim.Announce), "x", false}}
+		return []any{announced{someAnnouncer(), done(announcing()).(*value.Announce), "x", false}}
 	}},
 	{"a word that nobody said", wordRule, func(_ *check.History, _ *Sim, _, _ *server) []any {
-		return []any{configSeen{someAnnouncer(), claim.Announcement{Token: 5, Data: []byte("x")}}}
+		return []any{configSeen{someAnnouncer(), value.Announcement{Token: 5, Data: []byte("x")}}}
 	}},
 	{"a follower that goes back to an older leader", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		sp := someAnnouncer()
-		return []any{says(a, 4, "x"), says(a, 5, "y"), configSeen{sp, claim.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
-			configSeen{someAnnouncer(), claim.Announcement{Token: 4, Data: []byte("x")}}, configSeen{sp, claim.Announcement{Token: 4, Data: []byte("x")}}}
+		return []any{says(a, 4, "x"), says(a, 5, "y"), configSeen{sp, value.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
+			configSeen{someAnnouncer(), value.Announcement{Token: 4, Data: []byte("x")}}, configSeen{sp, value.Announcement{Token: 4, Data: []byte("x")}}}
 	}},
 	{"a follower that goes back to an older word", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		sp := someAnnouncer()
-		return []any{says(a, 5, "x"), says(a, 5, "y"), configSeen{sp, claim.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
-			configSeen{sp, claim.Announcement{Token: 5, Data: []byte("x")}}}
+		return []any{says(a, 5, "x"), says(a, 5, "y"), configSeen{sp, value.Announcement{Token: 5, Version: 1, Data: []byte("y")}},
+			configSeen{sp, value.Announcement{Token: 5, Data: []byte("x")}}}
 	}},
 	{"a leader that never was", wordRule, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		return []any{leaderSeen{someAnnouncer(), claim.Notice{}}, leaderSeen{someAnnouncer(), claim.Notice{Token: 5}}}
@@ -137,10 +138,10 @@ func someAnnouncer() *announcer {
 	return &announcer{runner: runner{c: c}, configs: newFollower(c), leaders: newFollower(c)}
 }
 
-func announcing() operation { return claim.NewAnnounce(claim.AnnounceConfig{Session: 1}) }
+func announcing() operation { return value.NewAnnounce(value.AnnounceConfig{Session: 1}) }
 
 // says is a word of a leader that is written.
 func says(v *server, token wire.Zxid, data string) check.Committed {
-	text := claim.Announcement{Token: token, Data: []byte(data)}.Text("/bid")
+	text := value.Announcement{Token: token, Data: []byte(data)}.Text("/bid")
 	return wrote(v, 1, &record.SetDataTxn{Path: configPath, Data: text})
 }

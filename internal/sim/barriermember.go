@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -17,7 +18,7 @@ const gatePath = "/gate"
 // barrierMember enters the double barrier and leaves it, again and again.
 type barrierMember struct {
 	runner
-	m       *claim.Member
+	m       *barrier.Member
 	name    string // of its znode
 	inside  bool
 	rounds  int  // that it has ended
@@ -79,7 +80,7 @@ func (g *barrierMember) enter() {
 	}
 	id := g.c.random.nonce()
 	g.name, g.inside, g.began = hex.EncodeToString(id[:]), false, true
-	g.m = claim.NewMember(claim.MemberConfig{Path: gatePath, Name: g.name, N: s.gateSize(), Kazoo: kazoo})
+	g.m = barrier.NewMember(barrier.MemberConfig{Path: gatePath, Name: g.name, N: s.gateSize(), Kazoo: kazoo})
 	if kazoo {
 		g.loseHope()
 	}
@@ -88,7 +89,7 @@ func (g *barrierMember) enter() {
 // underWay reports whether somebody is in or on the way out. As kazoo has it, a
 // round must be over before the next begins: who leaves waits for all that it finds.
 func (s *Sim) underWay() bool {
-	return slices.ContainsFunc(s.barrierMembers(), func(g *barrierMember) bool { return g.m != nil && g.m.Phase() != claim.Entering })
+	return slices.ContainsFunc(s.barrierMembers(), func(g *barrierMember) bool { return g.m != nil && g.m.Phase() != barrier.Entering })
 }
 
 // loseHope has a member give up that is not let in for seconds: it may have come
@@ -97,7 +98,7 @@ func (g *barrierMember) loseHope() {
 	m := g.m
 	g.c.after(g.c.random.between(2*second, 5*second), func() {
 		switch {
-		case g.m != m || m.Over() || m.Phase() != claim.Entering:
+		case g.m != m || m.Over() || m.Phase() != barrier.Entering:
 		case g.c.silent:
 			g.loseHope()
 		default:
@@ -125,7 +126,7 @@ func (g *barrierMember) step(ev claim.Event) {
 	}
 	m.Step(g.now(), ev)
 	rd := m.Ready()
-	if m.Phase() == claim.Inside && !g.inside {
+	if m.Phase() == barrier.Inside && !g.inside {
 		g.letIn()
 	}
 	g.ask(rd.Request)
@@ -154,7 +155,7 @@ func (g *barrierMember) leave() {
 		return
 	}
 	g.c.sim.tell("member %d leaves", g.c.id)
-	g.step(claim.Depart{})
+	g.step(barrier.Depart{})
 }
 
 // over: the member is out, or its session was.
@@ -232,7 +233,7 @@ func (s *Sim) emptyGate() string {
 			stuck = append(stuck, g)
 		}
 	}
-	waits := func(g *barrierMember) bool { return g.m.Phase() == claim.Entering }
+	waits := func(g *barrierMember) bool { return g.m.Phase() == barrier.Entering }
 	if len(stuck) > 0 && len(stuck) < s.gateSize() && !slices.ContainsFunc(stuck, func(g *barrierMember) bool { return !waits(g) }) {
 		stuck[0].step(claim.Resign{})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/wire"
 )
 
@@ -11,8 +12,8 @@ import (
 // with another one.
 type cacheClient struct {
 	runner
-	m   *claim.Cache
-	cfg claim.CacheConfig
+	m   *cache.Cache
+	cfg cache.CacheConfig
 }
 
 // What cache clients show, for the checkers.
@@ -22,7 +23,7 @@ type (
 	// cacheTold: its cache tells something.
 	cacheTold struct {
 		k *cacheClient
-		e claim.CacheEvent
+		e cache.CacheEvent
 	}
 	// cacheShows: its cache has told all that it has to.
 	cacheShows struct{ k *cacheClient }
@@ -39,9 +40,9 @@ var cacheRoots = []string{"/", "/n0", "/n0", "/n1", "/r0"}
 
 func (k *cacheClient) begin() {
 	d := k.c.random
-	k.cfg = claim.CacheConfig{Root: cacheRoots[d.below(int64(len(cacheRoots)))], ChildrenOnly: d.chance(25), NodesMax: 100_000, BytesMax: 1 << 30}
+	k.cfg = cache.CacheConfig{Root: cacheRoots[d.below(int64(len(cacheRoots)))], ChildrenOnly: d.chance(25), NodesMax: 100_000, BytesMax: 1 << 30}
 	k.oneShot = d.chance(25)
-	k.m = claim.NewCache(k.cfg)
+	k.m = cache.NewCache(k.cfg)
 	k.c.sim.see(cacheBegan{k})
 	k.soon(60*second, func() { k.step(claim.Resign{}) })
 	k.soon(second, k.stir)
@@ -109,7 +110,7 @@ func (k *cacheClient) step(ev claim.Event) {
 }
 
 // over: it was given up, and begins anew.
-func (k *cacheClient) over(m *claim.Cache) {
+func (k *cacheClient) over(m *cache.Cache) {
 	if m.Outcome() != claim.Withdrawn {
 		k.c.sim.fail("Caches", "the cache of client %d ends: %v %v", k.c.id, m.Outcome(), m.Err())
 		return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/internal/sim/check"
 )
 
@@ -15,7 +16,7 @@ func cacheOptions(seed uint64) Options {
 }
 
 // cacheTally counts what caches tell.
-type cacheTally map[claim.CacheEventType]int
+type cacheTally map[cache.CacheEventType]int
 
 func (cacheTally) Name() string { return "Tally" }
 
@@ -44,7 +45,7 @@ func TestCaches(t *testing.T) {
 		}
 	}
 	t.Log(all, reached[situationNames[situationTreeAgain]], reached[situationNames[situationSince]])
-	for what, n := range map[claim.CacheEventType]int{claim.NodeAdded: 500, claim.NodeChanged: 1000, claim.NodeRemoved: 100, claim.CacheCurrent: 100} {
+	for what, n := range map[cache.CacheEventType]int{cache.NodeAdded: 500, cache.NodeChanged: 1000, cache.NodeRemoved: 100, cache.CacheCurrent: 100} {
 		if all[what] < n {
 			t.Errorf("%d events %v, want %d", all[what], what, n)
 		}

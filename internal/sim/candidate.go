@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/wire"
 )
 
@@ -81,18 +82,18 @@ func (k *candidate) step(ev claim.Event) {
 	rd, st := k.line.Ready(), k.line.State()
 	for _, h := range rd.Happenings {
 		k.c.sim.tell("candidate %d: %v", k.c.id, h)
-		if h, leads := h.(claim.Leads); leads {
+		if h, leads := h.(lines.Leads); leads {
 			k.began(h)
 		}
 	}
 	k.often = rd.KeepAlive
 	k.ask(rd.Request)
-	if st.Phase == claim.Done {
+	if st.Phase == lines.Done {
 		k.over(st)
 		k.line = nil
 		k.bid()
 		k.c.after(k.c.random.below(k.pauseMax()), func() {
-			if k.c.attached && !k.c.silent && k.line.State().Phase == claim.Joining {
+			if k.c.attached && !k.c.silent && k.line.State().Phase == lines.Joining {
 				k.step(claim.Attached{Session: k.c.session, Lease: k.lease})
 			}
 		})
@@ -103,7 +104,7 @@ func (k *candidate) step(ev claim.Event) {
 
 // over: the bid is gone. Another one follows, of who campaigns again or tries again;
 // nothing else may have ended it.
-func (k *candidate) over(st claim.State) {
+func (k *candidate) over(st lines.State) {
 	if r := st.Reason; !r.Passing() && r != claim.Resigned && r != claim.Occupied {
 		k.c.sim.fail("Claims", "candidate %d cannot bid: %v: %v", k.c.id, r, st.Err)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/value"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -24,7 +25,7 @@ type announcements struct {
 type (
 	seenConfig struct {
 		life   operation
-		config claim.Announcement
+		config value.Announcement
 	}
 	seenLeader struct {
 		life  operation
@@ -78,7 +79,7 @@ func (c *announcements) changed(body record.TxnBody) string {
 }
 
 func (c *announcements) stands(text []byte) string {
-	a, ok := claim.ParseAnnouncement(text, wire.Stat{})
+	a, ok := value.ParseAnnouncement(text, wire.Stat{})
 	data := string(a.Data)
 	switch {
 	case !ok:

@@ -3,7 +3,7 @@ package sim
 import (
 	"testing"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -65,7 +65,7 @@ func TestReadyOfKazooIsMadeAgain(t *testing.T) {
 // someMember is one with this znode.
 func someMember(name string) *barrierMember {
 	g := newBarrierMember(&client{})
-	g.name, g.m = name, claim.NewMember(claim.MemberConfig{})
+	g.name, g.m = name, barrier.NewMember(barrier.MemberConfig{})
 	return g
 }
 

@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -20,7 +20,7 @@ type caches struct {
 
 // shows is what one cache has told.
 type shows struct {
-	nodes map[string]*claim.Node
+	nodes map[string]*cache.Node
 	last  map[string]wire.Zxid // of the newest change told, by path
 }
 
@@ -31,7 +31,7 @@ func (*caches) Name() string { return "Caches" }
 func (c *caches) See(o any) string {
 	switch e := o.(type) {
 	case cacheBegan:
-		c.shown[e.k] = &shows{map[string]*claim.Node{}, map[string]wire.Zxid{}}
+		c.shown[e.k] = &shows{map[string]*cache.Node{}, map[string]wire.Zxid{}}
 	case cacheTold:
 		if wrong := c.told(c.shown[e.k], e.e); wrong != "" {
 			return fmt.Sprintf("client %d: %s", e.k.c.id, wrong)
@@ -45,29 +45,29 @@ func (c *caches) See(o any) string {
 }
 
 // told takes an event.
-func (c *caches) told(s *shows, e claim.CacheEvent) string {
+func (c *caches) told(s *shows, e cache.CacheEvent) string {
 	n := e.Node
 	if n == nil {
 		return ""
 	}
 	had, last := s.nodes[n.Path], s.last[n.Path]
 	switch e.Type {
-	case claim.NodeAdded, claim.NodeChanged:
+	case cache.NodeAdded, cache.NodeChanged:
 		if wrong := c.wasThere(n); wrong != "" {
 			return wrong
 		}
 		switch above := s.nodes[check.ParentOf(n.Path)]; {
-		case e.Type == claim.NodeChanged && n.Stat.Mzxid <= last, e.Type == claim.NodeAdded && had == nil && n.Stat.Czxid < last:
+		case e.Type == cache.NodeChanged && n.Stat.Mzxid <= last, e.Type == cache.NodeAdded && had == nil && n.Stat.Czxid < last:
 			return fmt.Sprintf("%s of %v is told behind %v", n.Path, n.Stat.Mzxid, last)
-		case e.Type == claim.NodeChanged && (!same(had, e.Old) || had.Stat.Czxid != n.Stat.Czxid):
+		case e.Type == cache.NodeChanged && (!same(had, e.Old) || had.Stat.Czxid != n.Stat.Czxid):
 			return fmt.Sprintf("%s is said to have changed, and had another one before", n.Path)
-		case e.Type == claim.NodeAdded && had != nil:
+		case e.Type == cache.NodeAdded && had != nil:
 			return fmt.Sprintf("%s is told to have come, and is there", n.Path)
-		case e.Type == claim.NodeAdded && above == nil && len(s.nodes) > 0:
+		case e.Type == cache.NodeAdded && above == nil && len(s.nodes) > 0:
 			return fmt.Sprintf("%s comes without its parent", n.Path)
 		}
 		s.nodes[n.Path], s.last[n.Path] = n, n.Stat.Mzxid
-	case claim.NodeRemoved:
+	case cache.NodeRemoved:
 		gone := c.goneAt(n)
 		switch {
 		case !same(had, n):
@@ -85,7 +85,7 @@ func (c *caches) told(s *shows, e claim.CacheEvent) string {
 
 // same: both are the same znode with the same data. What they say of children may
 // differ.
-func same(a, b *claim.Node) bool {
+func same(a, b *cache.Node) bool {
 	return a != nil && b != nil && a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && string(a.Data) == string(b.Data)
 }
 
@@ -99,7 +99,7 @@ func (s *shows) hasBelow(path string) bool {
 }
 
 // differ: what is shown is what was told.
-func (s *shows) differ(m *claim.Cache) string {
+func (s *shows) differ(m *cache.Cache) string {
 	if m.Len() != len(s.nodes) {
 		return fmt.Sprintf("%d znodes are shown, %d were told", m.Len(), len(s.nodes))
 	}
@@ -112,7 +112,7 @@ func (s *shows) differ(m *claim.Cache) string {
 }
 
 // wasThere: the history has a znode like this.
-func (c *caches) wasThere(n *claim.Node) string {
+func (c *caches) wasThere(n *cache.Node) string {
 	ch := c.history.Changes[n.Path]
 	if ch == nil || len(ch.Data) == 0 { // of the beginning
 		if n.Stat.Mzxid > 0 {
@@ -136,7 +136,7 @@ func (c *caches) wasThere(n *claim.Node) string {
 }
 
 // dataAt is the data that was written to a znode by its last change.
-func (c *caches) dataAt(n *claim.Node) (data []byte, ok bool) {
+func (c *caches) dataAt(n *cache.Node) (data []byte, ok bool) {
 	i, known := c.history.Index[n.Stat.Mzxid]
 	if !known {
 		return nil, false
@@ -157,7 +157,7 @@ func (c *caches) dataAt(n *claim.Node) (data []byte, ok bool) {
 }
 
 // goneAt is when a znode was deleted; 0: it was not.
-func (c *caches) goneAt(n *claim.Node) wire.Zxid {
+func (c *caches) goneAt(n *cache.Node) wire.Zxid {
 	ch := c.history.Changes[n.Path]
 	if ch == nil {
 		return 0

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/internal/tree"
@@ -52,7 +52,7 @@ var brokenCaches = []broken{
 	}},
 	{"a child without its parent", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
-		return []any{cacheBegan{k}, came(k, &claim.Node{Path: "/"}), came(k, &claim.Node{Path: "/p/x", Data: []byte("x"), Stat: wire.Stat{Czxid: z(1, 5), Mzxid: z(1, 5)}})}
+		return []any{cacheBegan{k}, came(k, &cache.Node{Path: "/"}), came(k, &cache.Node{Path: "/p/x", Data: []byte("x"), Stat: wire.Stat{Czxid: z(1, 5), Mzxid: z(1, 5)}})}
 	}},
 	{"shown and not told", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
@@ -97,23 +97,23 @@ func grown(h *check.History) *cacheClient {
 		h.Entries = append(h.Entries, check.Entry{Zxid: t.Zxid, Txn: t})
 	}
 	k := newCacheClient(&client{})
-	k.m = claim.NewCache(claim.CacheConfig{Root: "/"})
+	k.m = cache.NewCache(cache.CacheConfig{Root: "/"})
 	return k
 }
 
 // leafNode is /leaf as made by one transaction, and set by another.
-func leafNode(czxid, mzxid uint32, data string) *claim.Node {
-	return &claim.Node{Path: "/leaf", Data: []byte(data), Stat: wire.Stat{Czxid: z(1, czxid), Mzxid: z(1, mzxid)}}
+func leafNode(czxid, mzxid uint32, data string) *cache.Node {
+	return &cache.Node{Path: "/leaf", Data: []byte(data), Stat: wire.Stat{Czxid: z(1, czxid), Mzxid: z(1, mzxid)}}
 }
 
-func came(k *cacheClient, n *claim.Node) cacheTold {
-	return cacheTold{k, claim.CacheEvent{Type: claim.NodeAdded, Node: n}}
+func came(k *cacheClient, n *cache.Node) cacheTold {
+	return cacheTold{k, cache.CacheEvent{Type: cache.NodeAdded, Node: n}}
 }
 
-func wasSet(k *cacheClient, n, old *claim.Node) cacheTold {
-	return cacheTold{k, claim.CacheEvent{Type: claim.NodeChanged, Node: n, Old: old}}
+func wasSet(k *cacheClient, n, old *cache.Node) cacheTold {
+	return cacheTold{k, cache.CacheEvent{Type: cache.NodeChanged, Node: n, Old: old}}
 }
 
-func went(k *cacheClient, n *claim.Node) cacheTold {
-	return cacheTold{k, claim.CacheEvent{Type: claim.NodeRemoved, Node: n}}
+func went(k *cacheClient, n *cache.Node) cacheTold {
+	return cacheTold{k, cache.CacheEvent{Type: cache.NodeRemoved, Node: n}}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/commit"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 )
@@ -15,15 +15,15 @@ import (
 // all have carried it out, an abort until the coordinator has: who does not
 // find the transaction takes it for aborted.
 type commits struct {
-	outcome map[string]claim.Decision // by the path of the transaction
-	written map[string]bool           // the decision was, as a znode
+	outcome map[string]commit.Decision // by the path of the transaction
+	written map[string]bool            // the decision was, as a znode
 	voted   map[string][]string
 	carried map[string][]string
 	deals   map[string]*deal
 }
 
 func newCommits() *commits {
-	return &commits{map[string]claim.Decision{}, map[string]bool{}, map[string][]string{}, map[string][]string{}, map[string]*deal{}}
+	return &commits{map[string]commit.Decision{}, map[string]bool{}, map[string][]string{}, map[string][]string{}, map[string]*deal{}}
 }
 
 func (*commits) Name() string { return "Commits" }
@@ -34,7 +34,7 @@ func (c *commits) See(o any) string {
 		c.deals[e.deal.path] = e.deal
 		c.voted[e.deal.path] = append(c.voted[e.deal.path], e.p.name)
 	case txLearned:
-		if e.decision == claim.Commit && !c.written[e.deal.path] {
+		if e.decision == commit.Commit && !c.written[e.deal.path] {
 			return fmt.Sprintf("%s commits %s, which nobody has decided", e.p.who(), e.deal.path)
 		}
 		return c.decided(e.deal.path, e.decision, e.p.who())
@@ -49,10 +49,10 @@ func (c *commits) See(o any) string {
 }
 
 // decided takes note of a decision, by whoever takes it for one.
-func (c *commits) decided(tx string, d claim.Decision, who string) string {
+func (c *commits) decided(tx string, d commit.Decision, who string) string {
 	before := c.outcome[tx]
 	c.outcome[tx] = d
-	if before != claim.Undecided && before != d {
+	if before != commit.Undecided && before != d {
 		return fmt.Sprintf("%s is decided to %v, and to %v by %s", tx, before, d, who)
 	}
 	return ""
@@ -94,9 +94,9 @@ func decisionOf(path string) (tx string, ok bool) {
 
 // made: a decision is written.
 func (c *commits) made(tx, as string) string {
-	d := claim.Abort
-	if as == claim.Commit.String() {
-		d = claim.Commit
+	d := commit.Abort
+	if as == commit.Commit.String() {
+		d = commit.Commit
 		if c.deals[tx] == nil {
 			return fmt.Sprintf("%s is to be committed and nobody has voted", tx)
 		}
@@ -116,7 +116,7 @@ func (c *commits) gone(tx string) string {
 	if !slices.Contains(c.carried[tx], "") {
 		return fmt.Sprintf("the decision of %s is removed before the coordinator has carried it out", tx)
 	}
-	if c.outcome[tx] == claim.Abort {
+	if c.outcome[tx] == commit.Abort {
 		return ""
 	}
 	for _, site := range d.sites {

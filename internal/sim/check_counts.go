@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/value"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -41,7 +42,7 @@ func (c *counts) See(o any) string {
 			}
 		}
 	case workEnded:
-		if m, ok := e.m.(*claim.Change); ok {
+		if m, ok := e.m.(*value.Change); ok {
 			return c.ended(e, m)
 		}
 	case idGiven:
@@ -55,7 +56,7 @@ func (c *counts) See(o any) string {
 
 // set: the number grows by one step.
 func (c *counts) set(session wire.SessionID, set *record.SetDataTxn) string {
-	sum, err := claim.DecimalCounter.Parse(set.Data)
+	sum, err := value.DecimalCounter.Parse(set.Data)
 	step := int64(1)
 	if set.Path == idsPath {
 		step = idBlock
@@ -70,7 +71,7 @@ func (c *counts) set(session wire.SessionID, set *record.SetDataTxn) string {
 
 // ended compares what a change says with what it did. More ids may be reserved than
 // are given out.
-func (c *counts) ended(e workEnded, m *claim.Change) string {
+func (c *counts) ended(e workEnded, m *value.Change) string {
 	var did []string
 	for _, s := range e.w.sessions {
 		did = append(did, c.did[s]...)
@@ -87,7 +88,7 @@ func (c *counts) ended(e workEnded, m *claim.Change) string {
 	case len(did) == 0:
 		return ""
 	}
-	sum, err := claim.DecimalCounter.Parse(m.Value())
+	sum, err := value.DecimalCounter.Parse(m.Value())
 	told, there := c.sums[m.Path()][sum]
 	if err != nil || told || !there {
 		return fmt.Sprintf("worker %d is told the sum %q of %s, as another is, or it never was", e.w.c.id, m.Value(), m.Path())

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/queues"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -187,14 +188,14 @@ func (c *items) ended(e workEnded) string {
 	}
 	done := e.m.Outcome() == claim.Succeeded
 	switch m := e.m.(type) {
-	case *claim.Put:
+	case *queues.Put:
 		c.refused[e.w.data] = !done
 		if done != c.put[e.w.data] {
 			return fmt.Sprintf("item %s: the producer says that it has %v", e.w.data, m.Outcome())
 		}
-	case *claim.Take:
+	case *queues.Take:
 		return c.took(e, m, did)
-	case *claim.HandIn:
+	case *queues.Acknowledgement:
 		if done != (len(did) == 1) {
 			return fmt.Sprintf("worker %d has handed in %v, and says that it has %v (%v)", e.w.c.id, did, m.Outcome(), m.Err())
 		}
@@ -202,7 +203,7 @@ func (c *items) ended(e workEnded) string {
 	return ""
 }
 
-func (c *items) took(e workEnded, m *claim.Take, did []string) string {
+func (c *items) took(e workEnded, m *queues.Take, did []string) string {
 	item, data, _ := m.Taken()
 	switch name := path.Base(item); {
 	case m.Outcome() != claim.Succeeded:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 )
@@ -36,7 +37,7 @@ func (c *passages) See(o any) string {
 	case workBegan:
 		c.began[e.w] = c.n
 	case workEnded:
-		if m, ok := e.m.(*claim.Barrier); ok && !e.crashed && m.Outcome() == claim.Succeeded {
+		if m, ok := e.m.(*barrier.Barrier); ok && !e.crashed && m.Outcome() == claim.Succeeded {
 			return c.ended(e.w, m.Act())
 		}
 	}
@@ -52,9 +53,9 @@ func (c *passages) change(body record.TxnBody) {
 	}
 }
 
-func (c *passages) ended(w *worker, act claim.BarrierAct) string {
+func (c *passages) ended(w *worker, act barrier.BarrierAct) string {
 	was, want := c.wasOpen, "open"
-	if act == claim.CloseBarrier {
+	if act == barrier.CloseBarrier {
 		was, want = c.wasShut, "closed"
 	}
 	if was < c.began[w] {

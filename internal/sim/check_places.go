@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/registry"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -22,7 +22,7 @@ type registrations struct {
 	lost    map[wire.Zxid]bool            // somebody else has deleted it and may
 	ended   map[wire.SessionID]bool       // sessions
 	saw     map[*client]wire.Stat         // when it last looked
-	now     map[*registrant]claim.RegistrantState
+	now     map[*registrant]registry.RegistrantState
 }
 
 // lodging is a znode at a place.
@@ -35,7 +35,7 @@ type lodging struct {
 func newRegistrations(s *Sim) *registrations {
 	return &registrations{
 		sim: s, at: map[string]lodging{}, makers: map[wire.Zxid]wire.SessionID{}, written: map[wire.Zxid]map[string]bool{},
-		lost: map[wire.Zxid]bool{}, ended: map[wire.SessionID]bool{}, saw: map[*client]wire.Stat{}, now: map[*registrant]claim.RegistrantState{},
+		lost: map[wire.Zxid]bool{}, ended: map[wire.SessionID]bool{}, saw: map[*client]wire.Stat{}, now: map[*registrant]registry.RegistrantState{},
 	}
 }
 
@@ -145,6 +145,6 @@ func (r *registrations) stands(t *registrant) string {
 }
 
 // rightly: its session lives, and nobody else has deleted its znode.
-func (r *registrations) rightly(s claim.RegistrantState) bool {
+func (r *registrations) rightly(s registry.RegistrantState) bool {
 	return !r.ended[s.Session] && !r.lost[s.Token]
 }

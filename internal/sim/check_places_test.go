@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/registry"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -34,7 +34,7 @@ var brokenPlaces = []broken{
 		return []any{lodges(a, 1, 5), sees(s, 3, 1, 0), redoes(a, 3, 6, 1)}
 	}},
 	{"a znode of who has left", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
-		left := registrantLeft{s.registrants()[0], claim.RegistrantState{Session: 1}}
+		left := registrantLeft{s.registrants()[0], registry.RegistrantState{Session: 1}}
 		expired := left
 		expired.Err = wire.ErrSessionExpired
 		return []any{lodges(a, 1, 5), expired, left}
@@ -83,7 +83,7 @@ func dataOf(session wire.SessionID, n int) []byte {
 
 // standsIn is that a client takes its registration for standing in a session.
 func standsIn(s *Sim, client int, session wire.SessionID, token wire.Zxid, n int) tenure {
-	return tenure{s.registrants()[client-1], claim.RegistrantState{Stands: true, Session: session, Token: token, Have: n}}
+	return tenure{s.registrants()[client-1], registry.RegistrantState{Stands: true, Session: session, Token: token, Have: n}}
 }
 
 func standsBy(s *Sim, client int, token wire.Zxid, n int) tenure {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
@@ -203,7 +204,7 @@ func holder(s *Sim, session wire.SessionID) *candidate {
 	step := func(ev claim.Event) *claim.Request { k.line.Step(now, ev); return k.line.Ready().Request }
 	q := step(claim.Attached{Session: session, Lease: claim.Lease{Sent: now, Timeout: 10 * time.Second, Delay: time.Second}})
 	var own claim.Result
-	for q != nil && k.line.State().Phase != claim.Leading {
+	for q != nil && k.line.State().Phase != lines.Leading {
 		r := claim.Reply{N: q.N}
 		for _, op := range q.Ops {
 			res := claim.Result{Failed: -1, Path: op.Path}

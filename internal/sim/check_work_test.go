@@ -2,6 +2,9 @@ package sim
 
 import (
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
+	"bellwether/internal/claim/queues"
+	"bellwether/internal/claim/value"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -13,10 +16,10 @@ var brokenWork = []broken{
 		return []any{putItem(a, "entry-100-0000000001", "x"), putItem(a, "entry-100-0000000002", "x")}
 	}},
 	{"an item that was said not to be put", itemRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
-		return []any{workEnded{&worker{data: "x"}, withdrawn(claim.NewPut(claim.PutConfig{})), false}, putItem(a, "entry-100-0000000001", "x")}
+		return []any{workEnded{&worker{data: "x"}, withdrawn(queues.NewPut(queues.PutConfig{})), false}, putItem(a, "entry-100-0000000001", "x")}
 	}},
 	{"a put that was said to be, and is not", itemRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
-		return []any{workEnded{&worker{data: "x"}, done(claim.NewPut(claim.PutConfig{})), false}}
+		return []any{workEnded{&worker{data: "x"}, done(queues.NewPut(queues.PutConfig{})), false}}
 	}},
 	{"an item taken out of turn", itemRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{
@@ -35,27 +38,27 @@ var brokenWork = []broken{
 	}},
 	{"an item taken by who says that it has none", itemRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{putItem(a, "entry-100-0000000001", "x"), removes(a, 1, "entry-100-0000000001"),
-			workEnded{someWorker(), withdrawn(claim.NewTake(claim.TakeConfig{})), false}}
+			workEnded{someWorker(), withdrawn(queues.NewTake(queues.TakeConfig{})), false}}
 	}},
 	{"an acknowledgement of nothing", itemRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
-		return []any{workEnded{someWorker(), done(claim.NewHandIn(claim.HandInConfig{Session: 1})), false}}
+		return []any{workEnded{someWorker(), done(queues.NewAcknowledgement(queues.AcknowledgementConfig{Session: 1})), false}}
 	}},
 	{"a barrier passed while it is closed", passageRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
-		w, m := someWorker(), done(claim.NewBarrier(barrierPath, claim.OpenBarrier))
+		w, m := someWorker(), done(barrier.NewBarrier(barrierPath, barrier.OpenBarrier))
 		return []any{workBegan{w, m}, workEnded{w, m, false}, shuts(a), workEnded{w, m, false}, workBegan{w, m}, workEnded{w, m, false}}
 	}},
 	{"a barrier closed by who has not", passageRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
-		w, m := someWorker(), done(claim.NewBarrier(barrierPath, claim.CloseBarrier))
+		w, m := someWorker(), done(barrier.NewBarrier(barrierPath, barrier.CloseBarrier))
 		return []any{shuts(a), workBegan{w, m}, wrote(a, 1, &record.DeleteTxn{Path: barrierPath}), workEnded{w, m, false}, workBegan{w, m}, workEnded{w, m, false}}
 	}},
 	{"a number that jumps", countRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{counted(a, 1, "1"), counted(a, 1, "3")}
 	}},
 	{"a number counted twice by one", countRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
-		return []any{counted(a, 1, "1"), counted(a, 1, "2"), workEnded{someWorker(), claim.NewChange(claim.ChangeConfig{Path: countPath}, claim.Mark{}), true}}
+		return []any{counted(a, 1, "1"), counted(a, 1, "2"), workEnded{someWorker(), value.NewChange(value.ChangeConfig{Path: countPath}, value.Mark{}), true}}
 	}},
 	{"a number counted by who says that it was not", countRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
-		return []any{counted(a, 1, "1"), workEnded{someWorker(), withdrawn(claim.NewChange(claim.ChangeConfig{Path: countPath}, claim.Mark{})), false}}
+		return []any{counted(a, 1, "1"), workEnded{someWorker(), withdrawn(value.NewChange(value.ChangeConfig{Path: countPath}, value.Mark{})), false}}
 	}},
 	{"an id given out twice", countRule, func(_ *check.History, _ *Sim, _, _ *server) []any {
 		return []any{idGiven{nil, 1}, idGiven{nil, 2}, idGiven{nil, 1}}

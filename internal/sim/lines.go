@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/wire"
 )
 
@@ -49,7 +50,7 @@ const linePath = "/line"
 type bidder interface {
 	Step(now claim.Moment, ev claim.Event)
 	Ready() claim.Ready
-	State() claim.State
+	State() lines.State
 	Left(now claim.Moment) time.Duration
 }
 
@@ -63,28 +64,28 @@ var (
 // bid makes a new bid.
 func (k *candidate) bid() {
 	d := k.c.random
-	cfg := claim.Config{Parent: linePath, ID: fmt.Sprint("candidate ", k.c.id), Nonce: d.nonce(), Rule: claim.Exclusive}
+	cfg := lines.Config{Parent: linePath, ID: fmt.Sprint("candidate ", k.c.id), Nonce: d.nonce(), Rule: lines.Exclusive}
 	k.shared = false
 	switch k.c.sim.opt.Recipe {
 	case Lock:
 		cfg.Naming, cfg.Try = one(d, exclusiveNames), d.chance(5)
-		k.line = claim.NewLine(cfg)
+		k.line = lines.NewLine(cfg)
 	case ReadWriteLock:
 		cfg.Naming = one(d, writerNames)
 		if k.shared = d.chance(60); k.shared {
-			cfg.Rule, cfg.Naming = claim.Shared, one(d, readerNames)
+			cfg.Rule, cfg.Naming = lines.Shared, one(d, readerNames)
 		}
-		k.line = claim.NewLine(cfg)
+		k.line = lines.NewLine(cfg)
 	case Semaphore:
 		gate := cfg
 		gate.Parent, gate.Nonce = linePath+"-gate", d.nonce()
-		cfg.Rule, cfg.Leases, cfg.Try = claim.Leases, k.c.sim.opt.Leases, d.chance(5)
+		cfg.Rule, cfg.Leases, cfg.Try = lines.Leases, k.c.sim.opt.Leases, d.chance(5)
 		cfg.Naming = []claim.Naming{claim.Own, claim.CuratorLease}[d.below(2)]
-		k.line = claim.NewSemaphore(gate, cfg)
+		k.line = lines.NewSemaphore(gate, cfg)
 	default:
-		cfg.Parent, cfg.Rule, cfg.Leader = electionPath, claim.Leadership, electionPath+"/LEADER"
+		cfg.Parent, cfg.Rule, cfg.Leader = electionPath, lines.Leadership, electionPath+"/LEADER"
 		cfg.Quiet = time.Duration(d.below(3)) * time.Millisecond
-		k.line = claim.NewElection(cfg)
+		k.line = lines.NewElection(cfg)
 	}
 	k.parent = cfg.Parent
 }
@@ -103,7 +104,7 @@ func one(d *random, of []claim.Naming) claim.Naming { return of[d.below(int64(le
 func (k *candidate) exclusive() bool { return k.c.sim.opt.Recipe != Semaphore && !k.shared }
 
 // began takes note of a term.
-func (k *candidate) began(h claim.Leads) {
+func (k *candidate) began(h lines.Leads) {
 	s := k.c.sim
 	t := &term{k: k, line: k.line, token: h.Token, bid: claim.Join(k.parent, h.Bid)}
 	if k.exclusive() {

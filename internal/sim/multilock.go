@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/wire"
 )
 
@@ -22,7 +23,7 @@ type multiLock struct {
 	lease claim.Lease
 	// session is that of the lease; 0: there is none.
 	session wire.SessionID
-	m       *claim.Several
+	m       *lines.Several
 	paths   []string // of the locks, in the order in which it names them
 	grabs   []*grab  // in the order in which they were begun
 	timer   runner
@@ -37,7 +38,7 @@ type grab struct {
 	runner
 	g     *multiLock
 	path  string
-	line  *claim.Line // nil: its bid is gone
+	line  *lines.Line // nil: its bid is gone
 	often bool        // pings every tenth of the timeout
 	taken bool
 	lost  bool // and lost
@@ -70,7 +71,7 @@ func (g *multiLock) begin() {
 	for _, i := range g.c.random.shuffled(lockCount)[:g.c.random.between(2, lockCount)] {
 		g.paths = append(g.paths, fmt.Sprint(locksPath, "/", i))
 	}
-	g.m = claim.NewSeveral(g.paths)
+	g.m = lines.NewSeveral(g.paths)
 	g.carryOut()
 }
 
@@ -80,7 +81,7 @@ func (g *multiLock) step(ev claim.Event) {
 	for _, k := range g.grabs {
 		if k.taken && !k.lost && !k.told && !k.holds() {
 			k.lost = true
-			g.m.Step(claim.Moment{}, claim.LockLost{Path: k.path})
+			g.m.Step(claim.Moment{}, lines.LockLost{Path: k.path})
 		}
 	}
 	g.m.Step(claim.Moment{}, ev)
@@ -185,8 +186,8 @@ func (k *grab) holds() bool { return k.line != nil && k.line.Left(k.now()) > 0 }
 
 // stand makes a bid.
 func (k *grab) stand() {
-	k.line = claim.NewLine(claim.Config{Parent: k.path, ID: fmt.Sprint("multi-lock client ", k.c.id), Nonce: k.c.random.nonce(),
-		Rule: claim.Exclusive, Try: k.c.random.chance(5)})
+	k.line = lines.NewLine(lines.Config{Parent: k.path, ID: fmt.Sprint("multi-lock client ", k.c.id), Nonce: k.c.random.nonce(),
+		Rule: lines.Exclusive, Try: k.c.random.chance(5)})
 	if k.g.session != 0 {
 		k.step(claim.Attached{Session: k.g.session, Lease: k.g.lease})
 	}
@@ -214,20 +215,20 @@ func (k *grab) step(ev claim.Event) {
 	rd, st := line.Ready(), line.State()
 	k.often = rd.KeepAlive
 	for _, h := range rd.Happenings {
-		if h, leads := h.(claim.Leads); leads {
+		if h, leads := h.(lines.Leads); leads {
 			k.taken = true
 			k.c.sim.see(lockTaken{k, h.Token})
-			k.g.step(claim.LockTaken{Path: k.path})
+			k.g.step(lines.LockTaken{Path: k.path})
 		}
 	}
-	if k.taken && !k.lost && !k.told && st.Phase > claim.Leading {
+	if k.taken && !k.lost && !k.told && st.Phase > lines.Leading {
 		k.lost = true
-		k.g.step(claim.LockLost{Path: k.path})
+		k.g.step(lines.LockLost{Path: k.path})
 	}
 	k.ask(rd.Request)
 	switch {
 	case k.line != line:
-	case st.Phase != claim.Done:
+	case st.Phase != lines.Done:
 		k.wake(rd.Wake)
 	default:
 		k.over(st)
@@ -235,7 +236,7 @@ func (k *grab) step(ev claim.Event) {
 }
 
 // over: the bid is gone. Who had the lock waits until it is to give it back.
-func (k *grab) over(st claim.State) {
+func (k *grab) over(st lines.State) {
 	k.line = nil
 	k.soon(20*millisecond, func() {
 		switch {
@@ -259,9 +260,9 @@ func (k *grab) gone() {
 	k.drop()
 	k.g.grabs = slices.Delete(k.g.grabs, i, i+1)
 	if k.taken {
-		k.g.step(claim.LockGone{Path: k.path})
+		k.g.step(lines.LockGone{Path: k.path})
 	} else {
-		k.g.step(claim.LockRefused{Path: k.path})
+		k.g.step(lines.LockRefused{Path: k.path})
 	}
 }
 

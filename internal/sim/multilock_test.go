@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -81,7 +81,7 @@ func someGrabs(s *Sim, paths ...string) (all []*grab) {
 	for i, path := range paths {
 		k := holder(s, wire.SessionID(i+1))
 		g := &multiLock{c: k.c}
-		one := &grab{runner: runner{c: k.c}, g: g, path: path, line: k.line.(*claim.Line), taken: true}
+		one := &grab{runner: runner{c: k.c}, g: g, path: path, line: k.line.(*lines.Line), taken: true}
 		g.grabs, k.c.player = []*grab{one}, g
 		clients, all = append(clients, k.c), append(all, one)
 	}

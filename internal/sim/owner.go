@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
+	"bellwether/internal/claim/share"
 	"bellwether/wire"
 )
 
@@ -15,7 +17,7 @@ type owner struct {
 	runner
 	s      *sharer
 	part   string
-	line   *claim.Election // nil: it is over
+	line   *lines.Election // nil: it is over
 	often  bool            // pings every tenth of the timeout
 	told   bool            // it is to let go
 	done   bool            // its task is
@@ -27,7 +29,7 @@ type owner struct {
 type doer struct {
 	runner
 	o   *owner
-	m   *claim.Task
+	m   *share.Task
 	due bool // it is being done, or done
 	did bool // the latter
 }
@@ -61,7 +63,7 @@ func (o *owner) holds() bool { return o.line != nil && o.line.Left(o.now()) > 0 
 
 // stand makes the bid.
 func (o *owner) stand() {
-	o.line = claim.NewElection(claim.Config{Parent: o.parent(), ID: o.s.id, Nonce: o.c.random.nonce(), Rule: claim.Leadership, Leader: o.parent() + "/LEADER"})
+	o.line = lines.NewElection(lines.Config{Parent: o.parent(), ID: o.s.id, Nonce: o.c.random.nonce(), Rule: lines.Leadership, Leader: o.parent() + "/LEADER"})
 	if o.s.session != 0 {
 		o.step(claim.Attached{Session: o.s.session, Lease: o.s.lease})
 	}
@@ -91,7 +93,7 @@ func (o *owner) step(ev claim.Event) {
 	line.Step(o.now(), ev)
 	rd, st := line.Ready(), line.State()
 	for _, h := range rd.Happenings {
-		if h, leads := h.(claim.Leads); leads {
+		if h, leads := h.(lines.Leads); leads {
 			o.c.sim.tell("member %s owns %s by %v", o.s.id, o.part, h.Token)
 			o.c.sim.owned[o.part] = o.s.id
 			o.c.sim.see(partOwned{o, h.Token})
@@ -104,8 +106,8 @@ func (o *owner) step(ev claim.Event) {
 	o.ask(rd.Request)
 	switch {
 	case o.line != line:
-	case st.Phase != claim.Done:
-		if st.Phase > claim.Leading {
+	case st.Phase != lines.Done:
+		if st.Phase > lines.Leading {
 			o.task.end()
 		}
 		o.wake(rd.Wake)
@@ -115,11 +117,11 @@ func (o *owner) step(ev claim.Event) {
 }
 
 // over: the bid is gone, and what was done in its term forgotten.
-func (o *owner) over(st claim.State) {
+func (o *owner) over(st lines.State) {
 	o.line = nil
 	o.task.end()
 	o.soon(20*millisecond, func() {
-		end := claim.BidOver{Part: o.part, Told: o.told, TermEnd: claim.TermEnd{Returned: o.done}}
+		end := share.BidOver{Part: o.part, Told: o.told, TermEnd: claim.TermEnd{Returned: o.done}}
 		if !o.told && !o.done && !st.Reason.Passing() {
 			end.Err = fmt.Errorf("%s: %v: %w", o.parent(), st.Reason, st.Err)
 		}
@@ -131,7 +133,7 @@ func (o *owner) over(st claim.State) {
 
 // begin reads the task, under the bid by which it is owned.
 func (k *doer) begin(bid string) {
-	k.m = claim.NewTask(claim.TaskConfig{Path: claim.Join(shareTasks, k.o.part), Bid: bid, Session: k.c.session})
+	k.m = share.NewTask(share.TaskConfig{Path: claim.Join(shareTasks, k.o.part), Bid: bid, Session: k.c.session})
 	k.step(claim.Attached{Session: k.c.session})
 }
 
@@ -156,10 +158,10 @@ func (k *doer) step(ev claim.Event) {
 	if _, due := m.Due(); due {
 		k.due = true
 		o.c.sim.see(taskBegan{o})
-		k.step(claim.Begin{})
+		k.step(share.Begin{})
 		k.soon(200*millisecond, func() {
 			k.did = true
-			k.step(claim.Finish{})
+			k.step(share.Finish{})
 		})
 	}
 	if !m.Over() {
@@ -172,7 +174,7 @@ func (k *doer) step(ev claim.Event) {
 		o.c.sim.tell("member %s: %s is done", o.s.id, o.part)
 		o.done = true
 		o.c.sim.see(taskDone{o})
-	case err != nil && !errors.Is(err, claim.ErrTaskLost): // after which the term is about to end
+	case err != nil && !errors.Is(err, share.ErrTaskLost): // after which the term is about to end
 		o.c.sim.fail("Shares", "member %s cannot end %s: %v", o.s.id, o.part, err)
 	}
 	if o.told || o.done {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/registry"
 	"bellwether/wire"
 )
 
@@ -17,9 +18,9 @@ var places = []string{"/places/a", "/places/b"}
 type registrant struct {
 	runner
 	place   string
-	m       *claim.Registrant
+	m       *registry.Registrant
 	mine    []wire.SessionID // of its process, and those that it has named
-	shown   claim.RegistrantState
+	shown   registry.RegistrantState
 	lives   int  // registrations, to tell their data apart
 	want    int  // the number of the data
 	waits   bool // until a foreign znode has gone
@@ -35,7 +36,7 @@ type (
 	// tenure: how a registrant's registration stands from here on.
 	tenure struct {
 		t *registrant
-		claim.RegistrantState
+		registry.RegistrantState
 	}
 	// registrantRefused: the place is another's, for whose end it does not wait.
 	registrantRefused struct{ t *registrant }
@@ -43,7 +44,7 @@ type (
 	// goes with its session.
 	registrantLeft struct {
 		t *registrant
-		claim.RegistrantState
+		registry.RegistrantState
 	}
 )
 
@@ -77,7 +78,7 @@ func (t *registrant) attached() {
 func (t *registrant) crashed() {
 	t.drop()
 	t.m, t.waiting = nil, false
-	t.show(claim.RegistrantState{})
+	t.show(registry.RegistrantState{})
 }
 
 // begin registers. A new process may know the sessions of those before it; what
@@ -91,7 +92,7 @@ func (t *registrant) begin() {
 	}
 	t.lives, t.want = t.lives+1, 1
 	t.waits, t.asks = t.c.sim.idle || t.c.random.chance(90), true
-	t.m = claim.NewRegistrant(claim.RegistrantConfig{Path: t.place, Data: []byte(t.data(1)), Own: t.mine})
+	t.m = registry.NewRegistrant(registry.RegistrantConfig{Path: t.place, Data: []byte(t.data(1)), Own: t.mine})
 	t.actLater()
 }
 
@@ -134,7 +135,7 @@ func (t *registrant) actLater() {
 // keep has the znode hold other data.
 func (t *registrant) keep() {
 	t.want++
-	t.step(claim.Keep{Data: []byte(t.data(t.want)), N: t.want})
+	t.step(registry.Keep{Data: []byte(t.data(t.want)), N: t.want})
 }
 
 // meddle deletes what stands at another place.
@@ -179,7 +180,7 @@ func (t *registrant) refused() bool {
 }
 
 // show tells how the registration stands, if that is news.
-func (t *registrant) show(st claim.RegistrantState) {
+func (t *registrant) show(st registry.RegistrantState) {
 	if st == t.shown {
 		return
 	}
@@ -204,7 +205,7 @@ func (t *registrant) over() {
 	t.c.sim.see(registrantLeft{t, t.shown})
 	t.drop()
 	t.m = nil
-	t.show(claim.RegistrantState{})
+	t.show(registry.RegistrantState{})
 	t.beginLater()
 }
 

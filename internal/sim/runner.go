@@ -112,7 +112,7 @@ func (h *runner) carryOut(round int, req claim.Request, done []claim.Result) {
 	case claim.Batch(left) > 1:
 		h.batch(left[:claim.Batch(left)], func(r []claim.Result) { all(r...) })
 	default:
-		c := claim.NewCourse(*op)
+		c := claim.NewPlan(*op)
 		h.carryOne(round, req.Session, &c, next)
 	}
 }
@@ -129,7 +129,7 @@ func (h *runner) hindrance(session wire.SessionID) error {
 }
 
 // carryOne makes the requests that one operation takes, as long as somebody asks.
-func (h *runner) carryOne(round int, session wire.SessionID, c *claim.Course, next func(claim.Result)) {
+func (h *runner) carryOne(round int, session wire.SessionID, c *claim.Plan, next func(claim.Result)) {
 	op, more := c.Next()
 	if !more {
 		next(c.Result())

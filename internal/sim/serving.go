@@ -1,10 +1,14 @@
 package sim
 
-import "bellwether/internal/claim"
+import (
+	"bellwether/internal/claim"
+
+	"bellwether/internal/claim/commit"
+)
 
 // serve has a site take part in whatever transactions there are.
 func (p *party) serve() {
-	p.serving = claim.NewServing(claim.ServingConfig{Root: txRoot, Most: 1})
+	p.serving = commit.NewServing(commit.ServingConfig{Root: txRoot, Most: 1})
 	p.stepServing(claim.Attached{Session: p.c.session})
 }
 

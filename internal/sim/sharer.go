@@ -5,6 +5,9 @@ import (
 	"slices"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
+	"bellwether/internal/claim/registry"
+	"bellwether/internal/claim/share"
 	"bellwether/wire"
 )
 
@@ -38,7 +41,7 @@ type sharer struct {
 	here    *hand          // its registration
 	there   *roll          // the members
 	todo    *roll          // the tasks
-	m       *claim.Sharing
+	m       *share.Sharing
 	owners  []*owner // who have not let go yet
 	busy    bool     // with its duties: others wait until those before are carried out
 }
@@ -46,13 +49,13 @@ type sharer struct {
 // hand drives one registration.
 type hand struct {
 	runner
-	m *claim.Registrant
+	m *registry.Registrant
 }
 
 // roll drives a cache of a znode's children.
 type roll struct {
 	runner
-	m    *claim.Cache
+	m    *cache.Cache
 	root string
 }
 
@@ -70,7 +73,7 @@ func (s *sharer) begin() {
 	s.there.runner = runner{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.there, ev) }, together: true}
 	s.todo.runner = runner{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.todo, ev) }, together: true}
 	s.post = &runner{c: s.c, step: func(claim.Event) {}} // one of them that is lost stays lost
-	s.m, s.session = claim.NewSharing(s.cfg()), 0
+	s.m, s.session = share.NewSharing(s.cfg()), 0
 	here := s.here
 	s.here.soon(20*second, func() {
 		if s.here == here && !s.c.sim.calm && s.c.random.chance(50) {
@@ -84,8 +87,8 @@ func (s *sharer) begin() {
 	s.carryOut()
 }
 
-func (s *sharer) cfg() claim.SharingConfig {
-	cfg := claim.SharingConfig{Parent: shareParent, ID: s.id, Parts: s.c.sim.parts()}
+func (s *sharer) cfg() share.SharingConfig {
+	cfg := share.SharingConfig{Parent: shareParent, ID: s.id, Parts: s.c.sim.parts()}
 	if s.tasks {
 		cfg.Tasks, cfg.Most = true, 1
 	}
@@ -119,7 +122,7 @@ func (s *sharer) carryOut() {
 func (s *sharer) do(op claim.Op) {
 	switch op.Kind {
 	case claim.OpRegister:
-		s.here.m = claim.NewRegistrant(claim.RegistrantConfig{Path: op.Path})
+		s.here.m = registry.NewRegistrant(registry.RegistrantConfig{Path: op.Path})
 	case claim.OpFollow:
 		s.follow(s.roll(op.Path))
 	case claim.OpBid:
@@ -133,7 +136,7 @@ func (s *sharer) do(op claim.Op) {
 			if s.c.attached {
 				s.c.send(requestOf(&claim.Op{Kind: claim.OpDelete, Path: op.Path, Version: claim.AnyVersion}))
 			}
-			s.step(claim.Tidied{Part: op.Part()})
+			s.step(share.Tidied{Part: op.Part()})
 		})
 	case claim.OpUnfollow:
 		s.stepRoll(s.roll(op.Path), claim.Resign{})
@@ -237,18 +240,18 @@ func (s *sharer) stepHere(ev claim.Event) {
 	case h.m.Over():
 		err := h.m.Err()
 		h.m = nil
-		s.step(claim.RegistrationOver{Err: err})
+		s.step(share.RegistrationOver{Err: err})
 	default:
 		h.wake(rd.Wake)
 		if st.Stands {
-			s.step(claim.Registered{})
+			s.step(share.Registered{})
 		}
 	}
 }
 
 func (s *sharer) follow(r *roll) {
 	r.oneShot = s.c.random.chance(25)
-	r.m = claim.NewCache(claim.CacheConfig{Root: r.root, ChildrenOnly: true, NodesMax: 1000, BytesMax: 1 << 20})
+	r.m = cache.NewCache(cache.CacheConfig{Root: r.root, ChildrenOnly: true, NodesMax: 1000, BytesMax: 1 << 20})
 	if s.c.attached {
 		s.stepRoll(r, claim.Attached{Session: s.c.session})
 	}
@@ -263,7 +266,7 @@ func (s *sharer) stepRoll(r *roll, ev claim.Event) {
 	m.Step(r.now(), ev)
 	rd := m.Ready()
 	if events := m.Events(); len(events) > 0 {
-		s.step(claim.Seen{Path: r.root, Events: events})
+		s.step(share.Seen{Path: r.root, Events: events})
 	}
 	r.ask(rd.Request)
 	switch {
@@ -272,7 +275,7 @@ func (s *sharer) stepRoll(r *roll, ev claim.Event) {
 		r.drop()
 		r.m = nil
 		s.c.dropStream(s.c.streamAt(r.root)) // which goes with the connection, where that is lost
-		s.step(claim.CacheOver{Path: r.root, Err: m.Err()})
+		s.step(share.CacheOver{Path: r.root, Err: m.Err()})
 	default:
 		r.wake(rd.Wake)
 	}
@@ -347,7 +350,7 @@ func (s *Sim) allShared() string {
 		}
 		return ""
 	}
-	meant := claim.Share(members, s.parts())
+	meant := share.Share(members, s.parts())
 	for _, m := range all {
 		for _, part := range s.parts() {
 			o := m.owner(part)

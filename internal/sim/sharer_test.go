@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
@@ -162,7 +163,7 @@ func someOwners(s *Sim, parts ...string) (all []*owner) {
 		k := holder(s, wire.SessionID(i+1))
 		m := &sharer{c: k.c}
 		o := newOwner(m, part)
-		o.line = k.line.(*claim.Election)
+		o.line = k.line.(*lines.Election)
 		m.owners, k.c.player = []*owner{o}, m
 		clients, all = append(clients, k.c), append(all, o)
 	}

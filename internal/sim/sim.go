@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
@@ -37,7 +37,7 @@ type Sim struct {
 	checkers []check.Checker
 	reached  [situations]int
 	register registers
-	fence    claim.Fence       // of what claims protect
+	fence    lines.Fence       // of what claims protect
 	holder   *candidate        // who was the last to get a claim
 	deals    []*deal           // all transactions of two phases
 	entered  int               // how often a member was let in

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/cache"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -276,7 +277,7 @@ func (h *runner) readTogether(ops []claim.Op, next func(...claim.Result)) {
 		next(res...)
 	}
 	if len(ops) > 1 && h.c.random.chance(3) {
-		all(claim.ErrTooLarge)
+		all(cache.ErrTooLarge)
 		return
 	}
 	q := new(wire.MultiRequest)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/commit"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -30,7 +31,7 @@ type party struct {
 	deal  *deal
 	notes map[*deal]*note
 
-	serving *claim.Serving
+	serving *commit.Serving
 	looks   runner // of serving
 
 	acting  bool
@@ -45,7 +46,7 @@ type party struct {
 type note struct {
 	begun    bool // coordinator: the transaction may be there
 	prepared bool // site: it has promised to commit
-	done     claim.Decision
+	done     commit.Decision
 	over     bool // coordinator: nothing is left to do
 }
 
@@ -53,7 +54,7 @@ type note struct {
 type txMachine interface {
 	Step(now claim.Moment, ev claim.Event)
 	Ready() claim.Ready
-	State() claim.CommitState
+	State() commit.CommitState
 }
 
 // What parties do, for the checkers.
@@ -67,13 +68,13 @@ type (
 	txLearned struct {
 		p        *party
 		deal     *deal
-		decision claim.Decision
+		decision commit.Decision
 	}
 	// txCarried: it has carried it out.
 	txCarried struct {
 		p        *party
 		deal     *deal
-		decision claim.Decision
+		decision commit.Decision
 	}
 )
 
@@ -155,7 +156,7 @@ func (p *party) owes(d *deal) bool {
 	if p.name == "" {
 		return !n.over
 	}
-	return n.prepared && n.done == claim.Undecided
+	return n.prepared && n.done == commit.Undecided
 }
 
 // settled: nothing of this transaction is left to a party.
@@ -163,7 +164,7 @@ func (p *party) settled(d *deal) bool {
 	if p.name == "" {
 		return !p.owes(d)
 	}
-	return p.deal != d && (p.note(d).done != claim.Undecided || !p.owes(d) && p.c.sim.coordinator().settled(d))
+	return p.deal != d && (p.note(d).done != commit.Undecided || !p.owes(d) && p.c.sim.coordinator().settled(d))
 }
 
 // beginLater looks again after a while.
@@ -210,24 +211,24 @@ func (p *party) take(d *deal) {
 		p.waiting = true
 		p.soon(20*millisecond, func() {
 			p.waiting = false
-			p.drive(claim.NewCoordinator(p.config(false)))
+			p.drive(commit.NewCoordinator(p.config(false)))
 		})
 		return
 	}
 	if p.name == "" {
-		p.drive(claim.NewCoordinator(p.config(true)))
+		p.drive(commit.NewCoordinator(p.config(true)))
 		return
 	}
-	p.drive(claim.NewSite(p.config(p.note(d).prepared)))
+	p.drive(commit.NewSite(p.config(p.note(d).prepared)))
 }
 
 // config is what a party's state machine is about, from what is written down.
-func (p *party) config(doubt bool) claim.CommitConfig {
-	cfg := claim.CommitConfig{Path: p.deal.path, Site: p.name, Patience: p.c.sim.patience()}
+func (p *party) config(doubt bool) commit.CommitConfig {
+	cfg := commit.CommitConfig{Path: p.deal.path, Site: p.name, Patience: p.c.sim.patience()}
 	if p.name == "" {
-		cfg.Transaction = claim.Transaction{Sites: p.deal.sites, Plain: p.deal.plain}
+		cfg.Transaction = commit.Transaction{Sites: p.deal.sites, Plain: p.deal.plain}
 	}
-	switch done := p.note(p.deal).done != claim.Undecided; {
+	switch done := p.note(p.deal).done != commit.Undecided; {
 	case !done:
 		cfg.Doubt = doubt
 	case p.name == "":
@@ -262,7 +263,7 @@ func (p *party) step(ev claim.Event) {
 	for _, h := range rd.Happenings {
 		p.c.sim.tell("%v", h)
 	}
-	if s := m.State(); s.Decision != claim.Undecided {
+	if s := m.State(); s.Decision != commit.Undecided {
 		p.c.sim.see(txLearned{p, p.deal, s.Decision})
 	}
 	p.ask(rd.Request)
@@ -270,7 +271,7 @@ func (p *party) step(ev claim.Event) {
 		return
 	}
 	switch s := m.State(); {
-	case s.Phase == claim.TxOver:
+	case s.Phase == commit.TxOver:
 		p.ended(s)
 	case !p.acting && s.Due():
 		p.acting = true
@@ -281,26 +282,26 @@ func (p *party) step(ev claim.Event) {
 }
 
 // ended: the state machine has nothing left to do.
-func (p *party) ended(s claim.CommitState) {
+func (p *party) ended(s commit.CommitState) {
 	if s.Err != nil {
 		p.c.sim.fail("Commits", "%s gives up %s: %v", p.who(), p.deal.path, s.Err)
 	}
 	d := p.deal
 	n := p.note(d)
-	n.over = n.done != claim.Undecided
+	n.over = n.done != commit.Undecided
 	p.drop()
 	p.m, p.deal, p.acting, p.waiting = nil, nil, false, false
 	if p.serving == nil {
 		p.beginLater()
 		return
 	}
-	p.stepServing(claim.SiteOver{Path: d.path})
+	p.stepServing(commit.SiteOver{Path: d.path})
 }
 
 // perform is what the application does, which takes it a while.
-func (p *party) perform(s claim.CommitState) {
+func (p *party) perform(s commit.CommitState) {
 	p.soon(20*millisecond, func() {
-		if s.Phase == claim.TxPrepare {
+		if s.Phase == commit.TxPrepare {
 			p.prepare()
 			return
 		}
@@ -310,28 +311,28 @@ func (p *party) perform(s claim.CommitState) {
 
 // prepare votes. Who has promised to commit keeps to it.
 func (p *party) prepare() {
-	vote := claim.Commit
+	vote := commit.Commit
 	n := p.note(p.deal)
 	if !n.prepared && p.c.random.chance(p.refuses) {
-		vote = claim.Abort
+		vote = commit.Abort
 	}
-	if vote == claim.Commit {
+	if vote == commit.Commit {
 		n.prepared = true
 		p.c.sim.see(txVoted{p, p.deal})
 	}
 	p.acting = false
 	if !p.crashesHere() {
-		p.step(claim.Prepared{Vote: vote})
+		p.step(commit.Prepared{Vote: vote})
 	}
 }
 
 // carry carries out a decision.
-func (p *party) carry(d claim.Decision) {
+func (p *party) carry(d commit.Decision) {
 	p.note(p.deal).done = d
 	p.c.sim.see(txCarried{p, p.deal, d})
 	p.acting = false
 	if !p.crashesHere() {
-		p.step(claim.Carried{})
+		p.step(commit.Carried{})
 	}
 }
 
@@ -382,7 +383,7 @@ func (s *Sim) remains(d *deal) string {
 	if t.GetData(&conn{}, d.path, false, &data) != wire.OK || t.Children(&conn{}, d.path, false, &names) != wire.OK {
 		return ""
 	}
-	if tx, err := claim.ParseTransaction(data.Data); err == nil && len(tx.Sites) == 0 && slices.Equal(names.All(), []string{"decision"}) {
+	if tx, err := commit.ParseTransaction(data.Data); err == nil && len(tx.Sites) == 0 && slices.Equal(names.All(), []string{"decision"}) {
 		return "" // the tombstone
 	}
 	return fmt.Sprintf("%s is still there, with %v", d.path, names.All())

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/commit"
 )
 
 // transactionsMin is how many transactions are simulated each time.
@@ -112,7 +112,7 @@ func TestTransactionNobodyIsBlocked(t *testing.T) {
 		s.until(what, 30*second, func() bool { return victim.c.silent || s.allSettled() == "" })
 		s.until(what+": nobody waits", bound, func() bool {
 			for _, p := range parties {
-				if n := p.note(s.deals[0]); p != victim && n.prepared && n.done == claim.Undecided {
+				if n := p.note(s.deals[0]); p != victim && n.prepared && n.done == commit.Undecided {
 					return false
 				}
 			}
@@ -170,7 +170,7 @@ func TestTransactionOfTheNextSession(t *testing.T) {
 		s.until("the site has another session", 20*second, func() bool { return site.c.session != before && serves() })
 		s.deals = later
 		s.settled("the next session")
-		if d := site.note(later[0]).done; d != claim.Commit {
+		if d := site.note(later[0]).done; d != commit.Commit {
 			t.Errorf("plain %v: %v", plain, d)
 		}
 	}

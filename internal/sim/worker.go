@@ -8,6 +8,10 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
+	"bellwether/internal/claim/queues"
+	"bellwether/internal/claim/registry"
+	"bellwether/internal/claim/value"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -34,11 +38,11 @@ type worker struct {
 	m        operation
 	data     string           // of the item that is put
 	sessions []wire.SessionID // in which the operation was under way
-	hand     *claim.Take      // whose item is to be handed in
+	hand     *queues.Take     // whose item is to be handed in
 	puts     int
 	lives    int                   // of the process
-	marks    map[string]claim.Mark // by the number that is counted
-	left     claim.Numbers         // ids
+	marks    map[string]value.Mark // by the number that is counted
+	left     value.Numbers         // ids
 	waiting  bool
 	closes   bool // the last thing was to close a barrier
 	home     bool // it begins nothing any more
@@ -87,7 +91,7 @@ type (
 )
 
 func newWorker(c *client, j job) *worker {
-	w := &worker{job: j, marks: map[string]claim.Mark{}}
+	w := &worker{job: j, marks: map[string]value.Mark{}}
 	w.runner = runner{c: c, step: w.step}
 	return w
 }
@@ -109,7 +113,7 @@ func (w *worker) crashed() {
 	w.drop()
 	w.lives++
 	w.m, w.hand, w.waiting = nil, nil, false
-	w.marks, w.left = map[string]claim.Mark{}, claim.Numbers{}
+	w.marks, w.left = map[string]value.Mark{}, value.Numbers{}
 }
 
 // begin begins the next operation.
@@ -128,13 +132,13 @@ func (w *worker) begin() {
 		w.m = w.newPut()
 	case w.job == consume && w.hand != nil:
 		item, _, session := w.hand.Taken()
-		w.m = claim.NewHandIn(claim.HandInConfig{Item: item, Claim: claim.Join(queueClaims, path.Base(item)), Session: session, Release: w.c.random.chance(10)})
+		w.m = queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: item, Claim: claim.Join(queueClaims, path.Base(item)), Session: session, Release: w.c.random.chance(10)})
 	case w.job == consume:
-		cfg := claim.TakeConfig{Items: queueItems, Line: queueLine, Nonce: w.c.random.nonce()}
+		cfg := queues.TakeConfig{Items: queueItems, Line: queueLine, Nonce: w.c.random.nonce()}
 		if s.opt.Recipe == WorkQueue {
 			cfg.Claims = queueClaims
 		}
-		w.m = claim.NewTake(cfg)
+		w.m = queues.NewTake(cfg)
 	case w.marked() != "" && (s.quiet || w.c.random.chance(5)):
 		w.m = w.newRemoval(w.marked())
 	default:
@@ -152,27 +156,27 @@ func (w *worker) newPut() operation {
 	w.puts++
 	w.data = fmt.Sprintf("%d.%d", w.c.id, w.puts)
 	n := d.nonce()
-	cfg := claim.PutConfig{
+	cfg := queues.PutConfig{
 		Items: queueItems, Mark: claim.Join(queueLine, hex.EncodeToString(n[:])+"-put"),
 		Prefix: fmt.Sprintf("entry-%03d-", 50*d.below(3)), Data: []byte(w.data),
 	}
 	if cfg.Unique = d.chance(50); cfg.Unique {
 		cfg.Prefix = hex.EncodeToString(n[:]) + "-" + cfg.Prefix
 	}
-	return claim.NewPut(cfg)
+	return queues.NewPut(cfg)
 }
 
 // newBarrier closes and opens in turn, or waits to pass. In the end it stays open.
 func (w *worker) newBarrier() operation {
-	act := claim.PassBarrier
+	act := barrier.PassBarrier
 	if w.job == guard {
 		if w.closes = !w.closes && !w.c.sim.quiet; w.closes {
-			act = claim.CloseBarrier
+			act = barrier.CloseBarrier
 		} else {
-			act = claim.OpenBarrier
+			act = barrier.OpenBarrier
 		}
 	}
-	return claim.NewBarrier(barrierPath, act)
+	return barrier.NewBarrier(barrierPath, act)
 }
 
 // newChange counts, or reserves a block of ids.
@@ -182,11 +186,11 @@ func (w *worker) newChange() operation {
 		at = idsPath
 	}
 	mark, known := w.marks[at]
-	cfg := claim.ChangeConfig{Path: at, Initial: []byte("0"), Mark: w.markAt(at), Anew: at == idsPath}
+	cfg := value.ChangeConfig{Path: at, Initial: []byte("0"), Mark: w.markAt(at), Anew: at == idsPath}
 	if !known {
-		mark = claim.Mark{}
+		mark = value.Mark{}
 	}
-	return claim.NewChange(cfg, mark)
+	return value.NewChange(cfg, mark)
 }
 
 func (w *worker) markAt(number string) string {
@@ -205,7 +209,7 @@ func (w *worker) marked() string {
 
 // newRemoval closes the value of a number.
 func (w *worker) newRemoval(number string) operation {
-	return claim.NewRemoval(w.markAt(number), w.marks[number].Session)
+	return registry.NewRemoval(w.markAt(number), w.marks[number].Session)
 }
 
 // giveUpLater has a worker give up now and then.
@@ -248,7 +252,7 @@ func (w *worker) step(ev claim.Event) {
 	if w.m != m || w.crashesHere() {
 		return
 	}
-	if c, ok := m.(*claim.Change); ok && w.propose(c) {
+	if c, ok := m.(*value.Change); ok && w.propose(c) {
 		return
 	}
 	if m.Over() {
@@ -267,7 +271,7 @@ func (w *worker) crashesHere() bool {
 }
 
 // propose adds to a number that was read.
-func (w *worker) propose(c *claim.Change) bool {
+func (w *worker) propose(c *value.Change) bool {
 	old, awaited := c.Old()
 	if !awaited {
 		return false
@@ -276,12 +280,12 @@ func (w *worker) propose(c *claim.Change) bool {
 	if c.Path() == idsPath {
 		delta = idBlock
 	}
-	_, data, err := claim.DecimalCounter.Add(old, delta)
+	_, data, err := value.DecimalCounter.Add(old, delta)
 	if err != nil {
 		w.c.sim.fail("Counts", "%s holds %q: %v", c.Path(), old, err)
 		return true
 	}
-	w.step(claim.Propose{Data: data})
+	w.step(value.Propose{Data: data})
 	return true
 }
 
@@ -297,32 +301,32 @@ func because(err error) string {
 func (w *worker) ended(m operation) {
 	s := w.c.sim
 	s.tell("worker %d: %s %v%s", w.c.id, strings.TrimPrefix(fmt.Sprintf("%T", m), "*claim."), m.Outcome(), because(m.Err()))
-	if err := m.Err(); err != nil && !errors.Is(err, claim.ErrTaken) {
+	if err := m.Err(); err != nil && !errors.Is(err, queues.ErrTaken) {
 		s.fail("Work", "worker %d: %T fails: %v", w.c.id, m, err)
 		return
 	}
 	s.see(workEnded{w, m, false})
 	within := 50 * millisecond
 	switch m := m.(type) {
-	case *claim.Take:
+	case *queues.Take:
 		if s.opt.Recipe == WorkQueue && m.Outcome() == claim.Succeeded {
 			w.hand = m
 			within = 300 * millisecond
 		}
-	case *claim.HandIn:
+	case *queues.Acknowledgement:
 		if m.Outcome() != claim.Withdrawn { // which is tried again
 			w.hand = nil
 		}
-	case *claim.Change:
+	case *value.Change:
 		w.marks[m.Path()] = m.Mark()
 		w.giveOut(m)
-	case *claim.Removal:
+	case *registry.Removal:
 		if number := path.Dir(m.Path()); m.Outcome() == claim.Succeeded {
-			w.marks[number] = claim.Mark{N: w.marks[number].N}
+			w.marks[number] = value.Mark{N: w.marks[number].N}
 		}
-	case *claim.Barrier:
-		w.home = s.quiet && m.Act() == claim.OpenBarrier && m.Outcome() == claim.Succeeded
-		if m.Act() == claim.CloseBarrier && w.c.random.chance(5) {
+	case *barrier.Barrier:
+		w.home = s.quiet && m.Act() == barrier.OpenBarrier && m.Outcome() == claim.Succeeded
+		if m.Act() == barrier.CloseBarrier && w.c.random.chance(5) {
 			within = 8 * second // which some who wait do not live to see the end of
 		}
 	}
@@ -332,11 +336,11 @@ func (w *worker) ended(m operation) {
 }
 
 // giveOut gives out the ids of a block that was reserved.
-func (w *worker) giveOut(m *claim.Change) {
+func (w *worker) giveOut(m *value.Change) {
 	if m.Path() != idsPath || m.Outcome() != claim.Succeeded {
 		return
 	}
-	sum, err := claim.DecimalCounter.Parse(m.Value())
+	sum, err := value.DecimalCounter.Parse(m.Value())
 	if err != nil {
 		w.c.sim.fail("Counts", "a block ends with %q", m.Value())
 		return

@@ -4,7 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
+	"bellwether/internal/claim/queues"
+	"bellwether/internal/claim/registry"
+	"bellwether/internal/claim/value"
 	"bellwether/internal/sim/check"
 )
 
@@ -25,18 +28,18 @@ func (tally) Name() string { return "Tally" }
 func (c tally) See(o any) string {
 	if e, ok := o.(workEnded); ok && !e.crashed {
 		switch e.m.(type) {
-		case *claim.Put:
+		case *queues.Put:
 			c["put "+e.m.Outcome().String()]++
-		case *claim.Take:
+		case *queues.Take:
 			c["take "+e.m.Outcome().String()]++
-		case *claim.HandIn:
+		case *queues.Acknowledgement:
 			c["hand in "+e.m.Outcome().String()]++
-		case *claim.Change:
+		case *value.Change:
 			c["change "+e.m.Outcome().String()]++
-		case *claim.Removal:
+		case *registry.Removal:
 			c["removal "+e.m.Outcome().String()]++
-		case *claim.Barrier:
-			c[[]string{"close ", "open ", "pass "}[e.m.(*claim.Barrier).Act()]+e.m.Outcome().String()]++
+		case *barrier.Barrier:
+			c[[]string{"close ", "open ", "pass "}[e.m.(*barrier.Barrier).Act()]+e.m.Outcome().String()]++
 		}
 	}
 	return ""

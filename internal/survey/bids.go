@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
 )
 
 // bids returns the children that are bids, in the order of the line, and as orphans the
@@ -57,18 +58,18 @@ type bid struct {
 func (b bid) participant(role string) Participant { return b.c.participant(b.parent, b.Naming, role) }
 
 func (c Child) participant(parent string, n claim.Naming, role string) Participant {
-	return Participant{Path: claim.Join(parent, c.Name), ID: claim.BidID(n, c.Data), Naming: n, Session: c.Stat.EphemeralOwner,
+	return Participant{Path: claim.Join(parent, c.Name), ID: lines.BidID(n, c.Data), Naming: n, Session: c.Stat.EphemeralOwner,
 		Token: c.Stat.Czxid, Since: c.Stat.Ctime, Role: role}
 }
 
 // queueUp says which bid of a line waits for which others. Under the rule Leases every bid counts
 // as a holder, because no znode says how many may hold.
-func queueUp(bids []bid, rule claim.Rule, holds string) []Participant {
+func queueUp(bids []bid, rule lines.Rule, holds string) []Participant {
 	out := make([]Participant, 0, len(bids))
 	for i, b := range bids {
 		s := b.participant(holds)
 		for _, ahead := range bids[:i] {
-			if rule != claim.Leases && !(b.Naming.Shared() && ahead.Naming.Shared()) {
+			if rule != lines.Leases && !(b.Naming.Shared() && ahead.Naming.Shared()) {
 				s.Behind = append(s.Behind, claim.Join(ahead.parent, ahead.Name))
 			}
 		}
@@ -103,12 +104,12 @@ func (p Parent) line(s *Recipe, bids []bid) {
 	if leader != nil {
 		s.Kind = claim.KindElection
 	}
-	rule := claim.Exclusive
+	rule := lines.Exclusive
 	switch s.Kind {
 	case claim.KindElection:
 		holds = "leads"
 	case claim.KindSemaphore:
-		rule = claim.Leases
+		rule = lines.Leases
 	}
 	s.Participants = queueUp(bids, rule, holds)
 	if leader != nil {

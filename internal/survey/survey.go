@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
+	"bellwether/internal/claim/queues"
 	"bellwether/wire"
 )
 
@@ -102,7 +104,7 @@ var Suffixes = [...]string{lineSuffix, gateSuffix}
 // isItem reports whether a name is that of a queue's item, under any naming.
 func isItem(name string) bool {
 	_, ok := claim.ParseItem(name)
-	return ok || isCuratorItem(name) || claim.IsLater(name)
+	return ok || isCuratorItem(name) || queues.IsLater(name)
 }
 
 // isCuratorItem reports whether a name is queue-<seq>, with a priority, a time or an id before the
@@ -129,13 +131,13 @@ func Recognise(p Parent) (Recipe, bool) {
 	case slices.ContainsFunc(p.Names, isCuratorItem): // none of them persistent: marks of who works
 		s.Kind, s.Participants = claim.KindWorkQueue, p.ephemerals("works")
 	case strings.HasSuffix(base, lineSuffix) && p.beside(strings.TrimSuffix(base, lineSuffix)):
-		s.Kind, s.Path, s.line = claim.KindQueue, strings.TrimSuffix(p.Path, lineSuffix), queueUp(bids, claim.Exclusive, "is next")
+		s.Kind, s.Path, s.line = claim.KindQueue, strings.TrimSuffix(p.Path, lineSuffix), queueUp(bids, lines.Exclusive, "is next")
 	case base == "leases" && (p.beside("locks") || len(bids) > 0 && bids[0].Naming == claim.CuratorLease): // the gate goes while nobody waits
-		s.Kind, s.Path, s.Participants = claim.KindSemaphore, p.dir(), queueUp(bids, claim.Leases, "holds")
+		s.Kind, s.Path, s.Participants = claim.KindSemaphore, p.dir(), queueUp(bids, lines.Leases, "holds")
 	case base == "locks" && p.beside("leases"):
-		s.Kind, s.Path, s.gate = claim.KindSemaphore, p.dir(), queueUp(bids, claim.Exclusive, "waits")
+		s.Kind, s.Path, s.gate = claim.KindSemaphore, p.dir(), queueUp(bids, lines.Exclusive, "waits")
 	case strings.HasSuffix(base, gateSuffix) && p.beside(strings.TrimSuffix(base, gateSuffix)):
-		s.Kind, s.Path, s.gate = claim.KindSemaphore, strings.TrimSuffix(p.Path, gateSuffix), pythonIDs(queueUp(bids, claim.Exclusive, "waits"))
+		s.Kind, s.Path, s.gate = claim.KindSemaphore, strings.TrimSuffix(p.Path, gateSuffix), pythonIDs(queueUp(bids, lines.Exclusive, "waits"))
 	case p.Counts():
 		s.Kind, s.Participants = claim.KindSemaphore, p.ephemerals("holds")
 		s.Leases, _ = strconv.Atoi(string(p.Data)) // without a number, Leases stays 0
@@ -152,7 +154,7 @@ func Recognise(p Parent) (Recipe, bool) {
 func (p Parent) delayed() int {
 	n := 0
 	for _, name := range p.Names {
-		if claim.IsLater(name) {
+		if queues.IsLater(name) {
 			n++
 		}
 	}

@@ -1,0 +1,166 @@
+package barrier
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// depart begins to leave, or begins anew: what was asked before may have been
+// done or not.
+func (m *Member) depart() {
+	if m.phase == Entering || m.Ending == claim.Succeeded || m.gone {
+		return
+	}
+	m.phase, m.Ending, m.Failure, m.failed, m.Leaving = Departing, claim.Underway, nil, nil, false
+	m.Asked, m.Outgoing, m.Pause = 0, nil, claim.Backoff{}
+	m.there, m.waits, m.blind = nil, "", false
+}
+
+// planLeave removes the own znode and waits until the others of the round are
+// out. The one with the lowest name stays until it is the last, and takes
+// ready along.
+func (m *Member) planLeave() {
+	switch {
+	case m.blind:
+		m.Ask(func(res []claim.Result) {
+			if !m.refused(res[0].Err, wire.ErrNoNode) {
+				m.quit()
+			}
+		}, m.remove(m.own()))
+	case m.cfg.Kazoo && !m.opened:
+		m.Ask(func(res []claim.Result) { m.opened = !m.refused(res[0].Err, wire.ErrNoNode) }, m.remove(m.readyPath()))
+	case m.round == nil:
+		m.planRound()
+	case m.there == nil:
+		m.Ask(m.tookThere, claim.Op{Kind: claim.OpList, Path: m.cfg.Path})
+	default:
+		m.goOut()
+	}
+}
+
+// planRound looks who is there. Where the own znode was asked for and no answer
+// came, the server may not know of it yet. Nor need it know of ready where an
+// event let the member in: those of Apache's servers before 3.9 carry no zxid, by
+// which a client that connects anew could refuse a server that is behind.
+func (m *Member) planRound() {
+	ops := []claim.Op{{Kind: claim.OpGet, Path: m.readyPath()}, {Kind: claim.OpGet, Path: m.own()}, {Kind: claim.OpList, Path: m.cfg.Path}}
+	if m.made && !m.told {
+		m.Ask(m.tookRound, ops...)
+		return
+	}
+	m.Ask(func(res []claim.Result) {
+		if !m.refused(res[0].Err) {
+			m.tookRound(res[1:])
+		}
+	}, append([]claim.Op{{Kind: claim.OpSync, Path: m.cfg.Path}}, ops...)...)
+}
+
+func (m *Member) remove(path string) claim.Op {
+	return claim.Op{Kind: claim.OpDelete, Path: path, Version: claim.AnyVersion}
+}
+
+// tookRound learns who is waited for: those who are there now, but for who
+// turns out to be younger than ready. Who was let in late waits for the others
+// and is not waited for.
+func (m *Member) tookRound(res []claim.Result) {
+	ready, own, list := res[0], res[1], res[2]
+	for _, r := range res {
+		if m.refused(r.Err, wire.ErrNoNode) {
+			return
+		}
+	}
+	if own.Err == nil {
+		m.czxid = own.Stat.Czxid
+	}
+	m.round = map[string]bool{}
+	switch {
+	case m.cfg.Kazoo: // whose ready tells nothing any more
+		m.since = 0
+	case ready.Err == nil:
+		m.since = ready.Stat.Czxid
+		m.full = m.czxid < m.since
+	case m.late:
+		m.tookThere(res[2:])
+		return
+	default:
+		m.since = 0
+	}
+	for _, name := range Members(list.Names) {
+		m.round[name] = true
+	}
+	m.tookThere(res[2:])
+}
+
+func (m *Member) tookThere(res []claim.Result) {
+	if m.refused(res[0].Err, wire.ErrNoNode) {
+		return
+	}
+	m.there = map[string]bool{}
+	for _, name := range Members(res[0].Names) {
+		m.there[name] = true
+	}
+}
+
+// goOut does what can be done next, as things stand.
+func (m *Member) goOut() {
+	here := m.there[m.cfg.Name]
+	in := slices.Sorted(maps.Keys(m.there))
+	in = slices.DeleteFunc(in, func(n string) bool { return !m.round[n] || n == m.cfg.Name })
+	switch {
+	case len(in) == 0 && here && m.full:
+		m.Ask(m.tookLast, claim.Op{Kind: claim.OpMulti, Path: m.cfg.Path, Ops: []claim.Op{m.remove(m.readyPath()), m.remove(m.own())}})
+	case here && (m.hurry || len(in) == 0):
+		m.Ask(m.tookOut, m.remove(m.own()))
+	case m.hurry || len(in) == 0:
+		m.quit()
+	case here && m.stays() && m.cfg.Name < in[0]:
+		m.await(in[len(in)-1])
+	case m.waits == "":
+		m.await(in[0]) // before the own znode goes, which may turn out to be the last
+	case here:
+		m.Ask(m.tookOut, m.remove(m.own()))
+	}
+}
+
+// stays reports whether the others wait for this member.
+func (m *Member) stays() bool { return m.full || m.since == 0 }
+
+// tookOut looks again: the own znode is gone now.
+func (m *Member) tookOut(res []claim.Result) {
+	if !m.refused(res[0].Err, wire.ErrNoNode) {
+		delete(m.there, m.cfg.Name)
+	}
+}
+
+// tookLast: either ready is gone, which somebody else has removed, or the own
+// znode is, by a request whose answer was lost.
+func (m *Member) tookLast(res []claim.Result) {
+	switch err := res[0].Err; {
+	case errors.Is(err, wire.ErrNoNode):
+		m.full, m.there = false, nil
+	case !m.refused(err):
+		delete(m.there, m.cfg.Name)
+	}
+}
+
+// await watches one that is in, unless it is watched already.
+func (m *Member) await(name string) {
+	if m.waits == name {
+		return
+	}
+	m.Ask(func(res []claim.Result) {
+		switch r := res[0]; {
+		case m.refused(r.Err, wire.ErrNoNode):
+		case r.Err != nil:
+			m.there = nil
+		case m.since != 0 && r.Stat.Czxid > m.since: // of no round yet, or let in late
+			delete(m.round, name)
+		default:
+			m.waits = name
+		}
+	}, claim.Op{Kind: claim.OpWatch, Path: m.path(name)})
+}

@@ -1,0 +1,27 @@
+package cache
+
+import (
+	"strconv"
+	"testing"
+)
+
+// TestWorklistStaysBounded: a path that comes and goes while another waits to be
+// read does not pile up, and what is to be done stays, in order.
+func TestWorklistStaysBounded(t *testing.T) {
+	var w worklist
+	for i := range 100 {
+		w.add(strconv.Itoa(i), readData)
+	}
+	for range 100 * orderSlack {
+		w.add("again", readData)
+		w.drop("again")
+	}
+	if len(w.order) > 2*len(w.what)+orderSlack+1 {
+		t.Errorf("%d paths for %d chores", len(w.order), len(w.what))
+	}
+	for i, d := range w.take(1000) {
+		if d.path != strconv.Itoa(i) {
+			t.Fatalf("chore %d is %s", i, d.path)
+		}
+	}
+}

@@ -1,0 +1,401 @@
+package commit
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/claimtest"
+	"bellwether/wire"
+)
+
+// The model of a transaction: a tree behind servers that lag, sessions that
+// end, and parties that crash, lose replies and start anew with no more than
+// what they wrote down.
+
+const txPath = "/app/tx/t1"
+
+// party is a site or the coordinator (site "") with its client.
+type party struct {
+	site    string
+	m       *commit
+	session wire.SessionID
+	seen    int // transactions, of the log; its server is at least there
+	inbox   []claim.Event
+	fires   []claim.Event // of the request under way: after its reply
+	req     *claim.Request
+	results []claim.Result
+	course  *claim.Plan       // of the operation that has no result yet; nil: it is not begun
+	watches map[string]uint64 // the requests that set them, by path
+	wake    time.Duration
+	vote    Decision // what prepare says
+	dead    bool
+
+	// What it wrote down.
+	prepared, begun bool
+	done            Decision
+}
+
+type txWorld struct {
+	choose  func(int) int
+	broken  txBroken
+	plain   bool
+	now     time.Duration
+	log     []map[string]*claimtest.Node // the tree after each transaction
+	nextID  wire.SessionID
+	live    map[wire.SessionID]bool
+	parties []*party
+	voted   map[string]bool // who ever promised to commit
+	ops     int             // carried out
+	crashAt int             // after this many
+	events  int
+	wrong   string
+	story   []string
+}
+
+// txBroken are faults put in on purpose, to see that the checks notice.
+type txBroken struct {
+	noSync     bool // sync does nothing
+	sweepEarly bool // everybody seems to have done
+	actOnVotes bool // a site acts on the votes it sees
+	staysOn    bool // who gives up leaves all that stands
+}
+
+func newTxWorld(sites int, plain bool, choose func(int) int, b txBroken) *txWorld {
+	w := &txWorld{choose: choose, broken: b, plain: plain, live: map[wire.SessionID]bool{}, voted: map[string]bool{}, crashAt: -1}
+	w.log = []map[string]*claimtest.Node{{"/": {}, "/app": {}}}
+	for i := range sites + 1 {
+		p := &party{vote: Commit}
+		if i > 0 {
+			p.site = fmt.Sprint("s", i)
+		}
+		w.parties = append(w.parties, p)
+		w.start(p)
+	}
+	return w
+}
+
+// start gives a party a new life, with what it wrote down in the last one.
+func (w *txWorld) start(p *party) {
+	cfg := CommitConfig{Path: txPath, Site: p.site, Patience: 20 * time.Second, Doubt: p.prepared || p.begun}
+	cfg.Finished = p.done != Undecided
+	if p.site == "" {
+		cfg.Plain = w.plain
+		for i := 1; i <= w.sites(); i++ {
+			cfg.Sites = append(cfg.Sites, fmt.Sprint("s", i))
+		}
+		p.begun = true
+		c := NewCoordinator(cfg)
+		p.m = &c.commit
+	} else {
+		s := NewSite(cfg)
+		p.m = &s.commit
+	}
+	p.dead, p.inbox, p.fires, p.req, p.results, p.course, p.wake, p.watches = false, nil, nil, nil, nil, nil, 0, map[string]uint64{}
+	w.nextID++
+	p.session, p.seen = w.nextID, w.choose(len(w.log))
+	w.live[p.session] = true
+	p.inbox = append(p.inbox, claim.Attached{Session: p.session})
+}
+
+// sites is how many there are, also before all are made.
+func (w *txWorld) sites() int { return modelSites }
+
+const modelSites = 3
+
+func (w *txWorld) tellf(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf("%7.1fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *txWorld) violated(format string, args ...any) {
+	if w.wrong == "" {
+		w.wrong = fmt.Sprintf(format, args...)
+		w.tellf("WRONG: %s", w.wrong)
+	}
+}
+
+func (w *txWorld) tree() map[string]*claimtest.Node { return w.log[len(w.log)-1] }
+
+// crash ends a party's process; its session lives on for a while.
+func (w *txWorld) crash(p *party) {
+	w.tellf("%q crashes", p.site)
+	p.dead, p.inbox, p.req, p.course, p.fires = true, nil, nil, nil, nil
+}
+
+// expire ends a session.
+func (w *txWorld) expire(id wire.SessionID) {
+	if !w.live[id] {
+		return
+	}
+	delete(w.live, id)
+	w.tellf("session %v expires", id)
+	view := maps.Clone(w.tree())
+	for p, n := range view {
+		if n.Owner == id {
+			delete(view, p)
+		}
+	}
+	w.commitView(view)
+	for _, p := range w.parties {
+		if p.session == id && !p.dead {
+			w.nextID++
+			p.session = w.nextID
+			w.live[p.session] = true
+			p.req, p.results, p.course, p.fires, p.watches = nil, nil, nil, nil, map[string]uint64{}
+			p.inbox = []claim.Event{claim.Expired{}, claim.Attached{Session: p.session}}
+		}
+	}
+}
+
+func (w *txWorld) commitView(view map[string]*claimtest.Node) {
+	w.log = append(w.log, view)
+	for _, p := range w.parties {
+		if w.choose(2) == 0 {
+			w.catchUp(p, len(w.log)-1)
+		}
+	}
+}
+
+// catchUp lets a party's server apply what it has not yet; watches fire.
+func (w *txWorld) catchUp(p *party, to int) {
+	for p.seen < to {
+		before, after := w.log[p.seen], w.log[p.seen+1]
+		p.seen++
+		for _, name := range slices.Sorted(maps.Keys(p.watches)) {
+			if before[name] == after[name] {
+				continue
+			}
+			by := p.watches[name]
+			delete(p.watches, name)
+			w.events++
+			if p.req != nil && p.req.N == by {
+				p.fires = append(p.fires, claim.Fired{Path: name})
+			} else {
+				p.inbox = append(p.inbox, claim.Fired{Path: name})
+			}
+		}
+	}
+}
+
+// serve carries out what comes next of a party's request.
+func (w *txWorld) serve(p *party) {
+	if p.req == nil || p.dead {
+		return
+	}
+	w.proceed(p)
+	w.ops++
+	if len(p.results) == len(p.req.Ops) {
+		w.answer(p)
+	}
+}
+
+func (w *txWorld) proceed(p *party) {
+	p.results = claimtest.Proceed(&p.course, p.results, p.req.Ops, func(op claim.Op) claim.Result { return w.carryOut(p, op) })
+}
+
+func (w *txWorld) answer(p *party) {
+	p.inbox = append(p.inbox, claim.Reply{N: p.req.N, Results: p.results})
+	p.inbox = append(p.inbox, p.fires...)
+	p.req, p.results, p.course, p.fires = nil, nil, nil, nil
+}
+
+// lose ends the connection: some operations are carried out, the replies of
+// all or of some are lost.
+func (w *txWorld) lose(p *party) {
+	if p.req == nil || p.dead {
+		return
+	}
+	for n := w.choose(len(p.req.Ops) - len(p.results) + 1); n > 0 && len(p.results) < len(p.req.Ops); n-- {
+		w.proceed(p)
+	}
+	w.tellf("%q loses replies after %d operations", p.site, len(p.results))
+	p.results = p.results[:w.choose(len(p.results)+1)]
+	for len(p.results) < len(p.req.Ops) {
+		op := p.req.Ops[len(p.results)]
+		if op.Kind == claim.OpWatch || op.Kind == claim.OpAwait {
+			delete(p.watches, op.Path)
+		}
+		p.results = append(p.results, claim.Result{Err: wire.ErrConnectionLoss})
+	}
+	p.inbox = append(p.inbox, claim.Disconnected{})
+	w.answer(p)
+	p.inbox = append(p.inbox, claim.Attached{Session: p.session})
+}
+
+func (w *txWorld) carryOut(p *party, op claim.Op) claim.Result {
+	switch op.Kind {
+	case claim.OpSync:
+		if !w.broken.noSync {
+			w.catchUp(p, len(w.log)-1)
+		}
+	case claim.OpCreate, claim.OpSet, claim.OpDelete, claim.OpMulti:
+		return w.write(p, op)
+	case claim.OpList:
+		var names []string
+		for name := range w.log[p.seen] {
+			if name != "/" && path.Dir(name) == op.Path {
+				names = append(names, path.Base(name))
+			}
+		}
+		if w.log[p.seen][op.Path] == nil {
+			return claim.Result{Err: wire.ErrNoNode}
+		}
+		if slices.Sort(names); w.broken.sweepEarly {
+			names = append(names, "done_", "done_s1", "done_s2", "done_s3")
+		}
+		return claim.Result{Names: names}
+	default:
+		n := w.log[p.seen][op.Path]
+		if op.Kind == claim.OpExists || op.Kind == claim.OpWatch && n != nil {
+			p.watches[op.Path] = p.req.N
+		}
+		if n == nil {
+			return claim.Result{Err: wire.ErrNoNode}
+		}
+		return claim.Result{Data: []byte(n.Data), Stat: wire.Stat{EphemeralOwner: n.Owner, Version: n.Version}}
+	}
+	return claim.Result{}
+}
+
+// write is carried out at the leader, all of it or nothing.
+func (w *txWorld) write(p *party, op claim.Op) claim.Result {
+	ops := []claim.Op{op}
+	if op.Kind == claim.OpMulti {
+		ops = op.Ops
+	}
+	view := maps.Clone(w.tree())
+	for i, o := range ops {
+		if err := w.writeOne(p, view, o); err != nil {
+			return claim.Result{Err: err, Failed: i}
+		}
+	}
+	w.commitView(view)
+	w.catchUp(p, len(w.log)-1)
+	return claim.Result{}
+}
+
+func (w *txWorld) writeOne(p *party, view map[string]*claimtest.Node, o claim.Op) error {
+	n := view[o.Path]
+	switch {
+	case n == nil && o.Kind == claim.OpDelete && w.broken.sweepEarly:
+		return nil
+	case o.Kind == claim.OpCreate && view[path.Dir(o.Path)] == nil, o.Kind != claim.OpCreate && n == nil:
+		return wire.ErrNoNode
+	case o.Kind == claim.OpCreate && n != nil:
+		return wire.ErrNodeExists
+	case o.Kind != claim.OpCreate && o.Version != claim.AnyVersion && o.Version != n.Version:
+		return wire.ErrBadVersion
+	}
+	switch o.Kind {
+	case claim.OpCreate:
+		made := &claimtest.Node{Data: string(o.Data)}
+		if !o.Persistent {
+			made.Owner = p.session
+		}
+		view[o.Path] = made
+	case claim.OpSet:
+		view[o.Path] = &claimtest.Node{Data: string(o.Data), Owner: n.Owner, Version: n.Version + 1}
+	case claim.OpDelete:
+		for name := range view {
+			if strings.HasPrefix(name, o.Path+"/") {
+				return wire.ErrNotEmpty
+			}
+		}
+		delete(view, o.Path)
+	}
+	return nil
+}
+
+// deliver hands the next message to the state machine.
+func (w *txWorld) deliver(p *party) {
+	if len(p.inbox) == 0 || p.dead {
+		return
+	}
+	ev := p.inbox[0]
+	p.inbox = p.inbox[1:]
+	w.step(p, ev)
+}
+
+func (w *txWorld) step(p *party, ev claim.Event) {
+	if p.dead {
+		return
+	}
+	p.m.Step(claim.Moment{Mono: w.now, Wall: w.now}, ev)
+	rd := p.m.Ready()
+	p.wake = 0
+	if rd.Wake > 0 {
+		p.wake = w.now + rd.Wake
+	}
+	for _, h := range rd.Happenings {
+		w.tellf("%v", h)
+	}
+	if rd.Request != nil {
+		p.req, p.results, p.course = rd.Request, nil, nil
+	}
+	if _, gaveUp := ev.(claim.Resign); gaveUp && w.broken.staysOn {
+		p.m.over(nil)
+	}
+	if w.broken.actOnVotes && p.m.phase == TxOpen {
+		if d := p.m.count(); p.m.begun && d != Undecided {
+			p.m.decision, p.m.phase = d, TxDecided
+		}
+	}
+}
+
+// act is the application: it prepares and carries out.
+func (w *txWorld) act(p *party) {
+	if p.dead {
+		return
+	}
+	switch s := p.m.State(); {
+	case s.Phase == TxPrepare:
+		if p.vote == Commit {
+			p.prepared, w.voted[p.site] = true, true
+		}
+		w.step(p, Prepared{p.vote})
+	case s.Phase == TxDecided && !s.Carried:
+		if p.done != Undecided && p.done != s.Decision {
+			w.violated("%q carries out %v after %v", p.site, s.Decision, p.done)
+		}
+		p.done = s.Decision
+		w.tellf("%q carries out %v", p.site, p.done)
+		w.step(p, Carried{})
+	}
+	w.check()
+}
+
+// checkGone: of who has given up nothing stands that others would wait for.
+func (w *txWorld) checkGone(p *party) {
+	if s := p.m.State(); p.dead || s.Phase != TxOver || !s.Withdrawn {
+		return
+	}
+	for name, n := range w.tree() {
+		if n.Owner == p.session && n.Data == "" {
+			w.violated("%q has given up, and %s stands", p.site, name)
+		}
+	}
+}
+
+// check looks for what must never be.
+func (w *txWorld) check() {
+	for _, p := range w.parties {
+		w.checkGone(p)
+	}
+	outcome := Undecided
+	for _, p := range w.parties {
+		if p.done == Undecided {
+			continue
+		}
+		if outcome != Undecided && p.done != outcome {
+			w.violated("%q carries out %v, another %v", p.site, p.done, outcome)
+		}
+		outcome = p.done
+	}
+	if outcome == Commit && len(w.voted) < w.sites() {
+		w.violated("committed with the votes of %v", w.voted)
+	}
+}

@@ -1,0 +1,56 @@
+package commit
+
+import (
+	"errors"
+	"testing"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/claimtest"
+	"bellwether/wire"
+)
+
+// talking is a part that a dialogue can be had with.
+type talking struct{ *commit }
+
+func (p talking) Over() bool             { return p.phase == TxOver }
+func (p talking) Outcome() claim.Outcome { return 0 }
+func (p talking) Doubt() wire.SessionID  { return 0 }
+func (p talking) Err() error             { return p.err }
+
+// TestRefusedCoordinatorLeavesAnothersPlace: what stands where its own znode may have
+// been is looked at, and taken away only if it is this session's.
+func TestRefusedCoordinatorLeavesAnothersPlace(t *testing.T) {
+	for owner, then := range map[wire.SessionID][]claim.OpKind{1: {claim.OpDelete}, 2: nil} {
+		c := NewCoordinator(CommitConfig{Path: "/tx", Transaction: Transaction{Sites: []string{"a"}}})
+		d := claimtest.Dialogue{T: t, M: talking{&c.commit}}
+		d.Step(claim.Attached{Session: 1}, claim.OpMulti)
+		d.Step(d.Answer(claim.Result{}), claim.OpSync, claim.OpWatch, claim.OpGet, claim.OpGet, claim.OpGet, claim.OpGet)
+		d.Step(d.Answer(claim.Result{}, claimtest.Refused, claimtest.Refused, claimtest.Refused, claimtest.Refused, claimtest.Refused), claim.OpSync, claim.OpStat, claim.OpStat)
+		d.Step(d.Answer(claim.Result{}, claimtest.Of(owner, 5, 0), claimtest.None), then...)
+		if then != nil {
+			d.Step(d.Answer(claim.Result{}))
+		}
+		if s := c.State(); s.Phase != TxOver || !errors.Is(s.Err, wire.ErrNoAuth) {
+			t.Errorf("of session %d: %+v", owner, s)
+		}
+	}
+}
+
+// TestSiteThatGivesUpKeepsItsVote, and looks again where it cannot know what became
+// of a request.
+func TestSiteThatGivesUpKeepsItsVote(t *testing.T) {
+	tx := claim.Result{Data: Transaction{Sites: []string{"a"}}.Encode()}
+	s := NewSite(CommitConfig{Path: "/tx", Site: "a"})
+	d := claimtest.Dialogue{T: t, M: talking{&s.commit}}
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpWatch, claim.OpGet, claim.OpGet, claim.OpGet, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, claimtest.Of(3, 5, 0), claimtest.None, claimtest.None, claimtest.None, tx), claim.OpCreate)
+	d.Step(claim.Resign{})
+	d.Step(claim.Disconnected{})
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpStat, claim.OpStat)
+	d.Step(d.Answer(claim.Result{}, claimtest.Of(3, 5, 0), claimtest.Of(1, 6, 0)), claim.OpDelete)
+	d.Step(d.Answer(claim.Result{Err: wire.ErrBadVersion})) // it has voted
+	if got := s.State(); got.Phase != TxOver || got.Err != nil || !got.Withdrawn {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,129 @@
+package lines
+
+import (
+	"fmt"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// Joined: the bid stands. Found is set when the reply of its creation was
+// lost and it was found again.
+type Joined struct {
+	Bid   string
+	Found bool
+}
+
+// Waiting: Ahead bids are in the way, the nearest of which is watched; where
+// any will do, For is empty.
+type Waiting struct {
+	Bid   string
+	For   string
+	ForID string
+	Ahead int
+}
+
+// Woken: the watched bid, or one of the leases, changed, which means to look
+// again.
+type Woken struct{ Bid, By string }
+
+// First: no bid precedes, but the session is not proven alive yet.
+type First struct{ Bid string }
+
+// Leads: a term began, of a leader or a holder. Proof is nil when its
+// deadline is proven.
+type Leads struct {
+	Bid   string
+	Token wire.Zxid
+	Left  time.Duration
+	Proof error
+	Rule  Rule
+}
+
+// Published: LEADER names this bid.
+type Published struct{ Bid, Path string }
+
+// Unpublished: LEADER cannot name this bid for now; it is tried again.
+type Unpublished struct {
+	Bid, Path string
+	Err       error
+}
+
+// Ended: the claim is given up; the bid, if there is one, is removed next.
+type Ended struct {
+	Bid    string
+	Led    bool
+	Reason claim.Reason
+	Err    error
+	Rule   Rule
+}
+
+// Left: the bid is gone. Err is set when it could not be removed: it stays at Path
+// until the session ends.
+type Left struct {
+	Bid, Path string
+	Err       error
+}
+
+func (h Joined) String() string {
+	if h.Found {
+		return fmt.Sprintf("bid %s found again after a lost reply", h.Bid)
+	}
+	return fmt.Sprintf("bid %s made", h.Bid)
+}
+
+func (h Waiting) String() string {
+	if h.For == "" {
+		return fmt.Sprintf("bid %s waits for a lease, %d ahead", h.Bid, h.Ahead)
+	}
+	return fmt.Sprintf("bid %s waits for %s of %q, %d ahead", h.Bid, h.For, h.ForID, h.Ahead)
+}
+
+func (h Woken) String() string {
+	if h.By == "" {
+		return fmt.Sprintf("bid %s woken by a lease", h.Bid)
+	}
+	return fmt.Sprintf("bid %s woken by %s", h.Bid, h.By)
+}
+
+func (h First) String() string { return fmt.Sprintf("bid %s is first, session not yet proven", h.Bid) }
+
+func (h Leads) String() string {
+	if h.Proof != nil {
+		return fmt.Sprintf("bid %s %s, token %v, without proof: %v", h.Bid, h.Rule.verb(), h.Token, h.Proof)
+	}
+	return fmt.Sprintf("bid %s %s, token %v, proven for %v", h.Bid, h.Rule.verb(), h.Token, h.Left)
+}
+
+func (h Published) String() string { return fmt.Sprintf("bid %s published at %s", h.Bid, h.Path) }
+
+func (h Unpublished) String() string {
+	return fmt.Sprintf("bid %s not published at %s: %v", h.Bid, h.Path, h.Err)
+}
+
+func (h Ended) String() string {
+	what := "claim given up before its bid stood"
+	switch {
+	case h.Led:
+		what = "bid " + h.Bid + " " + h.Rule.verb() + " no more"
+	case h.Bid != "":
+		what = "bid " + h.Bid + " gives up waiting"
+	}
+	if h.Err != nil {
+		return fmt.Sprintf("%s: %v: %v", what, h.Reason, h.Err)
+	}
+	return fmt.Sprintf("%s: %v", what, h.Reason)
+}
+
+func (h Left) String() string {
+	if h.Err != nil {
+		return fmt.Sprintf("bid %s left behind until its session ends: %v", h.Bid, h.Err)
+	}
+	return fmt.Sprintf("bid %s gone", h.Bid)
+}
+
+// AtGate is what happens at the gate of a [Semaphore].
+type AtGate struct{ claim.Happening }
+
+func (h AtGate) String() string { return "gate: " + h.Happening.String() }

@@ -1,0 +1,337 @@
+package lines
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/claimtest"
+	"bellwether/wire"
+)
+
+// The model: a tree behind several servers of which all but the leader lag
+// behind, sessions that expire, and clients that lose connections, replies
+// and time. It knows nothing of the state machine under test.
+
+const (
+	modelTimeout = 10 * time.Second // T
+	modelDelay   = 2 * time.Second  // D
+)
+
+// change is one znode's new content; nil deletes it.
+type change struct {
+	path string
+	node *claimtest.Node
+}
+
+type txn struct {
+	zxid    wire.Zxid
+	changes []change
+}
+
+// replica is a server: what it has applied of the log, and its watches.
+type replica struct {
+	tree    map[string]*claimtest.Node
+	applied int
+	watches map[string]map[*candidate]bool
+}
+
+// session is what the leader knows of one.
+type session struct {
+	id      wire.SessionID
+	touched time.Duration // as late as the leader can be sure of
+}
+
+// broken are faults put in on purpose, to see that the checks notice.
+type broken struct {
+	noSync        bool // sync does nothing
+	lostIsFailure bool // a create whose reply was lost is taken as not made
+	leaseByReply  bool // the proof counts from the ping's answer
+	noDelay       bool // D is left out
+	oneClock      bool // the wall clock is not looked at
+	noGuard       bool // guarded writes check nothing
+	seqToken      bool // the sequence number is the token
+	anySession    bool // a request may be carried out by a later session
+	keepWatch     bool // watches are never given up
+}
+
+type world struct {
+	choose func(n int) int // 0 to n-1
+	broken broken
+	manual bool      // nobody connects by itself
+	refuse wire.Code // the next operation's answer, 0 for the true one
+	now    time.Duration
+	zxid   wire.Zxid
+	log    []txn
+	leader map[string]*claimtest.Node
+	counts map[string]int32 // creates below a parent
+
+	replicas []*replica
+	sessions map[wire.SessionID]*session
+	nextID   wire.SessionID
+	nonce    byte
+
+	candidates  []*candidate
+	handles     []handle
+	newest      wire.Zxid // token of the newest handle
+	newestAlone wire.Zxid // of those that readers do not share
+	published   wire.Zxid // token in the last LEADER
+	events      int       // watch events sent
+	wrong       string    // the first rule broken
+	story       []string
+}
+
+// handle is a term as its holder knows it, for ever.
+type handle struct {
+	bid   string
+	token wire.Zxid
+	rule  Rule
+}
+
+func newWorld(choose func(int) int, b broken) *world {
+	w := &world{choose: choose, broken: b, sessions: map[wire.SessionID]*session{}, leader: map[string]*claimtest.Node{}, counts: map[string]int32{}}
+	for range 3 {
+		w.replicas = append(w.replicas, &replica{tree: map[string]*claimtest.Node{}, watches: map[string]map[*candidate]bool{}})
+	}
+	return w
+}
+
+func (w *world) tellf(format string, args ...any) {
+	w.story = append(w.story, fmt.Sprintf("%8.3fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
+}
+
+func (w *world) violated(format string, args ...any) {
+	if w.wrong == "" {
+		w.wrong = fmt.Sprintf(format, args...)
+		w.tellf("WRONG: %s", w.wrong)
+	}
+}
+
+// changedBelow reports whether a replica knows of a change among the children
+// of a path that is later than z.
+func (w *world) changedBelow(r *replica, p string, z wire.Zxid) bool {
+	return slices.ContainsFunc(w.log[:r.applied], func(t txn) bool {
+		return t.zxid > z && slices.ContainsFunc(t.changes, func(c change) bool { return path.Dir(c.path) == p })
+	})
+}
+
+// write carries out one write at the leader, all of it or nothing.
+func (w *world) write(s wire.SessionID, op claim.Op) claim.Result {
+	ops := []claim.Op{op}
+	if op.Kind == claim.OpMulti {
+		ops = op.Ops
+	}
+	t := txn{zxid: w.zxid + 1}
+	view := maps.Clone(w.leader)
+	counts := maps.Clone(w.counts)
+	res := claim.Result{}
+	for i, o := range ops {
+		name, err := o.Path, error(nil)
+		switch o.Kind {
+		case claim.OpCheck:
+			if view[name] == nil {
+				err = wire.ErrNoNode
+			}
+		case claim.OpDelete:
+			switch n := view[name]; {
+			case n == nil:
+				err = wire.ErrNoNode
+			case o.Version != claim.AnyVersion && o.Version != n.Version:
+				err = wire.ErrBadVersion
+			default:
+				delete(view, name)
+				t.changes = append(t.changes, change{name, nil})
+			}
+		case claim.OpSet:
+			switch n := view[name]; {
+			case n == nil:
+				err = wire.ErrNoNode
+			case o.Version != claim.AnyVersion && o.Version != n.Version:
+				err = wire.ErrBadVersion
+			default:
+				set := *n
+				set.Data, set.Version = string(o.Data), n.Version+1
+				view[name] = &set
+				t.changes = append(t.changes, change{name, view[name]})
+			}
+		case claim.OpCreate:
+			name, err = create(view, counts, o, t.zxid, s)
+			if err == nil {
+				t.changes = append(t.changes, change{name, view[name]})
+			}
+		default:
+			panic("not a write: " + o.Kind.String())
+		}
+		if err != nil {
+			return claim.Result{Err: err, Failed: i}
+		}
+		if o.Kind == claim.OpCreate {
+			res.Path = name
+		}
+	}
+	w.commit(t, view, counts)
+	return res
+}
+
+// create adds a znode to a view of the tree. The counter of a parent stops at
+// its largest value, as ZooKeeper's does.
+func create(view map[string]*claimtest.Node, counts map[string]int32, o claim.Op, zxid wire.Zxid, s wire.SessionID) (string, error) {
+	name := o.Path
+	parent := path.Dir(name)
+	if parent != "/" && view[parent] == nil {
+		return "", wire.ErrNoNode
+	}
+	if o.Sequential {
+		name += claim.FormatSeq(counts[parent])
+	}
+	if view[name] != nil {
+		return "", wire.ErrNodeExists
+	}
+	if counts[parent] != math.MaxInt32 {
+		counts[parent]++
+	}
+	view[name] = &claimtest.Node{Data: string(o.Data), Owner: s, Czxid: zxid}
+	return name, nil
+}
+
+func (w *world) commit(t txn, view map[string]*claimtest.Node, counts map[string]int32) {
+	w.zxid = t.zxid
+	w.log = append(w.log, t)
+	w.leader, w.counts = view, counts
+	for _, c := range t.changes {
+		if c.node == nil {
+			w.tellf("%s gone", c.path)
+		}
+	}
+}
+
+// noteLeader checks that successive LEADER znodes name ever newer terms.
+func (w *world) noteLeader(op claim.Op) {
+	for _, o := range op.Ops {
+		if o.Kind != claim.OpCreate {
+			continue
+		}
+		n, err := claim.ParseNotice(o.Data)
+		if err != nil || n.Token < w.published {
+			w.violated("LEADER goes from %v to %v (%v)", w.published, n.Token, err)
+		}
+		w.published = n.Token
+	}
+}
+
+// parents makes the persistent znodes of a path.
+func (w *world) parents(p string) {
+	var made string
+	for _, part := range strings.Split(strings.Trim(p, "/"), "/") {
+		made += "/" + part
+		if w.leader[made] == nil {
+			w.write(0, claim.Op{Kind: claim.OpCreate, Path: made})
+		}
+	}
+}
+
+// apply lets a replica take the next transaction; its watches fire.
+func (w *world) apply(r *replica) {
+	t := w.log[r.applied]
+	r.applied++
+	for _, c := range t.changes {
+		if c.node == nil {
+			delete(r.tree, c.path)
+			w.fire(r, c.path)
+		} else {
+			r.tree[c.path] = c.node
+		}
+		w.fire(r, path.Dir(c.path)) // which is watched for its children alone
+	}
+}
+
+// fire sends an event to who watches a path at this replica.
+func (w *world) fire(r *replica, p string) {
+	for cand := range r.watches[p] {
+		w.events++
+		cand.inbox = append(cand.inbox, claim.Fired{Path: p})
+	}
+	delete(r.watches, p)
+}
+
+func (w *world) catchUp(r *replica, z wire.Zxid) {
+	for r.applied < len(w.log) && w.log[r.applied].zxid <= z {
+		w.apply(r)
+	}
+}
+
+// read answers from what the replica has applied.
+func (r *replica) read(op claim.Op) claim.Result {
+	if op.Kind == claim.OpList || op.Kind == claim.OpWatchAll {
+		if r.tree[op.Path] == nil {
+			return claim.Result{Err: wire.ErrNoNode}
+		}
+		var names []string
+		for p := range r.tree {
+			if path.Dir(p) == op.Path {
+				names = append(names, path.Base(p))
+			}
+		}
+		slices.Sort(names)
+		return claim.Result{Names: names}
+	}
+	n := r.tree[op.Path]
+	if n == nil {
+		return claim.Result{Err: wire.ErrNoNode}
+	}
+	return claim.Result{Data: []byte(n.Data), Stat: wire.Stat{Czxid: n.Czxid, EphemeralOwner: n.Owner, Version: n.Version}}
+}
+
+// expire ends a session whose timeout has passed.
+func (w *world) expire(s *session) {
+	if w.now < s.touched+modelTimeout {
+		return
+	}
+	delete(w.sessions, s.id)
+	for _, c := range w.candidates {
+		if c.session == s.id {
+			w.cut(c)
+		}
+	}
+	t := txn{zxid: w.zxid + 1}
+	view := maps.Clone(w.leader)
+	for _, p := range slices.Sorted(maps.Keys(view)) {
+		if view[p].Owner == s.id {
+			delete(view, p)
+			t.changes = append(t.changes, change{p, nil})
+		}
+	}
+	w.tellf("session %v expires", s.id)
+	w.commit(t, view, maps.Clone(w.counts))
+}
+
+func (w *world) newSession() *session {
+	w.nextID++
+	s := &session{id: w.nextID, touched: w.now}
+	w.sessions[s.id] = s
+	return s
+}
+
+// bids are the paths of all bids at the leader, oldest first.
+func (w *world) bids() []string { return w.bidsBelow(modelParent) }
+
+func (w *world) bidsBelow(parent string) []string {
+	var all []string
+	for p, n := range w.leader {
+		if isBid(p) && path.Dir(p) == parent && n.Owner != 0 {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return int(w.leader[a].Czxid - w.leader[b].Czxid) })
+	return all
+}
+
+func isBid(p string) bool {
+	_, err := claim.ParseBid(path.Base(p))
+	return err == nil || claim.IsHex32(path.Base(p))
+}

@@ -1,0 +1,117 @@
+package lines
+
+import (
+	"errors"
+	"testing"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/claimtest"
+)
+
+// takes is a dialogue with a Several.
+type takes struct {
+	t *testing.T
+	m *Several
+}
+
+func several(t *testing.T, paths ...string) *takes {
+	d := &takes{t, NewSeveral(paths)}
+	d.wants("take /a")
+	return d
+}
+
+// step steps an event and fails unless it begins these operations.
+func (d *takes) step(ev claim.Event, starts ...string) {
+	d.t.Helper()
+	d.m.Step(claim.Moment{}, ev)
+	d.wants(starts...)
+}
+
+func (d *takes) wants(starts ...string) {
+	d.t.Helper()
+	claimtest.WantStarts(d.t, d.m.Ready().Start, starts)
+}
+
+// is fails unless all are held, or it is over, by this error.
+func (d *takes) is(held, over bool, err error) {
+	d.t.Helper()
+	if d.m.Held() != held || d.m.Over() != over || !errors.Is(d.m.Err(), err) || err == nil && d.m.Err() != nil {
+		d.t.Errorf("held %v, over %v by %v", d.m.Held(), d.m.Over(), d.m.Err())
+	}
+}
+
+// TestSeveralFromBeginToEnd: one after the other in the order of their paths, and back.
+func TestSeveralFromBeginToEnd(t *testing.T) {
+	d := several(t, "/c", "/a", "/b")
+	d.step(LockTaken{"/a"}, "take /b")
+	d.step(LockTaken{"/b"}, "take /c")
+	d.is(false, false, nil)
+	d.step(LockTaken{"/c"})
+	d.is(true, false, nil)
+	d.step(claim.Resign{}, "give back /c", "give back /b", "give back /a")
+	d.is(false, false, nil)
+	d.step(claim.Resign{Err: claimtest.ErrRefused})
+	d.step(LockGone{"/b"})
+	d.step(LockLost{"/a"})
+	d.step(LockGone{"/a"})
+	d.is(false, false, nil)
+	d.step(LockGone{"/c"})
+	d.is(false, true, nil)
+	d.step(claim.Resign{Err: claimtest.ErrRefused})
+	d.is(false, true, nil)
+}
+
+// TestSeveralBeginsAgain when one is lost meanwhile, and all is gone.
+func TestSeveralBeginsAgain(t *testing.T) {
+	d := several(t, "/b", "/a")
+	d.step(LockTaken{"/a"}, "take /b")
+	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
+	d.step(LockLost{"/a"})
+	d.step(LockGone{"/a"})
+	d.step(LockRefused{"/b", errors.New("stopped")}, "take /a")
+	d.step(LockTaken{"/a"}, "take /b")
+	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
+	d.step(LockTaken{"/b"}, "give back /b") // it had come to that
+	d.step(LockGone{"/a"})
+	d.step(LockGone{"/b"}, "take /a")
+	d.step(LockLost{"/a"}, "stop taking /a") // lost as soon as it was taken
+	d.step(LockTaken{"/a"}, "give back /a")
+	d.step(LockGone{"/a"}, "take /a")
+	d.is(false, false, nil)
+}
+
+// TestSeveralLoses one that it holds: the others are given back when it leaves.
+func TestSeveralLoses(t *testing.T) {
+	d := several(t, "/a", "/b")
+	d.step(LockTaken{"/a"}, "take /b")
+	d.step(LockTaken{"/b"})
+	d.step(LockLost{"/b"})
+	d.is(false, false, nil)
+	d.step(LockLost{"/a"})
+	d.step(claim.Resign{Err: claimtest.ErrDeaf}, "give back /b", "give back /a")
+	d.step(LockGone{"/a"})
+	d.step(LockGone{"/b"})
+	d.is(false, true, claimtest.ErrDeaf)
+}
+
+// TestSeveralIsRefused: who cannot have one has none. Nor has who leaves.
+func TestSeveralIsRefused(t *testing.T) {
+	d := several(t, "/a")
+	d.step(LockRefused{"/a", claimtest.ErrRefused})
+	d.is(false, true, claimtest.ErrRefused)
+
+	d = several(t, "/a", "/b")
+	d.step(LockTaken{"/a"}, "take /b")
+	d.step(LockRefused{"/b", claimtest.ErrRefused}, "give back /a")
+	d.is(false, false, claimtest.ErrRefused)
+	d.step(LockGone{"/a"})
+	d.is(false, true, claimtest.ErrRefused)
+
+	d = several(t, "/a", "/b")
+	d.step(LockTaken{"/a"}, "take /b")
+	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
+	d.step(LockRefused{Path: "/b"})
+	d.step(claim.Resign{Err: claimtest.ErrDeaf}) // and does not begin again
+	d.step(LockGone{"/a"})
+	d.is(false, true, claimtest.ErrDeaf)
+}

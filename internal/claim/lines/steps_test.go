@@ -1,0 +1,299 @@
+package lines
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/claimtest"
+	"bellwether/internal/claim/commit"
+	"bellwether/wire"
+)
+
+// These tests hand in replies that no well-behaved server gives, or that need
+// an exact moment.
+
+// ask steps the event and returns the request that comes of it.
+func ask(t *testing.T, e *Election, ev claim.Event) claim.Request {
+	t.Helper()
+	e.Step(claim.Moment{}, ev)
+	r := e.Ready().Request
+	if r == nil {
+		t.Fatalf("%T%+v brought no request; %+v", ev, ev, e.State())
+	}
+	return *r
+}
+
+// standing is an Election whose bid was just made, and the look it asks for.
+func standing(t *testing.T) (*Election, claim.Request) {
+	e := NewElection(Config{Parent: "/p", ID: "me", Leader: "/p/LEADER"})
+	r := ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Path: "/p/" + claim.Own.Prefix(claim.Nonce{}) + "0000000003"}}})
+	return e, r
+}
+
+func own(owner wire.SessionID) claim.Result {
+	return claim.Result{Stat: wire.Stat{Czxid: 9, EphemeralOwner: owner}}
+}
+
+// leading is an Election that leads, and the publication it asks for.
+func leading(t *testing.T) (*Election, claim.Request) {
+	e, r := standing(t)
+	r = ask(t, e, claim.Reply{N: r.N, Results: alone(e)})
+	if e.State().Phase != Leading {
+		t.Fatalf("%+v", e.State())
+	}
+	return e, r
+}
+
+// alone is what a look shows when no other bid stands.
+func alone(e *Election) []claim.Result {
+	return []claim.Result{{Names: []string{e.State().Bid}}, own(7)}
+}
+
+// kinds are those of a request's operations.
+// wantSync fails unless a request is a look behind a sync.
+func wantSync(t *testing.T, r claim.Request) {
+	t.Helper()
+	if got := claimtest.Kinds(r); !slices.Equal(got, []claim.OpKind{claim.OpSync, claim.OpList, claim.OpGet}) {
+		t.Fatalf("asks for %v, not to look behind a sync", got)
+	}
+}
+
+// TestBidStaysWhileItsWorkGoesOn: a term that ends before its deadline, as work takes
+// time to stop, leaves its bid until that is done, or the deadline has passed.
+func TestBidStaysWhileItsWorkGoesOn(t *testing.T) {
+	for _, stops := range []bool{true, false} {
+		e := NewElection(Config{Parent: "/p", ID: "me", Margin: 3 * time.Second})
+		r := ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
+		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Path: "/p/" + claim.Own.Prefix(claim.Nonce{}) + "0000000003"}}})
+		e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: alone(e)})
+		deadline := e.Deadline(claim.Moment{})
+		at := claim.Moment{Mono: deadline - 3*time.Second, Wall: deadline - 3*time.Second}
+		e.Step(at, claim.Tick{})
+		if rd, s := e.Ready(), e.State(); s.Phase != Leaving || s.Reason != claim.LeaseLapsed || rd.Request != nil || rd.Wake != 3*time.Second {
+			t.Fatalf("%+v, and %+v to do", s, rd)
+		}
+		var ev claim.Event = claim.Resign{}
+		if !stops {
+			at, ev = claim.Moment{Mono: deadline, Wall: deadline}, claim.Tick{}
+		}
+		e.Step(at, ev)
+		if r := e.Ready().Request; r == nil || r.Ops[0].Kind != claim.OpDelete {
+			t.Errorf("asks for %+v, not to delete its bid; its work has stopped: %v", r, stops)
+		}
+	}
+}
+
+// TestListWithoutOwnBidProvesNothing: nobody ahead in a list that is too old
+// to show the own bid is no reason to lead, behind a sync neither.
+func TestListWithoutOwnBidProvesNothing(t *testing.T) {
+	e, r := standing(t)
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, own(7)}})
+	wantSync(t, r)
+	e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{{}, {}, own(7)}})
+	if s := e.State(); s.Phase != Standing {
+		t.Fatalf("%+v", s)
+	}
+	e.Step(claim.Moment{Mono: claim.BackoffMin}, claim.Tick{})
+	again := e.Ready().Request
+	if again == nil {
+		t.Fatal("does not look again")
+	}
+	wantSync(t, *again)
+}
+
+// TestBidThatIsNotThereIsLookedForBehindASync: the server may be behind. Once it
+// is not, the bid is gone.
+func TestBidThatIsNotThereIsLookedForBehindASync(t *testing.T) {
+	gone := claim.Result{Err: wire.ErrNoNode}
+	for name, look := range map[string][]claim.Result{
+		"no bid":            {{}, gone},
+		"no parent":         {gone, gone},
+		"another session's": {{}, own(8)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, r := standing(t)
+			r = ask(t, e, claim.Reply{N: r.N, Results: look})
+			wantSync(t, r)
+			e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: append([]claim.Result{{}}, look...)})
+			if s := e.State(); s.Phase != Done || s.Reason != claim.BidGone {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
+
+// TestSyncThatIsLostIsAskedForAgain, since nothing was proven by it.
+func TestSyncThatIsLostIsAskedForAgain(t *testing.T) {
+	e, r := standing(t)
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, own(7)}})
+	lost := claim.Result{Err: wire.ErrConnectionLoss}
+	e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{lost, lost, lost}})
+	wantSync(t, ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}}))
+}
+
+// TestLookFromBeforeALapseIsTooOld: a process that was stopped for longer than its
+// session is proven to live does not lead by what it read before, even if its
+// next ping is answered first.
+func TestLookFromBeforeALapseIsTooOld(t *testing.T) {
+	e, r := standing(t)
+	later := claim.Moment{Mono: 11 * time.Second, Wall: 11 * time.Second}
+	e.Step(later, claim.Confirmed{Lease: claim.Lease{Sent: later, Timeout: 10 * time.Second}})
+	e.Step(later, claim.Reply{N: r.N, Results: alone(e)})
+	again := e.Ready().Request
+	if s := e.State(); s.Phase != Standing || again == nil {
+		t.Fatalf("%+v", s)
+	}
+	wantSync(t, *again)
+	e.Step(later, claim.Reply{N: again.N, Results: append([]claim.Result{{}}, alone(e)...)})
+	if s := e.State(); s.Phase != Leading {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestFirstWithoutProofLooksAgain once there is one.
+func TestFirstWithoutProofLooksAgain(t *testing.T) {
+	e, r := standing(t)
+	later := claim.Moment{Mono: 11 * time.Second, Wall: 11 * time.Second}
+	e.Step(later, claim.Reply{N: r.N, Results: alone(e)})
+	r = *e.Ready().Request
+	wantSync(t, r)
+	e.Step(later, claim.Reply{N: r.N, Results: append([]claim.Result{{}}, alone(e)...)})
+	if s := e.State(); s.Phase != Standing {
+		t.Fatalf("leads without proof: %+v", s)
+	}
+	e.Step(later, claim.Confirmed{Lease: claim.Lease{Sent: later, Timeout: 10 * time.Second}})
+	r = *e.Ready().Request
+	wantSync(t, r)
+	e.Step(later, claim.Reply{N: r.N, Results: append([]claim.Result{{}}, alone(e)...)})
+	if s := e.State(); s.Phase != Leading {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestLateRepliesAreIgnored: only the outstanding request is answered.
+func TestLateRepliesAreIgnored(t *testing.T) {
+	e, r := standing(t)
+	e.Step(claim.Moment{}, claim.Reply{N: r.N - 1, Results: []claim.Result{{Err: wire.ErrNoNode}, {Err: wire.ErrNoNode}, {Err: wire.ErrNoNode}}})
+	if s := e.State(); s.Phase != Standing {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// TestAnotherSessionEndsTheClaim: a server that silently opens a new session
+// (ClickHouse Keeper 116690) is an expiry, told or not.
+func TestAnotherSessionEndsTheClaim(t *testing.T) {
+	e, _ := leading(t)
+	e.Step(claim.Moment{}, claim.Attached{Session: 8, Lease: claim.Lease{Timeout: 10 * time.Second}})
+	if s := e.State(); s.Phase != Done || s.Reason != claim.SessionExpired {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// TestChecklist10FoundBidMustBeOurs: name, owner and content all have to fit.
+func TestChecklist10FoundBidMustBeOurs(t *testing.T) {
+	for _, c := range []struct {
+		owner wire.SessionID
+		data  string
+		ours  bool
+	}{{7, "me", true}, {8, "me", false}, {7, "you", false}} {
+		e := NewElection(Config{Parent: "/p", ID: "me"})
+		r := ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
+		e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrConnectionLoss}}})
+		r = ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
+		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, {Names: []string{"LEADER", claim.Own.Prefix(claim.Nonce{}) + "0000000003"}}}})
+		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Data: []byte(c.data), Stat: wire.Stat{EphemeralOwner: c.owner}}}})
+		if found := r.Ops[0].Kind != claim.OpCreate; found != c.ours {
+			t.Errorf("%+v: taken as ours: %v", c, found)
+		}
+	}
+}
+
+// TestReplacingNamesTheVersion: a LEADER that changed after it was read is
+// not deleted.
+func TestReplacingNamesTheVersion(t *testing.T) {
+	e, r := leading(t)
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrNodeExists, Failed: 1}}})
+	stale := claim.Notice{ID: "x", Bid: "gone", Token: 1}.Encode()
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Data: stale, Stat: wire.Stat{EphemeralOwner: 5, Version: 4}}}})
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, {Err: wire.ErrNoNode}}})
+	if ops := r.Ops[0].Ops; len(ops) != 3 || ops[1].Kind != claim.OpDelete || ops[1].Version != 4 {
+		t.Fatalf("%+v", ops)
+	}
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrBadVersion, Failed: 1}}})
+	if ops := r.Ops[0].Ops; len(ops) != 2 || ops[1].Kind != claim.OpCreate {
+		t.Fatalf("after a conflict: %+v", ops)
+	}
+}
+
+// TestPublishingNeedsTheBid: the check in the multi fails when the bid is
+// gone, which ends the term.
+func TestPublishingNeedsTheBid(t *testing.T) {
+	e, r := leading(t)
+	e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrNoNode, Failed: 0}}})
+	if s := e.State(); s.Phase != Done || s.Reason != claim.BidGone {
+		t.Fatalf("%+v", s)
+	}
+}
+
+// TestOnlyOneRequestIsOutstanding, whatever happens meanwhile.
+func TestOnlyOneRequestIsOutstanding(t *testing.T) {
+	e, _ := leading(t)
+	for _, ev := range []claim.Event{claim.Disconnected{}, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}}, claim.Tick{}, claim.Fired{Path: "/p/x"}, claim.Resign{}} {
+		e.Step(claim.Moment{}, ev)
+		if r := e.Ready().Request; r != nil {
+			t.Fatalf("%T: %+v while another is outstanding", ev, r)
+		}
+	}
+}
+
+func TestSequenceNumbersCompareByDifference(t *testing.T) {
+	for _, c := range []struct {
+		a, b int32
+		want bool
+	}{
+		{1, 2, true}, {2, 1, false}, {3, 3, false},
+		{math.MaxInt32, math.MinInt32, true}, {math.MinInt32, math.MaxInt32, false},
+		{math.MaxInt32 - 5, math.MinInt32 + 5, true}, {-1, 0, true},
+	} {
+		if got := claim.Before(c.a, c.b); got != c.want {
+			t.Errorf("before(%d, %d) = %v", c.a, c.b, got)
+		}
+	}
+}
+
+// TestGivenUpTransactionKeepsItsPlace: a begin of an earlier life may arrive
+// late, so who recovers what never began leaves something there for it to find.
+func TestGivenUpTransactionKeepsItsPlace(t *testing.T) {
+	c := commit.NewCoordinator(commit.CommitConfig{Path: "/tx/1", Doubt: true})
+	next := func(ev claim.Event) *claim.Request {
+		c.Step(claim.Moment{}, ev)
+		return c.Ready().Request
+	}
+	look := func(r *claim.Request, there ...claim.Result) *claim.Request {
+		if r == nil || r.Ops[0].Kind != claim.OpSync {
+			t.Fatalf("asks for %+v, not to look", r)
+		}
+		res := append([]claim.Result{{}}, there...)
+		for len(res) < len(r.Ops) {
+			res = append(res, claim.Result{Err: wire.ErrNoNode})
+		}
+		return next(claim.Reply{N: r.N, Results: res})
+	}
+	fence := look(next(claim.Attached{Session: 7}))
+	if fence == nil || len(fence.Ops[0].Ops) != 2 || c.State().Decision != commit.Undecided {
+		t.Fatalf("asks for %+v, %+v", fence, c.State())
+	}
+	gone := claim.Result{Err: wire.ErrNoNode}
+	again := next(claim.Reply{N: fence.N, Results: []claim.Result{{}}})
+	made := fence.Ops[0].Ops
+	if look(again, gone, claim.Result{Data: made[1].Data}, gone, gone, claim.Result{Data: made[0].Data}); c.State().Decision != commit.Abort {
+		t.Fatalf("%+v", c.State())
+	}
+	if r := next(commit.Carried{}); r != nil || c.State().Phase != commit.TxOver {
+		t.Errorf("asks for %+v, %+v", r, c.State())
+	}
+}

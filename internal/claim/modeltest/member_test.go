@@ -1,0 +1,178 @@
+package modeltest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/barrier"
+	"bellwether/wire"
+)
+
+// walk steps one state machine by hand.
+type walk struct {
+	*testing.T
+	m *barrier.Member
+}
+
+// entering is a member "b" of a barrier for two whose znode stands at 10, and
+// the look that it asks for.
+func entering(t *testing.T) (walk, *claim.Request) {
+	w := walk{t, barrier.NewMember(barrier.MemberConfig{Path: "/g", Name: "b", N: 2})}
+	r := w.step(claim.Attached{Session: 7})
+	return w, w.answer(r, claim.Result{Path: "/g/b", Stat: wire.Stat{Czxid: 10}})
+}
+
+func (w walk) step(ev claim.Event) *claim.Request {
+	w.m.Step(claim.Moment{}, ev)
+	return w.m.Ready().Request
+}
+
+func (w walk) answer(r *claim.Request, res ...claim.Result) *claim.Request {
+	w.Helper()
+	if r == nil || len(r.Ops) != len(res) {
+		w.Fatalf("asks for %+v, not for %d operations", r, len(res))
+	}
+	return w.step(claim.Reply{N: r.N, Results: res})
+}
+
+var noNode = claim.Result{Err: wire.ErrNoNode}
+
+func listing(in ...string) claim.Result    { return claim.Result{Names: in} }
+func since(zxid wire.Zxid) claim.Result    { return claim.Result{Stat: wire.Stat{Czxid: zxid}} }
+func (w walk) phase(p barrier.MemberPhase) { w.Helper(); w.is(w.m.Phase() == p, "phase") }
+func (w walk) is(ok bool, what string) {
+	w.Helper()
+	if !ok {
+		w.Fatalf("%s: phase %d, over %v, %v", what, w.m.Phase(), w.m.Over(), w.m.Err())
+	}
+}
+
+// TestMemberWaitsForReady: only that ready was made lets in who is not enough;
+// any other event of it means to look again (Curator GH-1290).
+func TestMemberWaitsForReady(t *testing.T) {
+	w, look := entering(t)
+	w.is(w.answer(look, noNode, listing("b")) == nil, "waits")
+	look = w.step(claim.Fired{Path: "/g/ready", Type: wire.EventNodeDeleted})
+	w.phase(barrier.Entering)
+	w.is(w.answer(look, noNode, listing("b")) == nil, "waits again")
+	w.step(claim.Fired{Path: "/g/ready", Type: wire.EventNodeCreated})
+	w.phase(barrier.Inside)
+	w.is(w.m.Settled(), "settled")
+}
+
+// TestMemberMakesReady: who sees enough makes ready, and is in where another
+// was faster.
+func TestMemberMakesReady(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, noNode, listing("a", "b"))
+	w.is(r != nil && r.Ops[1].Path == "/g/ready", "makes ready")
+	w.answer(r, claim.Result{}, claim.Result{Err: wire.ErrNodeExists})
+	w.phase(barrier.Inside)
+}
+
+// TestMemberRemnant: a ready of which nobody is left is removed by the oldest
+// member, under its own znode, and lets nobody in.
+func TestMemberRemnant(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, since(5), listing("b", "c", "ready"))
+	r = w.answer(r, since(10), since(12), since(5))
+	w.is(r != nil && r.Ops[0].Kind == claim.OpMulti && r.Ops[0].Ops[0].Path == "/g/b", "removes it")
+	look = w.answer(r, claim.Result{})
+	w.phase(barrier.Entering)
+	w.answer(look, noNode, listing("b", "c"))
+}
+
+// TestMemberComesLate: it is let in by an older ready while somebody of that
+// round is there; where another is the oldest it waits for that one.
+func TestMemberComesLate(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, since(5), listing("a", "b", "ready"))
+	w.answer(r, since(3), since(10), since(5))
+	w.phase(barrier.Inside)
+	w.is(w.m.Late(), "late")
+
+	w, look = entering(t)
+	r = w.answer(look, since(5), listing("a", "b", "ready"))
+	r = w.answer(r, since(8), since(10), since(5))
+	w.is(r != nil && r.Ops[0].Kind == claim.OpWatch && r.Ops[0].Path == "/g/a", "watches the oldest")
+}
+
+// TestMemberIsWokenWhileItWatches the oldest: what became of ready meanwhile is
+// looked at, lest ready come again without an event.
+func TestMemberIsWokenWhileItWatches(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, since(5), listing("a", "b", "ready"))
+	r = w.answer(r, since(8), since(10), since(5))
+	w.is(w.step(claim.Fired{Path: "/g/ready", Type: wire.EventNodeDeleted}) == nil, "one request at a time")
+	look = w.answer(r, since(8))
+	w.is(look != nil && look.Ops[0].Kind == claim.OpExists, "looks again")
+	w.answer(look, since(20), listing("a", "b", "ready"))
+	w.phase(barrier.Inside)
+}
+
+// TestMemberLeavesWithItsRound: it waits for who is older than ready, and for
+// nobody else, and the last takes ready along.
+func TestMemberLeavesWithItsRound(t *testing.T) {
+	w, look := entering(t)
+	w.answer(look, noNode, listing("b"))
+	w.step(claim.Fired{Path: "/g/ready", Type: wire.EventNodeCreated})
+	r := w.step(barrier.Depart{})
+	w.is(r != nil && r.Ops[0].Kind == claim.OpSync, "brings the server up to date, which may not know what an event told")
+	r = w.answer(r, claim.Result{}, since(20), since(10), listing("a", "b", "ready"))
+	w.is(r != nil && r.Ops[0].Kind == claim.OpWatch && r.Ops[0].Path == "/g/a", "looks at a")
+	r = w.answer(r, since(30)) // which is younger
+	w.is(r != nil && r.Ops[0].Kind == claim.OpMulti && len(r.Ops[0].Ops) == 2, "takes ready along")
+	w.answer(r, claim.Result{})
+	w.is(w.m.Outcome() == claim.Succeeded, "out")
+}
+
+// TestMemberEndsWithItsSession, and gives up as wanted: its znode goes first.
+func TestMemberEndsWithItsSession(t *testing.T) {
+	w, _ := entering(t)
+	w.step(claim.Expired{})
+	w.is(errors.Is(w.m.Err(), wire.ErrSessionExpired), "expired")
+
+	w, look := entering(t)
+	w.answer(look, noNode, listing("b"))
+	r := w.step(claim.Resign{})
+	r = w.answer(r, noNode, since(10), listing("b"))
+	w.is(r != nil && r.Ops[0].Kind == claim.OpDelete && r.Ops[0].Path == "/g/b", "removes its znode")
+	w.answer(r, claim.Result{})
+	w.is(w.m.Outcome() == claim.Withdrawn, "withdrawn")
+}
+
+// TestMemberGivesUpInDoubt: the server that it is connected to now may not know
+// of its znode yet.
+func TestMemberGivesUpInDoubt(t *testing.T) {
+	w := walk{t, barrier.NewMember(barrier.MemberConfig{Path: "/g", Name: "b", N: 2})}
+	r := w.step(claim.Attached{Session: 7})
+	w.answer(r, claim.Result{Err: wire.ErrConnectionLoss})
+	w.step(claim.Resign{})
+	r = w.step(claim.Attached{Session: 7})
+	w.is(r != nil && r.Ops[0].Kind == claim.OpSync, "brings it up to date")
+	r = w.answer(r, claim.Result{}, noNode, since(10), listing("b"))
+	w.is(r != nil && r.Ops[0].Kind == claim.OpDelete && r.Ops[0].Path == "/g/b", "removes its znode")
+}
+
+// TestBarrierLooksAgain: an event is a reason to look, and a lost answer too.
+func TestBarrierLooksAgain(t *testing.T) {
+	b := barrier.NewBarrier("/g", barrier.PassBarrier)
+	next := func(at time.Duration, ev claim.Event) *claim.Request {
+		b.Step(claim.Moment{Mono: at}, ev)
+		return b.Ready().Request
+	}
+	r := next(0, claim.Attached{Session: 7})
+	if r = next(0, claim.Reply{N: r.N, Results: []claim.Result{{}, {}}}); r != nil || b.Over() {
+		t.Fatalf("asks for %+v while it is closed", r)
+	}
+	r = next(0, claim.Fired{Path: "/g"})
+	if r = next(0, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrConnectionLoss}, {Err: wire.ErrConnectionLoss}}}); r != nil {
+		t.Fatalf("asks for %+v at once", r)
+	}
+	r = next(claim.BackoffMin, claim.Tick{})
+	if next(claim.BackoffMin, claim.Reply{N: r.N, Results: []claim.Result{{}, noNode}}); b.Outcome() != claim.Succeeded {
+		t.Errorf("%v, %v", b.Outcome(), b.Err())
+	}
+}

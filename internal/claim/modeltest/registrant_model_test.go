@@ -1,0 +1,241 @@
+package modeltest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/claimtest"
+	"bellwether/internal/claim/registry"
+	"bellwether/wire"
+)
+
+// Registrants at one path in the model of single operations.
+
+// lodger is an actor that registers, one process of it after the other.
+type lodger struct {
+	*actor
+	id   int
+	mine []wire.SessionID // of its process, and those that it has named
+	n    int              // of its data
+	data string           // that the znode is to hold
+}
+
+// placeWorld has lodgers who register at one path. No two znodes have the same
+// version, so that the version stands for the owner.
+type placeWorld struct {
+	*singleWorld
+	lodgers []*lodger
+	closed  bool               // nobody registers any more
+	swept   map[wire.Zxid]bool // znodes that an operator has deleted
+}
+
+func newPlaceWorld(choose func(int) int, b singleBroken, n int) *placeWorld {
+	w := &placeWorld{singleWorld: newSingleWorld(choose, b), swept: map[wire.Zxid]bool{}}
+	w.apart, w.effect, w.stepped = true, w.isOwn, w.checkStands
+	for i := range n {
+		l := &lodger{id: i}
+		w.lodgers = append(w.lodgers, l)
+		l.actor = w.add(fmt.Sprint("lodger ", i), func() claimtest.Single { return w.register(l) }, func(m claimtest.Single) { w.left(l, m) })
+	}
+	return w
+}
+
+// register is another process, which may know the sessions of those before.
+func (w *placeWorld) register(l *lodger) claimtest.Single {
+	if w.closed {
+		return nil
+	}
+	if w.choose(2) == 0 {
+		l.mine = nil
+	}
+	l.next()
+	return registry.NewRegistrant(registry.RegistrantConfig{Path: modelPlace, Data: []byte(l.data), Own: l.mine})
+}
+
+// registrant is what a lodger is now; nil: nothing.
+func (l *lodger) registrant() *registry.Registrant {
+	if l.actor == nil {
+		return nil // its first begins
+	}
+	m, _ := l.m.(*registry.Registrant)
+	return m
+}
+
+// next is data that no znode has held.
+func (l *lodger) next() {
+	l.n++
+	l.data = fmt.Sprintf("%d.%d", l.id, l.n)
+}
+
+// of is who an actor is.
+func (w *placeWorld) of(a *actor) *lodger {
+	return w.lodgers[slices.IndexFunc(w.lodgers, func(l *lodger) bool { return l.actor == a })]
+}
+
+// isOwn looks at what a lodger writes: it touches no znode but its own.
+func (w *placeWorld) isOwn(a *actor, ops []claim.Op) bool {
+	n := w.tree()[modelPlace]
+	for _, o := range ops {
+		if o.Path == modelPlace && o.Kind != claim.OpCreate && n.Owner != a.session && !slices.Contains(w.of(a).mine, n.Owner) {
+			w.violated("%s: %v of the znode of session %v", a.name, o.Kind, n.Owner)
+		}
+	}
+	return false
+}
+
+// checkStands: of those whose session lives one takes itself for standing, but
+// for who has not heard yet of what an operator did.
+func (w *placeWorld) checkStands(a *actor) {
+	l := w.of(a)
+	if !slices.Contains(l.mine, a.session) {
+		l.mine = append(l.mine, a.session)
+	}
+	var stands []string
+	for _, l := range w.lodgers {
+		if m := l.registrant(); m != nil {
+			if s := m.State(); s.Stands && !s.Doubtful && s.Session == l.session && !w.swept[s.Token] {
+				stands = append(stands, l.name)
+			}
+		}
+	}
+	if len(stands) > 1 {
+		w.violated("%v stand at the same time", stands)
+	}
+}
+
+// left: who has resigned leaves nothing behind.
+func (w *placeWorld) left(l *lodger, m claimtest.Single) {
+	if n := w.tree()[modelPlace]; m.Outcome() != claim.Succeeded || n != nil && n.Owner == l.session {
+		w.violated("%s has %v, and there is %+v", l.name, m.Outcome(), n)
+	}
+}
+
+// keep has a lodger want other data.
+func (w *placeWorld) keep(l *lodger) {
+	if m := l.registrant(); m != nil {
+		l.next()
+		w.step(l.actor, registry.Keep{Data: []byte(l.data), N: m.Want + 1})
+	}
+}
+
+// sweep deletes the znode, as an operator would.
+func (w *placeWorld) sweep() {
+	view := maps.Clone(w.tree())
+	if n := view[modelPlace]; n != nil {
+		w.tellf("an operator deletes the znode of session %v", n.Owner)
+		w.swept[n.Czxid] = true
+		delete(view, modelPlace)
+		w.commit(view)
+	}
+}
+
+// delay lets an answer, with the events behind it, come after what comes next.
+func (w *placeWorld) delay(l *lodger) {
+	if len(l.inbox) == 0 {
+		return
+	}
+	if _, ok := l.inbox[0].(claim.Reply); !ok {
+		return
+	}
+	n := 1
+	for n < len(l.inbox) && isFired(l.inbox[n]) {
+		n++
+	}
+	if n < len(l.inbox) {
+		w.tellf("an answer to %s is late", l.name)
+		l.inbox = slices.Concat(l.inbox[n:n+1], l.inbox[:n], l.inbox[n+1:])
+	}
+}
+
+func isFired(ev claim.Event) bool {
+	_, ok := ev.(claim.Fired)
+	return ok
+}
+
+// run is one history: faults, then healing; then all resign.
+func (w *placeWorld) run(steps int) {
+	for range steps {
+		w.act()
+		l := w.lodgers[w.choose(len(w.lodgers))]
+		switch w.choose(100) {
+		case 0, 1, 2:
+			w.keep(l)
+		case 3:
+			w.sweep()
+		case 4, 5, 6, 7:
+			w.delay(l)
+		}
+		if w.wrong != "" {
+			return
+		}
+	}
+	w.closed = true
+	for _, l := range w.lodgers {
+		w.settle()
+		w.checkRest()
+		if l.m != nil {
+			w.step(l.actor, claim.Resign{})
+		}
+	}
+	w.settle()
+	w.checkRest()
+}
+
+// checkRest: one stands with the data that it was to have, and the others know
+// whom they wait for. Where nobody is nothing stands.
+func (w *placeWorld) checkRest() {
+	n := w.tree()[modelPlace]
+	stands, waits := 0, 0
+	for _, l := range w.lodgers {
+		m := l.registrant()
+		if m == nil {
+			continue
+		}
+		switch s := m.State(); {
+		case s.Stands && !s.Doubtful && n != nil && n.Owner == l.session && n.Data == l.data:
+			stands++
+		case s.Owned && n != nil && s.Owner == n.Owner:
+			waits++
+		default:
+			w.violated("%s is %+v for ever, with %+v there", l.name, s, n)
+		}
+	}
+	if stands != 1 && (waits > 0 || n != nil) {
+		w.violated("%d stand and %d wait, with %+v there", stands, waits, n)
+	}
+}
+
+func placeHistory(seed uint64, b singleBroken) *singleWorld {
+	w := newPlaceWorld(seededChoice(seed), b, 1+int(seed%3))
+	w.run(1200)
+	return w.singleWorld
+}
+
+// TestRegistrantsAtOnePlace: whatever answers, events and sessions come to, and
+// whoever deletes a znode, one stands at a time, nobody touches another's
+// znode, in the end one stands with the last data, and nothing is left of who resigns.
+func TestRegistrantsAtOnePlace(t *testing.T) {
+	for seed := range uint64(claimtest.Seeds) {
+		if w := placeHistory(seed, singleBroken{}); w.wrong != "" {
+			t.Logf("seed %d", seed)
+			w.fail(t)
+		}
+	}
+}
+
+// TestRegistrantsChecksNotice breaks one rule at a time and expects some history to show it.
+func TestRegistrantsChecksNotice(t *testing.T) {
+	for name, b := range map[string]singleBroken{
+		"sync does nothing":                   {noSync: true},
+		"what a session has made outlives it": {keep: true},
+		"versions are not compared":           {loose: true},
+		"some events are lost":                {deaf: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			noticed(t, func(seed uint64) *singleWorld { return placeHistory(seed, b) })
+		})
+	}
+}

@@ -1,0 +1,306 @@
+package modeltest
+
+import (
+	"testing"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/claimtest"
+	"bellwether/internal/claim/queues"
+	"bellwether/internal/claim/share"
+	"bellwether/internal/claim/value"
+	"bellwether/wire"
+)
+
+// aboutToTake is a consumer that has asked for the item it has found.
+func aboutToTake(t *testing.T, claims string) *claimtest.Dialogue {
+	d := &claimtest.Dialogue{T: t, M: queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine, Claims: claims})}
+	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
+	own := claim.Nonce{}.String() + "-n_0000000000"
+	d.Step(d.Answer(claim.Result{Path: claim.Join(modelQLine, own)}), claim.OpList)
+	items := claim.Result{Names: []string{"entry-100-0000000003"}}
+	if claims == "" {
+		d.Step(d.Answer(claim.Result{Names: []string{own}}), claim.OpList)
+		d.Step(d.Answer(items), claim.OpGet)
+	} else {
+		d.Step(d.Answer(claim.Result{Names: []string{own}}), claim.OpList, claim.OpList)
+		d.Step(d.Answer(claim.Result{}, items), claim.OpGet)
+	}
+	d.Step(d.Answer(claim.Result{Data: []byte("job")}), claim.OpMulti)
+	return d
+}
+
+// TestTakeInDoubtEndsWithItsSession: whether the item was taken cannot be known
+// any more, so it does not stand in the line once again.
+func TestTakeInDoubtEndsWithItsSession(t *testing.T) {
+	d := aboutToTake(t, "")
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 2})
+	d.Ends(claim.Unclear)
+}
+
+// TestClaimInDoubtIsTriedAgain in the next session: what was claimed has come back.
+func TestClaimInDoubtIsTriedAgain(t *testing.T) {
+	d := aboutToTake(t, modelClaims)
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 2}, claim.OpCreate)
+}
+
+// TestTakeIsNotDisturbed by a watch that fires while it reads what it has found.
+func TestTakeIsNotDisturbed(t *testing.T) {
+	d := &claimtest.Dialogue{T: t, M: queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine, Claims: modelClaims})}
+	own := claim.Nonce{}.String() + "-n_0000000000"
+	item, free := "entry-100-0000000003", "entry-100-0000000004"
+	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
+	d.Step(d.Answer(claim.Result{Path: claim.Join(modelQLine, own)}), claim.OpList)
+	d.Step(d.Answer(claim.Result{Names: []string{own}}), claim.OpList, claim.OpList)
+	taken := claim.Result{Names: []string{item}}
+	d.Step(d.Answer(taken, taken), claim.OpWatchAll, claim.OpWatchAll)
+	d.Step(d.Answer(taken, taken))
+	d.Step(claim.Fired{Path: modelQueue}, claim.OpList, claim.OpList)
+	d.Step(d.Answer(taken, claim.Result{Names: []string{item, free}}), claim.OpGet)
+	d.Step(claim.Fired{Path: modelClaims})
+	d.Step(d.Answer(claim.Result{Data: []byte("job")}), claim.OpMulti)
+	d.Step(d.Answer(claim.Result{}))
+	d.Ends(claim.Succeeded)
+	if path, data, _ := d.M.(*queues.Take).Taken(); path != claim.Join(modelQueue, free) || string(data) != "job" {
+		t.Errorf("took %s, %q", path, data)
+	}
+}
+
+// TestTakeFindsOut by its place whether the item was taken.
+func TestTakeFindsOut(t *testing.T) {
+	d := aboutToTake(t, "")
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, claimtest.None, claimtest.None))
+	d.Ends(claim.Succeeded)
+
+	d = aboutToTake(t, "")
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, claim.Result{}, claim.Result{}), claim.OpMulti) // it was not
+	d.Step(d.Answer(claim.Result{}))
+	d.Ends(claim.Succeeded)
+}
+
+// TestTakeWhosePlaceWasDeleted and whose answer was lost takes nothing for granted.
+func TestTakeWhosePlaceWasDeleted(t *testing.T) {
+	d := aboutToTake(t, "")
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, claimtest.None, claim.Result{}), claim.OpCreate) // the item is there: stand in the line again
+}
+
+// TestHandInLeavesAnothersClaimAlone: it was given back, its answer lost, and
+// somebody else has taken it since.
+func TestHandInLeavesAnothersClaimAlone(t *testing.T) {
+	mine, others := claim.Result{Stat: wire.Stat{EphemeralOwner: 1}}, claim.Result{Stat: wire.Stat{EphemeralOwner: 2}}
+	d := &claimtest.Dialogue{T: t, M: queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: modelQueue + "/a", Claim: modelClaims + "/a", Session: 1, Release: true})}
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, mine), claim.OpMulti)
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, others))
+	d.Ends(claim.Succeeded)
+}
+
+// TestPutThatWasTakenAtOnce is known by its mark, and not put again.
+func TestPutThatWasTakenAtOnce(t *testing.T) {
+	d := &claimtest.Dialogue{T: t, M: queues.NewPut(queues.PutConfig{Items: modelQueue, Mark: modelQLine + "/m", Prefix: "x-entry-100-", Unique: true})}
+	d.Step(claim.Attached{Session: 1}, claim.OpMulti)
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, claim.Result{}), claim.OpDelete)
+	d.Step(d.Answer(claim.Result{}))
+	d.Ends(claim.Succeeded)
+}
+
+// TestChangeWhoseMarkIsGone guesses by the value what it can, and no more.
+func TestChangeWhoseMarkIsGone(t *testing.T) {
+	for _, c := range []struct {
+		now  claim.Result
+		want claim.Outcome
+	}{
+		{claim.Result{Data: []byte("6"), Stat: wire.Stat{Version: 8}}, claim.Unclear},  // by this change, or another that added as much
+		{claim.Result{Data: []byte("9"), Stat: wire.Stat{Version: 8}}, claim.Underway}, // by another
+		{claim.Result{Data: []byte("5"), Stat: wire.Stat{Version: 7}}, claim.Underway}, // by none
+		{claim.Result{Data: []byte("6"), Stat: wire.Stat{Version: 10}}, claim.Unclear}, // by many
+	} {
+		m := value.NewChange(value.ChangeConfig{Path: modelValue, Mark: modelValue + "/m"}, value.Mark{Session: 1})
+		d := &claimtest.Dialogue{T: t, M: m}
+		d.Step(claim.Attached{Session: 1}, claim.OpGet)
+		d.Step(d.Answer(claim.Result{Data: []byte("5"), Stat: wire.Stat{Version: 7}}))
+		d.Step(value.Propose{Data: []byte("6")}, claim.OpMulti)
+		d.Step(d.Lost())
+		d.Step(claim.Attached{Session: 2}, claim.OpSync, claim.OpGet)
+		if c.want == claim.Unclear {
+			d.Step(d.Answer(claim.Result{}, c.now))
+		} else {
+			d.Step(d.Answer(claim.Result{}, c.now), claim.OpGet)
+		}
+		if m.Outcome() != c.want {
+			t.Errorf("%+v: %v, want %v", c.now, m.Outcome(), c.want)
+		}
+	}
+}
+
+// TestChangeThatMayBePassedOver is tried once more where it cannot be told whether it
+// was carried out, as long as somebody wants it.
+func TestChangeThatMayBePassedOver(t *testing.T) {
+	now := func(data string, version int32) claim.Result {
+		return claim.Result{Data: []byte(data), Stat: wire.Stat{Version: version}}
+	}
+	inDoubt := func() *claimtest.Dialogue {
+		d := &claimtest.Dialogue{T: t, M: value.NewChange(value.ChangeConfig{Path: modelValue, Mark: modelValue + "/m", Anew: true}, value.Mark{Session: 1})}
+		d.Step(claim.Attached{Session: 1}, claim.OpGet)
+		d.Step(d.Answer(now("5", 7)))
+		d.Step(value.Propose{Data: []byte("6")}, claim.OpMulti)
+		d.Step(d.Lost())
+		return d
+	}
+	d := inDoubt()
+	d.Step(claim.Attached{Session: 2}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, now("6", 8)), claim.OpGet) // by this one, or another that added as much
+	d.Step(d.Answer(now("6", 8)))
+	d.Step(value.Propose{Data: []byte("7")}, claim.OpMulti)
+	d.Step(d.Answer(claim.Result{}))
+	d.Ends(claim.Succeeded)
+
+	d = inDoubt()
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, claim.Result{Err: wire.ErrNoAuth}), claim.OpGet) // the mark cannot be read
+	d.Step(d.Answer(claim.Result{Err: wire.ErrNoAuth}))
+	d.Ends(claim.Failed)
+
+	d = inDoubt()
+	d.Step(claim.Attached{Session: 2}, claim.OpSync, claim.OpGet)
+	d.Step(claim.Resign{})
+	d.Step(d.Answer(claim.Result{}, now("6", 8)))
+	d.Ends(claim.Unclear)
+
+	d = inDoubt()
+	d.Step(claim.Closed{})
+	d.Ends(claim.Unclear)
+}
+
+// TestChangeWhoseMarkIsInTheWay, and must not be deleted, fails at once.
+func TestChangeWhoseMarkIsInTheWay(t *testing.T) {
+	d := &claimtest.Dialogue{T: t, M: value.NewChange(value.ChangeConfig{Path: modelValue, Mark: modelValue + "/m"}, value.Mark{})}
+	d.Step(claim.Attached{Session: 1}, claim.OpGet)
+	d.Step(d.Answer(claim.Result{Data: []byte("5")}))
+	d.Step(value.Propose{Data: []byte("6")}, claim.OpMulti)
+	d.Step(d.Answer(claim.Result{Err: wire.ErrNodeExists, Failed: 1}), claim.OpDelete)
+	d.Step(d.Answer(claim.Result{Err: wire.ErrNoAuth}))
+	d.Ends(claim.Failed)
+}
+
+// TestTaskIsEndedOnce: after a lost answer it is ended again if it is there, and
+// another of its name is left alone.
+func TestTaskIsEndedOnce(t *testing.T) {
+	stood := func(z wire.Zxid) claim.Result { return claim.Result{Data: []byte("job"), Stat: wire.Stat{Czxid: z}} }
+	inDoubt := func() *claimtest.Dialogue {
+		d := &claimtest.Dialogue{T: t, M: share.NewTask(share.TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
+		d.Step(claim.Attached{Session: 1}, claim.OpGet)
+		d.Step(d.Answer(stood(5)))
+		d.Step(share.Begin{})
+		d.Step(share.Finish{}, claim.OpMulti)
+		d.Step(d.Lost())
+		d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+		return d
+	}
+	for _, now := range []claim.Result{claimtest.None, stood(6)} {
+		d := inDoubt()
+		d.Step(d.Answer(claim.Result{}, now))
+		d.Ends(claim.Succeeded)
+	}
+	d := inDoubt()
+	d.Step(d.Answer(claim.Result{}, stood(5)), claim.OpMulti)
+	d.Step(d.Answer(claim.Result{}))
+	d.Ends(claim.Succeeded)
+}
+
+// TestTaskOfALostBid is not ended, neither in its own session nor in the next.
+func TestTaskOfALostBid(t *testing.T) {
+	for _, ev := range []func(d *claimtest.Dialogue) claim.Event{
+		func(d *claimtest.Dialogue) claim.Event { return d.Answer(claim.Result{Err: wire.ErrNoNode, Failed: 0}) },
+		func(d *claimtest.Dialogue) claim.Event { d.Step(d.Lost()); return claim.Attached{Session: 2} },
+	} {
+		m := share.NewTask(share.TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})
+		d := &claimtest.Dialogue{T: t, M: m}
+		d.Step(claim.Attached{Session: 1}, claim.OpGet)
+		d.Step(d.Answer(claim.Result{}))
+		d.Step(share.Begin{})
+		d.Step(share.Finish{}, claim.OpMulti)
+		d.Step(ev(d))
+		if d.Ends(claim.Failed); m.Err() != share.ErrTaskLost {
+			t.Errorf("%v", m.Err())
+		}
+	}
+}
+
+// TestTaskIsBroughtToItsEnd once it is begun; before it can be left alone, at once.
+func TestTaskIsBroughtToItsEnd(t *testing.T) {
+	read := func() *claimtest.Dialogue {
+		d := &claimtest.Dialogue{T: t, M: share.NewTask(share.TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
+		d.Step(claim.Attached{Session: 1}, claim.OpGet)
+		return d
+	}
+	d := read()
+	d.Step(claim.Resign{})
+	d.Ends(claim.Withdrawn)
+	d = read()
+	d.Step(d.Answer(claim.Result{}))
+	d.Step(share.Finish{}) // of what is not begun
+	d.Step(claim.Resign{})
+	d.Ends(claim.Withdrawn)
+	d = read()
+	d.Step(d.Answer(claim.Result{}))
+	d.Step(share.Begin{})
+	d.Step(claim.Resign{})
+	d.Step(share.Finish{}, claim.OpMulti)
+	d.Step(d.Answer(claim.Result{}))
+	d.Ends(claim.Succeeded)
+}
+
+// TestTaskThatIsGone was done before.
+func TestTaskThatIsGone(t *testing.T) {
+	d := &claimtest.Dialogue{T: t, M: share.NewTask(share.TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
+	d.Step(claim.Attached{Session: 1}, claim.OpGet)
+	d.Step(d.Answer(claimtest.None))
+	d.Ends(claim.Succeeded)
+}
+
+// TestHandInOfAnItemThatIsGone gives up the claim, says that there is no item,
+// and does nothing of what was to go with it.
+func TestHandInOfAnItemThatIsGone(t *testing.T) {
+	mine := claim.Result{Stat: wire.Stat{EphemeralOwner: 1}}
+	d := &claimtest.Dialogue{T: t, M: queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: modelQueue + "/a", Claim: modelClaims + "/a", Session: 1, More: true})}
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, mine), claim.OpMulti)
+	d.Step(d.Answer(claim.Result{Err: wire.ErrNoNode, Failed: 1}), claim.OpMulti)
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, mine), claim.OpMulti)
+	d.Step(d.Answer(claim.Result{}))
+	if d.Ends(claim.Failed); d.M.(*queues.Acknowledgement).Err() != wire.ErrNoNode {
+		t.Error(d.M.(*queues.Acknowledgement).Err())
+	}
+}
+
+// TestTakeMayNotLook for a place whose answer was lost: it stands in the line no
+// second time. Where the line is gone the place is.
+func TestTakeMayNotLook(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		then []claim.OpKind
+	}{{wire.ErrNoAuth, nil}, {wire.ErrNoNode, []claim.OpKind{claim.OpCreate}}} {
+		d := &claimtest.Dialogue{T: t, M: queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine})}
+		d.Step(claim.Attached{Session: 1}, claim.OpCreate)
+		d.Step(d.Lost())
+		d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpList)
+		d.Step(d.Answer(claim.Result{}, claim.Result{Err: c.err}), c.then...)
+		if m := d.M.(*queues.Take); m.Over() != (c.then == nil) || m.Over() && m.Err() != c.err {
+			t.Errorf("%v: over %v, %v", c.err, m.Over(), m.Err())
+		}
+	}
+}

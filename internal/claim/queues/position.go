@@ -1,0 +1,130 @@
+package queues
+
+import (
+	"errors"
+	"strings"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
+	"bellwether/wire"
+)
+
+// position is a consumer's place in the line of a queue. It ends with the
+// session; the next one has another nonce, lest it be taken for the same.
+type position struct {
+	nonce claim.Nonce
+	own   string          // its name; empty while there is none, or it is not known
+	sent  bool            // it may have been made, its name is not known
+	ahead string          // the place right before it
+	watch bool            // which is watched
+	first bool            // nobody is before it
+	alien bool            // the place ahead is watched, and nobody's
+	aside map[string]bool // places that no session holds
+}
+
+// renew is the place of the next session.
+func (p *position) renew() {
+	p.nonce[len(p.nonce)-1]++
+	*p = position{nonce: p.nonce}
+}
+
+func (p *position) prefix() string { return claim.Own.Prefix(p.nonce) }
+
+// planPlace stands in the line and waits there, from the nearest ahead on.
+func (t *Take) planPlace() {
+	p, line := &t.place, t.Config.Line
+	switch {
+	case p.own == "" && p.sent:
+		t.Ask(t.tookFind, claim.Op{Kind: claim.OpSync, Path: line}, claim.Op{Kind: claim.OpList, Path: line})
+	case p.own == "":
+		p.sent = true
+		t.Ask(t.tookPlace, claim.Op{Kind: claim.OpCreate, Path: claim.Join(line, p.prefix()), Sequential: true})
+	case p.ahead == "":
+		t.Ask(t.tookLine, claim.Op{Kind: claim.OpList, Path: line})
+	case p.alien:
+		t.Ask(func([]claim.Result) { p.watch, p.alien, p.ahead = false, false, "" }, claim.Op{Kind: claim.OpUnwatch, Path: claim.Join(line, p.ahead)})
+	case !p.watch:
+		t.Ask(t.tookAhead, claim.Op{Kind: claim.OpWatch, Path: claim.Join(line, p.ahead)})
+	}
+}
+
+func (t *Take) tookPlace(res []claim.Result) {
+	p := &t.place
+	p.sent = false
+	switch err := res[0].Err; {
+	case err == nil:
+		p.own = res[0].Path[strings.LastIndexByte(res[0].Path, '/')+1:]
+		t.clock.see(res[0].Stat, t.Now)
+	case !errors.Is(err, wire.ErrNoNode):
+		t.End(claim.Failed, err)
+	default:
+		t.Ask(t.made, claim.Op{Kind: claim.OpParents, Path: t.Config.Line})
+	}
+}
+
+// made ends the machine where a parent could not be made.
+func (t *Take) made(res []claim.Result) {
+	for _, r := range res {
+		if r.Err != nil && !t.Over() {
+			t.refuse(r.Err)
+		}
+	}
+}
+
+// tookFind looks for a place whose answer was lost. Whoever may not look does not
+// stand in the line a second time.
+func (t *Take) tookFind(res []claim.Result) {
+	t.place.sent = false
+	if err := res[1].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
+		t.refuse(err)
+		return
+	}
+	for _, name := range res[1].Names {
+		if strings.HasPrefix(name, t.place.prefix()) {
+			t.place.own = name
+		}
+	}
+}
+
+func (t *Take) tookLine(res []claim.Result) {
+	if res[0].Err != nil {
+		t.refuse(res[0].Err)
+		return
+	}
+	own, err := claim.ParseBid(t.place.own)
+	if err != nil {
+		t.refuse(err)
+		return
+	}
+	ahead := claim.Preceding(claim.ParseBids(res[0].Names), own, t.place.aside)
+	if t.place.first = len(ahead) == 0; !t.place.first {
+		t.place.ahead = ahead[len(ahead)-1].Name
+		t.Tell(lines.Waiting{Bid: t.place.own, For: t.place.ahead, Ahead: len(ahead)})
+	}
+}
+
+// tookAhead: one that is gone means to look again, and one that goes with no
+// session is nobody's place.
+func (t *Take) tookAhead(res []claim.Result) {
+	p := &t.place
+	switch err := res[0].Err; {
+	case err == nil:
+		p.watch = true
+		if p.alien = res[0].Stat.EphemeralOwner == 0; p.alien {
+			if p.aside == nil {
+				p.aside = map[string]bool{}
+			}
+			p.aside[p.ahead] = true
+		}
+	case errors.Is(err, wire.ErrNoNode):
+		t.place.ahead = ""
+	default:
+		t.refuse(err)
+	}
+}
+
+func (p *position) fired(path, line string) {
+	if p.watch && path == claim.Join(line, p.ahead) {
+		p.watch, p.alien, p.ahead = false, false, ""
+	}
+}

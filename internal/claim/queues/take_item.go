@@ -1,0 +1,181 @@
+package queues
+
+import (
+	"errors"
+	"slices"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// planLook lists the items. The claims are read first: of an item that is done
+// with both are gone at once.
+func (t *Take) planLook() {
+	items, claims := claim.Op{Kind: claim.OpList, Path: t.Config.Items}, claim.Op{Kind: claim.OpList, Path: t.Config.Claims}
+	if t.watch {
+		items.Kind = claim.OpWatchAll
+	}
+	if t.claims {
+		claims.Kind = claim.OpWatchAll
+	}
+	var ops []claim.Op
+	if t.stale {
+		ops = append(ops, claim.Op{Kind: claim.OpSync, Path: t.Config.Items})
+	}
+	if t.Config.Claims != "" {
+		ops = append(ops, claims)
+	}
+	if t.Config.Delayed != "" {
+		ops = append(ops, claim.Op{Kind: claim.OpList, Path: t.Config.Delayed})
+	}
+	t.Ask(t.tookLook, append(ops, items)...)
+}
+
+func (t *Take) tookLook(res []claim.Result) {
+	if t.stale {
+		t.stale, res = false, res[1:]
+	}
+	items, claims := res[len(res)-1], res[0]
+	if t.Config.Delayed != "" {
+		t.later = earliest(res[len(res)-2].Names) // none where it is refused, or not there
+	}
+	t.note(t.watch, t.Config.Items, items)
+	if t.Config.Claims == "" {
+		claims = claim.Result{}
+	}
+	t.note(t.claims, t.Config.Claims, claims)
+	switch err := errors.Join(claims.Err, items.Err); {
+	case errors.Is(err, wire.ErrNoNode):
+		t.planMake()
+		return
+	case err != nil:
+		t.refuse(err)
+		return
+	}
+	all := claim.ParseItems(items.Names)
+	if t.Config.Claims == "" {
+		if err := otherThanQueue(t.Config.Items, items.Names, len(all)); err != nil {
+			t.refuse(err)
+			return
+		}
+	}
+	for _, it := range all {
+		if !slices.Contains(claims.Names, it.Name) {
+			t.found = it.Name
+			return
+		}
+	}
+	needs := t.Config.Claims != "" && len(all) > 0 // one of them may come back
+	t.waits = t.watch && (t.claims || !needs)
+	t.watch, t.claims = true, needs
+}
+
+// note takes note of a watch.
+func (t *Take) note(asked bool, path string, r claim.Result) {
+	if asked && r.Err == nil {
+		t.watched[path] = true
+	}
+}
+
+// planMake makes what the queue stands on, unless another recipe stands there.
+func (t *Take) planMake() {
+	if t.Config.Root != "" && !t.vetted {
+		t.Ask(func(res []claim.Result) {
+			t.vetted = true
+			if err := claim.OtherRecipe(t.Config.Root, claim.KindWorkQueue, res[0].Names); err != nil {
+				t.refuse(err)
+			}
+		}, claim.Op{Kind: claim.OpList, Path: t.Config.Root})
+		return
+	}
+	ops := []claim.Op{{Kind: claim.OpParents, Path: t.Config.Items}}
+	if t.Config.Claims != "" {
+		ops = append(ops, claim.Op{Kind: claim.OpParents, Path: t.Config.Claims})
+	}
+	t.Ask(t.made, ops...)
+}
+
+func (t *Take) tookItem(res []claim.Result) {
+	switch err := res[0].Err; {
+	case err == nil:
+		t.read, t.data, t.version = true, res[0].Data, res[0].Stat.Version
+		t.uncounted = len(t.data) > countedMax
+	case errors.Is(err, wire.ErrNoNode):
+		t.faster()
+	default:
+		t.refuse(err)
+	}
+}
+
+// faster: somebody else was, or the server is behind.
+func (t *Take) faster() {
+	t.lookAgain()
+	t.stale = true
+}
+
+// countedMax is the size of an item's data up to which its deliveries are counted: what counts them
+// is the version of the znode, which is set to the same data again.
+const countedMax = 256 << 10
+
+// planTake takes the item and leaves the line, or does neither.
+func (t *Take) planTake() {
+	item, own := claim.Join(t.Config.Items, t.found), claim.Join(t.Config.Line, t.place.own)
+	ops := []claim.Op{{Kind: claim.OpDelete, Path: item, Version: claim.AnyVersion}}
+	if t.Config.Claims != "" {
+		count := claim.Op{Kind: claim.OpSet, Path: item, Data: t.data, Version: t.version}
+		if t.uncounted {
+			count = claim.Op{Kind: claim.OpCheck, Path: item, Version: claim.AnyVersion}
+		}
+		ops = []claim.Op{count, {Kind: claim.OpCreate, Path: claim.Join(t.Config.Claims, t.found), Data: []byte(own)}}
+	}
+	ops = append(ops, claim.Op{Kind: claim.OpDelete, Path: own, Version: claim.AnyVersion})
+	session, last := t.Current, len(ops)-1
+	t.Attempt(func(res []claim.Result) {
+		switch r := res[0]; {
+		case r.Err == nil && (t.Config.Claims == "" || session == t.Current):
+			t.take(item, session)
+		case session != t.Current: // all is begun anew
+		case r.Failed == last && errors.Is(r.Err, wire.ErrNoNode): // somebody deleted the place
+			t.startAnew()
+		case errors.Is(r.Err, wire.ErrNoNode), errors.Is(r.Err, wire.ErrNodeExists), errors.Is(r.Err, wire.ErrBadVersion):
+			t.faster()
+		case t.Config.Claims != "" && r.Failed == 0 && !t.uncounted: // it may be taken, and not be written
+			t.uncounted = true
+		default:
+			t.refuse(r.Err)
+		}
+	}, claim.Op{Kind: claim.OpMulti, Path: item, Ops: ops})
+}
+
+// take is the end where the item was taken.
+func (t *Take) take(item string, session wire.SessionID) {
+	t.Unsure, t.item, t.got = 0, item, session
+	t.End(claim.Succeeded, nil)
+}
+
+// planFindOut finds out whether the item was taken: then the place is gone,
+// and the item or, where it is claimed, the claim tells whose it is.
+func (t *Take) planFindOut() {
+	own, item := claim.Join(t.Config.Line, t.place.own), claim.Join(t.Config.Items, t.found)
+	tells := item
+	if t.Config.Claims != "" {
+		tells = claim.Join(t.Config.Claims, t.found)
+	}
+	t.Ask(func(res []claim.Result) {
+		place, told := res[1], res[2]
+		switch {
+		case place.Err == nil: // it was not
+			t.Unsure = 0
+		case !errors.Is(place.Err, wire.ErrNoNode):
+			t.refuse(place.Err)
+		case t.Config.Claims != "" && told.Err == nil && string(told.Data) == own,
+			t.Config.Claims == "" && errors.Is(told.Err, wire.ErrNoNode):
+			t.take(item, t.Current)
+		case told.Err == nil || errors.Is(told.Err, wire.ErrNoNode): // somebody deleted the place
+			t.Unsure = 0
+			t.startAnew()
+		default:
+			t.refuse(told.Err)
+		}
+	}, claim.Op{Kind: claim.OpSync, Path: own}, claim.Op{Kind: claim.OpGet, Path: own}, claim.Op{Kind: claim.OpGet, Path: tells})
+}

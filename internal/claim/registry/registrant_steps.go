@@ -1,0 +1,182 @@
+package registry
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// plan chooses the next request. The znode is made first and looked at
+// afterwards, which is two requests where all is well.
+func (r *Registrant) plan() {
+	switch {
+	case r.Leaving:
+		r.planLeave()
+	case !r.retry.Over(r.Now):
+	case r.unsure, r.watch == 0 && r.have != 0:
+		r.Ask(r.tookLook, claim.Op{Kind: claim.OpExists, Path: r.cfg.Path})
+	case r.watch == 0 || r.gap:
+		r.planCreate()
+	case r.stat.EphemeralOwner != r.Current:
+		r.planReplace()
+	case r.have != r.Want:
+		r.planSet()
+	}
+}
+
+// write asks for something after whose lost answer to look first.
+func (r *Registrant) write(then func(claim.Result), ops ...claim.Op) {
+	r.made, r.unsure = true, true
+	r.Ask(func(res []claim.Result) {
+		if r.unsure = false; !r.Leaving {
+			then(res[len(res)-1])
+		}
+	}, ops...)
+}
+
+// planCreate makes the znode. Where it was watched for that is given up, as it
+// would cost an event.
+func (r *Registrant) planCreate() {
+	var ops []claim.Op
+	if r.gap {
+		ops = append(ops, claim.Op{Kind: claim.OpUnwatch, Path: r.cfg.Path})
+	}
+	r.watch, r.gap = 0, false
+	bare, n := r.bare, r.Want
+	r.write(func(res claim.Result) {
+		r.bare = false
+		switch err := res.Err; {
+		case err == nil:
+			r.have = n
+		case errors.Is(err, wire.ErrNodeExists):
+			r.have = anyData
+		case errors.Is(err, wire.ErrNoNode) && bare:
+			r.refuse(fmt.Errorf("%s: %w: %w", r.cfg.Path, ErrNoParent, err))
+		case errors.Is(err, wire.ErrNoNode):
+			r.Ask(r.tookParents, claim.Op{Kind: claim.OpParents, Path: path.Dir(r.cfg.Path)})
+		default:
+			r.refuse(err)
+		}
+	}, append(ops, claim.Op{Kind: claim.OpCreate, Path: r.cfg.Path, Data: r.data})...)
+}
+
+func (r *Registrant) tookParents(res []claim.Result) {
+	switch err := res[0].Err; {
+	case err == nil:
+		r.bare = true
+	case errors.Is(err, wire.ErrNoNode):
+		r.refuse(fmt.Errorf("%s: %w: %w", r.cfg.Path, ErrNoParent, err))
+	default:
+		r.refuse(err)
+	}
+}
+
+// tookLook says whose the znode is, which is watched from here on.
+func (r *Registrant) tookLook(res []claim.Result) {
+	switch err := res[0].Err; {
+	case errors.Is(err, wire.ErrNoNode):
+		r.watch, r.gap, r.have = r.N, true, 0
+		r.stands, r.owned = false, false
+	case err != nil:
+		r.refuse(err)
+		return
+	default:
+		r.stat, r.watch = res[0].Stat, r.N
+		r.judge()
+	}
+	r.unsure = false
+}
+
+// judge draws from what was seen of the znode whether it stands.
+func (r *Registrant) judge() {
+	switch owner := r.stat.EphemeralOwner; {
+	case owner == r.Current && r.have == r.Want:
+		r.stands, r.owned, r.why = true, false, nil
+		r.token, r.held = r.stat.Czxid, r.have
+	case owner != r.Current:
+		if r.have = 0; !r.ours(owner) {
+			r.stands, r.owned, r.why = false, true, nil
+		}
+	}
+}
+
+// ours: it is an older session of ours.
+func (r *Registrant) ours(s wire.SessionID) bool { return s != 0 && slices.Contains(r.own, s) }
+
+// planReplace takes the znode over from an older session of ours. Its watch
+// fires by that, whoever deletes it.
+func (r *Registrant) planReplace() {
+	if !r.ours(r.stat.EphemeralOwner) {
+		return
+	}
+	n := r.Want
+	r.write(func(res claim.Result) {
+		switch err := res.Err; {
+		case err == nil:
+			r.watch, r.have = 0, n
+		case isLook(err):
+			r.watch = 0
+		default:
+			r.refuse(err)
+		}
+	}, claim.Op{Kind: claim.OpMulti, Path: r.cfg.Path, Ops: []claim.Op{
+		{Kind: claim.OpDelete, Path: r.cfg.Path, Version: r.stat.Version}, {Kind: claim.OpCreate, Path: r.cfg.Path, Data: r.data}}})
+}
+
+// planSet sets the data of the znode as it was last seen.
+func (r *Registrant) planSet() {
+	n := r.Want
+	r.write(func(res claim.Result) {
+		switch err := res.Err; {
+		case err == nil:
+			r.stat, r.have = res.Stat, n
+			r.judge()
+		case isLook(err):
+			r.watch = 0
+		default:
+			r.refuse(err)
+		}
+	}, claim.Op{Kind: claim.OpSet, Path: r.cfg.Path, Data: r.data, Version: r.stat.Version})
+}
+
+// isLook: the tree is not as it was thought to be; looking tells.
+func isLook(err error) bool {
+	return errors.Is(err, wire.ErrNoNode) || errors.Is(err, wire.ErrBadVersion) || errors.Is(err, wire.ErrNodeExists)
+}
+
+// planLeave looks for a znode of this session. The sync comes after everything
+// that a create with a lost answer can have done.
+func (r *Registrant) planLeave() {
+	if r.made {
+		r.Ask(r.tookLast, claim.Op{Kind: claim.OpSync, Path: r.cfg.Path}, claim.Op{Kind: claim.OpStat, Path: r.cfg.Path})
+	}
+}
+
+func (r *Registrant) tookLast(res []claim.Result) {
+	stat := res[1].Stat
+	switch err := cmp.Or(res[0].Err, res[1].Err); {
+	case res[0].Err == nil && errors.Is(err, wire.ErrNoNode):
+		r.End(claim.Succeeded, nil)
+	case err != nil:
+		r.End(claim.Failed, err)
+	case stat.EphemeralOwner != r.Current:
+		r.End(claim.Succeeded, nil)
+	default:
+		r.Ask(r.tookDelete, claim.Op{Kind: claim.OpDelete, Path: r.cfg.Path, Version: stat.Version})
+	}
+}
+
+// tookDelete: one that was set meanwhile is looked at once more.
+func (r *Registrant) tookDelete(res []claim.Result) {
+	switch err := res[0].Err; {
+	case err == nil, errors.Is(err, wire.ErrNoNode):
+		r.End(claim.Succeeded, nil)
+	case !errors.Is(err, wire.ErrBadVersion):
+		r.End(claim.Failed, err)
+	}
+}

@@ -1,0 +1,58 @@
+package registry
+
+import (
+	"errors"
+
+	"bellwether/internal/claim"
+	"bellwether/wire"
+)
+
+// Removal removes a znode that goes with a session, within that session: when that
+// is over, nothing is left to do.
+type Removal struct {
+	claim.Requester
+	path  string
+	owner wire.SessionID // the session
+	gone  bool           // it has taken the znode along
+}
+
+// NewRemoval makes the state machine, which waits for Attached.
+func NewRemoval(path string, owner wire.SessionID) *Removal {
+	r := &Removal{path: path, owner: owner}
+	r.Forget = func() { r.gone = true }
+	return r
+}
+
+// Path is what is removed.
+func (r *Removal) Path() string { return r.path }
+
+// Step takes one event, which happened at now.
+func (r *Removal) Step(now claim.Moment, ev claim.Event) {
+	r.Advance(now, ev, r.plan)
+	_, over := ev.(claim.Expired)
+	r.gone = r.gone || over || r.Current != 0 && r.Current != r.owner
+	switch {
+	case r.Over() || r.Asked != 0:
+	case r.gone:
+		r.End(claim.Succeeded, nil)
+	case r.Leaving:
+		r.End(claim.Withdrawn, nil)
+	}
+}
+
+// Ready hands out what has come of the steps since the last call.
+func (r *Removal) Ready() claim.Ready { return r.Collect() }
+
+func (r *Removal) plan() {
+	if r.Current == r.owner && !r.Leaving {
+		r.Ask(r.took, claim.Op{Kind: claim.OpDelete, Path: r.path, Version: claim.AnyVersion})
+	}
+}
+
+func (r *Removal) took(res []claim.Result) {
+	if err := res[0].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
+		r.End(claim.Failed, err)
+	} else {
+		r.End(claim.Succeeded, nil)
+	}
+}

@@ -1,0 +1,70 @@
+package value
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// CounterFormat is how a counter's znode holds the number.
+type CounterFormat int
+
+// The formats.
+const (
+	DecimalCounter CounterFormat = iota // digits, as kazoo's Counter
+	BinaryCounter                       // 8 bytes, as Curator's DistributedAtomicLong
+)
+
+// ErrCounterRange: the sum does not fit into 64 bits. Nothing was changed.
+var ErrCounterRange = errors.New("the counter would leave the range of 64 bits")
+
+// Encode is the znode's data.
+func (f CounterFormat) Encode(i int64) []byte {
+	if f == BinaryCounter {
+		return binary.BigEndian.AppendUint64(nil, uint64(i))
+	}
+	return strconv.AppendInt(nil, i, 10)
+}
+
+// Parse reads a znode; one that was made by hand and holds nothing is 0.
+func (f CounterFormat) Parse(data []byte) (int64, error) {
+	switch {
+	case len(data) == 0:
+		return 0, nil
+	case f != BinaryCounter:
+		return strconv.ParseInt(string(data), 10, 64)
+	case len(data) != 8:
+		return 0, fmt.Errorf("%d bytes, want 8", len(data))
+	}
+	return int64(binary.BigEndian.Uint64(data)), nil
+}
+
+// Add is what a counter that held old is to hold.
+func (f CounterFormat) Add(old []byte, delta int64) (sum int64, data []byte, err error) {
+	was, err := f.Parse(old)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case delta > 0 && was > math.MaxInt64-delta, delta < 0 && was < math.MinInt64-delta:
+		return 0, nil, ErrCounterRange
+	}
+	return was + delta, f.Encode(was + delta), nil
+}
+
+// Numbers are those left of a block that was reserved by adding its size to a
+// counter.
+type Numbers struct{ next, left int64 }
+
+// Reserved begins with a block that ends with a counter's sum.
+func (n *Numbers) Reserved(sum, block int64) { n.next, n.left = sum-block+1, block }
+
+// Next is the next number, if there is one left.
+func (n *Numbers) Next() (int64, bool) {
+	if n.left == 0 {
+		return 0, false
+	}
+	n.next, n.left = n.next+1, n.left-1
+	return n.next - 1, true
+}
