@@ -52,14 +52,14 @@ func TestWork(t *testing.T) {
 		recipe Recipe
 		want   map[string]int
 	}{
-		{Queue, map[string]int{"put succeeded": 800, "take succeeded": 800}},
-		{WorkQueue, map[string]int{"put succeeded": 500, "hand in succeeded": 500, "hand in failed": 1}},
-		{Count, map[string]int{"change succeeded": 2000, "removal succeeded": 50}},
-		{Barrier, map[string]int{"close succeeded": 200, "open succeeded": 200, "pass succeeded": 1000}},
+		{Queue, map[string]int{"put succeeded": 3000, "take succeeded": 3000}},
+		{WorkQueue, map[string]int{"put succeeded": 2000, "hand in succeeded": 2000, "hand in failed": 1}},
+		{Count, map[string]int{"change succeeded": 10000, "removal succeeded": 500}},
+		{Barrier, map[string]int{"close succeeded": 1000, "open succeeded": 1000, "pass succeeded": 6000}},
 	} {
 		t.Run(string(x.recipe), func(t *testing.T) {
 			all := tally{}
-			for seed := range uint64(4) {
+			for seed := range uint64(10) {
 				o := workOptions(x.recipe, seed+1)
 				o.rule = func() check.Checker { return all }
 				s := New(o)
