@@ -246,7 +246,7 @@ func (v *server) happened(h replica.Happening) {
 	case zab.HandsOver:
 		v.sim.reach(situationHandOver)
 	case election.Abandoned:
-		if strings.Contains(h.Why, "hand-over") {
+		if strings.Contains(h.Why, "leadership transfer") {
 			v.sim.reach(situationHandOverVain)
 		}
 	case zab.SyncBegan:
@@ -259,7 +259,7 @@ func (v *server) happened(h replica.Happening) {
 		if strings.Contains(h.Why, "counter") || strings.Contains(h.Why, "zxid") {
 			v.sim.reach(situationRollOver)
 		}
-		if strings.Contains(h.Why, "was to hand over") {
+		if strings.Contains(h.Why, "leadership transfer") {
 			v.sim.reach(situationHandOverLate)
 		}
 	}

@@ -185,7 +185,7 @@ func (r *Learner) handedOver(p *peerwire.QuorumPacket) {
 		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
 		return
 	case err != nil:
-		r.giveUp("the leader's leadership transfer cannot be read: " + err.Error())
+		r.giveUp("the leader's HandOver packet cannot be read: " + err.Error())
 		return
 	case p.Zxid > r.decided || !r.opt.Committed.IsVoter(h.Leader):
 		r.giveUp(fmt.Sprintf("the leader hands over to server %d at %v, here %v is committed", h.Leader, p.Zxid, r.decided))
