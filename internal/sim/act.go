@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// String is the act as a trace tells it and [ParseActs] reads it: when, what,
-// who, against whom, and = what else there is to it.
+// String returns the act as a trace prints it and as [ParseActs] reads it: the time, the
+// kind, the machine, the second machine, and, after an equals sign, the value.
 func (a Act) String() string {
 	return fmt.Sprintf("%.6f %s", float64(a.At)/float64(second), a.what())
 }
 
-// what is the act without its time.
+// what returns the text of the act without its time.
 func (a Act) what() string {
 	s := fmt.Sprintf("%s %d", a.Kind, a.A)
 	if a.B != 0 {
@@ -26,10 +26,11 @@ func (a Act) what() string {
 	return s
 }
 
-// noActs stands for no fault at all, nothing being what the seed draws.
+// noActs is the text for an empty list of faults. An empty text would let the seed draw the
+// faults.
 const noActs = "none"
 
-// formatActs is a list of acts as [ParseActs] reads it.
+// formatActs returns a list of acts as text that [ParseActs] reads.
 func formatActs(acts []Act) string {
 	if acts != nil && len(acts) == 0 {
 		return noActs
@@ -41,10 +42,11 @@ func formatActs(acts []Act) string {
 	return strings.Join(texts, "; ")
 }
 
-// actsMax is how many acts are read.
+// actsMax is the largest number of acts that ParseActs accepts.
 const actsMax = 10_000
 
-// ParseActs reads faults as a failure prints them, by semicolons.
+// ParseActs reads faults in the form in which a failure prints them, separated by
+// semicolons.
 func ParseActs(text string) ([]Act, error) {
 	if text == "" {
 		return nil, nil

@@ -8,33 +8,34 @@ import (
 	"bellwether/internal/claim/value"
 )
 
-// configPath is where leaders announce configurations.
+// configPath is the znode in which leaders announce configurations.
 const configPath = "/configuration"
 
-// announcer stands for election, and announces configurations while it leads. All
-// the while it follows what is announced, and who leads.
+// announcer stands for election and announces configurations while it leads. At all times
+// it also follows the announced configuration and the current leader.
 type announcer struct {
-	runner // of what it announces
+	runner // carries out the announcement under way
 	k      *candidate
-	m      *value.Announce // under way
-	data   string          // of that
-	n      int             // announcements, to tell them apart
+	m      *value.Announce // the announcement under way; nil: there is none
+	data   string          // data of the announcement under way
+	n      int             // number of announcements so far, which makes their data unique
 
 	configs, leaders *follower
-	config           value.Announcement // seen last
+	config           value.Announcement // the last one seen
 	leader           claim.Notice
 }
 
-// What announcers do and see, for the checkers.
+// Observations of announcers, for the checkers.
 type (
-	// announced: an announcement is over, or its process is.
+	// announced says that an announcement ended, or that its process did.
 	announced struct {
 		by      *announcer
 		m       *value.Announce
 		data    string
 		crashed bool
 	}
-	// configSeen and leaderSeen: a follower has news.
+	// configSeen and leaderSeen say that a follower has seen a new configuration or a new
+	// leader.
 	configSeen struct {
 		by     *announcer
 		config value.Announcement
@@ -45,7 +46,7 @@ type (
 	}
 )
 
-// newAnnouncer gives a client a announcer's parts.
+// newAnnouncer makes a client an announcer: a candidate and two followers.
 func newAnnouncer(c *client) *announcer {
 	sp := &announcer{k: newCandidate(c), configs: newFollower(c), leaders: newFollower(c)}
 	sp.runner = runner{c: c, step: sp.step}
@@ -82,8 +83,9 @@ func (sp *announcer) lookAtLeader() {
 	}
 }
 
-// speakLater announces something after a while, if nothing is under way then.
-// Who has been deposed by then may not know: its bid does.
+// speakLater announces something after a while, if no announcement is under way then. The
+// leader may have been deposed by then without knowing it. The check of its bid detects
+// that.
 func (sp *announcer) speakLater(t *term) {
 	within := 300 * millisecond
 	if sp.c.random.chance(10) {
@@ -104,7 +106,7 @@ func (sp *announcer) speakLater(t *term) {
 	})
 }
 
-// giveUpLater has a leader give up what it announces now and then.
+// giveUpLater makes a leader give up its announcement now and then.
 func (sp *announcer) giveUpLater(m *value.Announce) {
 	if sp.c.random.chance(4) {
 		sp.soon(second, func() {
@@ -115,7 +117,7 @@ func (sp *announcer) giveUpLater(m *value.Announce) {
 	}
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (sp *announcer) step(ev claim.Event) {
 	m := sp.m
 	if m == nil {
@@ -141,7 +143,7 @@ func (sp *announcer) step(ev claim.Event) {
 	sp.m = nil
 }
 
-// announcers are all of a run.
+// announcers returns all announcers of the run.
 func (s *Sim) announcers() (all []*announcer) {
 	for _, c := range s.clients {
 		if p, ok := c.player.(parts); ok {
@@ -153,7 +155,8 @@ func (s *Sim) announcers() (all []*announcer) {
 	return all
 }
 
-// allInformed says who has not seen the last configuration, or who leads.
+// allInformed says who has not yet seen the last configuration or the current leader. It
+// returns an empty text if there is nobody.
 func (s *Sim) allInformed() string {
 	all := s.announcers()
 	if len(all) == 0 {

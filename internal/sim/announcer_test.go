@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// words counts what was announced, and seen.
+// words counts the announcements that ended, and those that followers have seen.
 type words map[string]int
 
 func (words) Name() string { return "Words" }
@@ -33,9 +33,10 @@ func (w words) See(o any) string {
 	return ""
 }
 
-// Leaders announce configurations under all faults, some when they lead no
-// more: none stands in the place of a later leader's, no follower goes back,
-// and in the end all know the last one and who leads.
+// TestConfigurations lets leaders announce configurations under all faults, some of them
+// after they were deposed. It checks that no announcement replaces that of a later leader,
+// that no follower goes back to an earlier one, and that in the end all know the last
+// configuration and the leader.
 func TestConfigurations(t *testing.T) {
 	all := words{}
 	for seed := range uint64(3) {
@@ -57,15 +58,16 @@ func TestConfigurations(t *testing.T) {
 	}
 }
 
-// A leader is deposed while its word is on its way: the word does not stand
-// after that of the next, and who follows has seen the next alone.
+// TestADeposedLeaderAnnouncesNothing deposes a leader while its announcement is on its way.
+// It checks that the announcement does not replace that of the next leader, and that
+// followers have seen only the latter.
 func TestADeposedLeaderAnnouncesNothing(t *testing.T) {
 	s := newScene(t, Options{Seed: 1, Voters: 3})
 	s.opt.Recipe = Configuration
 	for i := range 2 {
 		s.cast(s.scripted(nil), i)
 	}
-	s.quiet = true // nobody speaks by himself, and who leads goes on to
+	s.quiet = true // no leader announces by itself, and a leader stays
 	all := s.announcers()
 	s.until("somebody leads", 20*second, func() bool { return s.holder != nil })
 	old, next := all[0], all[1]
@@ -92,7 +94,7 @@ func TestADeposedLeaderAnnouncesNothing(t *testing.T) {
 	}
 }
 
-// brokenWords are ways to break announcements.
+// brokenWords are sequences of observations that break the rule of announcements.
 var brokenWords = []broken{
 	{"an older leader's word in the place of a later one's", wordRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{says(a, 5, "x"), says(a, 4, "y")}
@@ -140,7 +142,7 @@ func someAnnouncer() *announcer {
 
 func announcing() operation { return value.NewAnnounce(value.AnnounceConfig{Session: 1}) }
 
-// says is a word of a leader that is written.
+// says returns the transaction by which a leader writes an announcement.
 func says(v *server, token wire.Zxid, data string) check.Committed {
 	text := value.Announcement{Token: token, Data: []byte(data)}.Text("/bid")
 	return wrote(v, 1, &record.SetDataTxn{Path: configPath, Data: text})

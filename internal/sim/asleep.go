@@ -1,11 +1,12 @@
 package sim
 
-// A client's process may be stopped, and its machine suspended or without
-// power: its server hears nothing of that. A process that goes on finds all
-// that has come meanwhile, and its clocks where they are.
+// This file stops and resumes clients. A client's process may be stopped, and its machine
+// may be suspended or lose power. The server notices none of these. A process that goes on
+// finds the messages that arrived in the meantime, and it reads its clocks as they stand
+// then.
 
-// arrive does something that reaches the process; while it is stopped, when it
-// goes on.
+// arrive runs do, which reaches the process. While the process is stopped, do waits until
+// the process goes on.
 func (c *client) arrive(do func()) {
 	if c.stopped {
 		c.backlog = append(c.backlog, do)
@@ -14,14 +15,14 @@ func (c *client) arrive(do func()) {
 	do()
 }
 
-// after does something in a while.
+// after runs do after d µs.
 func (c *client) after(d int64, do func()) {
 	c.sim.after(d, func() { c.arrive(do) })
 }
 
-// stop stops the process, or suspends the machine. A wall clock that was set
-// back and a monotonic one that stands leave a holder nothing to go by, so that
-// a client suffers the one or the other.
+// stop stops the process or suspends the machine. A client whose wall clock was once set
+// back is never suspended, and the wall clock of a client that was once suspended is never
+// set back. With both clocks wrong, a holder could not notice that its time is over.
 func (c *client) stop(suspend bool) {
 	if c.stopped || suspend && c.setBack {
 		return
@@ -53,7 +54,7 @@ func (c *client) resume() {
 	}
 }
 
-// setWall has the wall clock jump.
+// setWall moves the wall clock by some µs.
 func (c *client) setWall(by int64) {
 	switch {
 	case by < 0 && c.slept:
@@ -65,8 +66,8 @@ func (c *client) setWall(by int64) {
 	c.clock.offset += by
 }
 
-// powerOff ends the machine without a word: its server keeps a connection that
-// nobody is at the other end of, until the session expires.
+// powerOff ends the machine without closing its connection. The server keeps the
+// connection, which has no other end, until the session expires.
 func (c *client) powerOff() {
 	if c.stopped {
 		c.backlog = nil

@@ -12,30 +12,30 @@ import (
 	"bellwether/wire"
 )
 
-// gatePath is the double barrier of a run.
+// gatePath is the znode of the double barrier of a run.
 const gatePath = "/gate"
 
-// barrierMember enters the double barrier and leaves it, again and again.
+// barrierMember is a client that enters the double barrier and leaves it, again and again.
 type barrierMember struct {
 	runner
 	m       *barrier.Member
 	name    string // of its znode
 	inside  bool
-	rounds  int  // that it has ended
-	began   bool // the present one, after somebody asked for that
-	waiting bool // to enter anew
-	points  int  // at which it could crash, so far
-	crashAt int  // at which of them it does; 0: none
+	rounds  int  // rounds that it has completed
+	began   bool // it began the present round after goRound asked for one
+	waiting bool // for the start of its next round
+	points  int  // steps so far at which it could crash
+	crashAt int  // the number of the step at which it crashes; 0: at none
 }
 
-// What members do, for the checkers.
+// Observations of members, for the checkers.
 type (
-	// memberIn: a member is let in.
+	// memberIn says that a member is let in.
 	memberIn struct {
 		g    *barrierMember
-		late bool // by a ready that was there before
+		late bool // let in by a ready znode that was there before its own znode
 	}
-	// memberOut: it is let out.
+	// memberOut says that a member is let out.
 	memberOut struct{ g *barrierMember }
 )
 
@@ -45,7 +45,7 @@ func newBarrierMember(c *client) *barrierMember {
 	return g
 }
 
-// gateSize is how many have to be there.
+// gateSize returns how many members must be present before any is let in.
 func (s *Sim) gateSize() int { return min(s.opt.Leases+1, max(len(s.barrierMembers()), 2)) }
 
 func (s *Sim) barrierMembers() (all []*barrierMember) {
@@ -64,7 +64,7 @@ func (g *barrierMember) attached() {
 	g.step(claim.Attached{Session: g.c.session})
 }
 
-// crashed: another process enters some time.
+// crashed starts another process some time later, which enters anew.
 func (g *barrierMember) crashed() {
 	g.drop()
 	g.m, g.waiting = nil, false
@@ -86,14 +86,15 @@ func (g *barrierMember) enter() {
 	}
 }
 
-// underWay reports whether somebody is in or on the way out. As kazoo has it, a
-// round must be over before the next begins: who leaves waits for all that it finds.
+// underWay reports whether a member is inside or on its way out. In kazoo's variant a round
+// must be over before the next begins, because a leaving member waits for all znodes that
+// it finds.
 func (s *Sim) underWay() bool {
 	return slices.ContainsFunc(s.barrierMembers(), func(g *barrierMember) bool { return g.m != nil && g.m.Phase() != barrier.Entering })
 }
 
-// loseHope has a member give up that is not let in for seconds: it may have come
-// when the others were about to leave, who wait for it to go.
+// loseHope makes a member give up if it is not let in within some seconds. It may have come
+// when the others were about to leave, and those wait for it to go.
 func (g *barrierMember) loseHope() {
 	m := g.m
 	g.c.after(g.c.random.between(2*second, 5*second), func() {
@@ -118,7 +119,7 @@ func (g *barrierMember) enterLater() {
 	})
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (g *barrierMember) step(ev claim.Event) {
 	m := g.m
 	if m == nil {
@@ -140,7 +141,7 @@ func (g *barrierMember) step(ev claim.Event) {
 	g.wake(rd.Wake)
 }
 
-// letIn: the member does what it has come for, and leaves.
+// letIn keeps the member inside for a while and then lets it leave.
 func (g *barrierMember) letIn() {
 	g.inside = true
 	g.c.sim.tell("member %d is let in as %s", g.c.id, g.name)
@@ -151,14 +152,14 @@ func (g *barrierMember) letIn() {
 
 func (g *barrierMember) leave() {
 	if g.m == nil || !g.m.Settled() {
-		g.soon(20*millisecond, g.leave) // what is under way ends first
+		g.soon(20*millisecond, g.leave) // the operation under way ends first
 		return
 	}
 	g.c.sim.tell("member %d leaves", g.c.id)
 	g.step(barrier.Depart{})
 }
 
-// over: the member is out, or its session was.
+// over handles the end of a round: the member is out, or its session has ended.
 func (g *barrierMember) over() {
 	m := g.m
 	switch err := m.Err(); {
@@ -176,7 +177,8 @@ func (g *barrierMember) over() {
 	g.enterLater()
 }
 
-// crashesHere crashes the member where a scenario wants it.
+// crashesHere crashes the member at the step that a scenario has chosen. It reports whether
+// it did.
 func (g *barrierMember) crashesHere() bool {
 	if g.points++; g.points != g.crashAt {
 		return false
@@ -185,14 +187,15 @@ func (g *barrierMember) crashesHere() bool {
 	return true
 }
 
-// atGate are the znodes of the double barrier.
+// atGate returns the names of the znodes of the double barrier.
 func (s *Sim) atGate() []string {
 	var names tree.Listing
 	s.history.Tree.Children(&conn{}, gatePath, false, &names)
 	return names.All()
 }
 
-// strangers says whether znodes of the dead are at the gate yet.
+// strangers says whether the gate still has znodes of dead processes. It returns an empty
+// text if it has none.
 func (s *Sim) strangers() string {
 	all := s.barrierMembers()
 	for _, name := range s.atGate() {
@@ -203,14 +206,15 @@ func (s *Sim) strangers() string {
 	return ""
 }
 
-// goRound has every member that begins from now on be counted.
+// goRound makes every member count as missing until it has completed a round that begins
+// from now on.
 func (s *Sim) goRound() {
 	for _, g := range s.barrierMembers() {
 		g.rounds, g.began = 0, false
 	}
 }
 
-// wentRound says who has not entered and left since.
+// wentRound says which members have not entered and left since goRound.
 func (s *Sim) wentRound() string {
 	for _, g := range s.barrierMembers() {
 		if g.rounds == 0 {
@@ -220,10 +224,11 @@ func (s *Sim) wentRound() string {
 	return ""
 }
 
-// emptyGate says what is left at the gate when nobody enters any more. Those
-// who are too few to be let in give up, one after the other. Where more come
-// than are needed, one who was let in late may have been counted once more
-// while it left: then ready stays, for who comes next to remove.
+// emptyGate says what is left at the gate when no member begins another round. When too few
+// members remain to be let in, they give up one after the other. If more members exist than
+// the barrier needs, a member that was let in late may have been counted a second time
+// while it left. In that case the ready znode stays, and the next member to come removes
+// it.
 func (s *Sim) emptyGate() string {
 	var stuck []*barrierMember
 	missing := ""
@@ -243,12 +248,12 @@ func (s *Sim) emptyGate() string {
 	return missing
 }
 
-// endRounds lets a double barrier come to its end: nobody who lives waits for
-// the dead, everybody comes in and out, and nothing stays.
+// endRounds brings a double barrier to its end. It checks that no living member waits for a
+// dead one, that every member enters and leaves, and that nothing stays.
 //
-// Others ask for nothing meanwhile: a new leader gives every session its time
-// anew, so none ends while traffic uses up the counter of an epoch in less than
-// a session's timeout.
+// Other clients send no requests in the meantime. A new leader gives every session its full
+// timeout again. If traffic used up the counter of an epoch in less than a session's
+// timeout, no session would ever expire.
 func (s *Sim) endRounds(within int64) {
 	if len(s.barrierMembers()) == 0 {
 		return

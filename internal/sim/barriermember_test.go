@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// entriesMin is how often members are let in, each time.
+// entriesMin is how many entries into the barrier each run of the test must reach.
 const entriesMin = 10_000
 
-// gateOptions make for many rounds of a double barrier: members are killed,
-// stopped and cut off, now and then a server is.
+// gateOptions returns options for many rounds of a double barrier. Members are killed,
+// stopped and cut off, and sometimes a server is.
 func gateOptions(r Recipe, seed uint64) Options {
 	return Options{
 		Seed: seed, Events: 60_000, Recipe: r, TermMS: 10,
@@ -18,13 +18,13 @@ func gateOptions(r Recipe, seed uint64) Options {
 	}
 }
 
-// Guests enter a double barrier and leave it, many times, and crash: nobody is
-// let in before there were enough, nobody out before the round is, and in the
-// end nothing stays.
+// TestDoubleBarriers lets members enter a double barrier, leave it and crash, many times.
+// It checks that no member is let in before enough are there, that none is let out before
+// the round is over, and that in the end nothing stays.
 func TestDoubleBarriers(t *testing.T) { throughTheGate(t, DoubleBarrier, entriesMin) }
 
-// The same as kazoo has it, where who leaves takes ready away first, and a
-// round begins when the one before is over.
+// TestDoubleBarriersOfKazoo checks the same for kazoo's variant, in which the first member
+// to leave removes the ready znode, and a round begins only when the last one is over.
 func TestDoubleBarriersOfKazoo(t *testing.T) { throughTheGate(t, KazooBarrier, entriesMin/10) }
 
 func throughTheGate(t *testing.T, r Recipe, least int) {
@@ -48,7 +48,7 @@ func throughTheGate(t *testing.T, r Recipe, least int) {
 	}
 }
 
-// atTheGate are members of a barrier for two.
+// atTheGate returns the members of a barrier of size two.
 func (s *scene) atTheGate(n int) (all []*barrierMember) {
 	s.opt.Recipe, s.opt.Leases = DoubleBarrier, 1
 	for i := range n {
@@ -59,8 +59,8 @@ func (s *scene) atTheGate(n int) (all []*barrierMember) {
 	return all
 }
 
-// A member crashes at every step of its way in and out: the others come in and
-// out, and so does who comes back.
+// TestDoubleBarrierCrashAtEveryStep crashes a member at every step of its way in and out.
+// It checks that the others still enter and leave, and so does the member that comes back.
 func TestDoubleBarrierCrashAtEveryStep(t *testing.T) {
 	const most = 40
 	for members := 2; members <= 3; members++ {
@@ -78,7 +78,8 @@ func TestDoubleBarrierCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// All who were in have died: what they left lets nobody in.
+// TestDoubleBarrierRemnant checks that what a dead group of members left behind lets nobody
+// in.
 func TestDoubleBarrierRemnant(t *testing.T) {
 	s := newScene(t, Options{Seed: 1})
 	all := s.atTheGate(2)
@@ -100,9 +101,10 @@ func TestDoubleBarrierRemnant(t *testing.T) {
 	s.until("both are in again", 20*second, func() bool { return all[0].inside && all[1].inside })
 }
 
-// A member dies while the others' traffic uses up one epoch after the other,
-// each in less than its session's timeout: its znode goes all the same, once
-// they ask for nothing, and a round begins and ends.
+// TestDoubleBarrierOverRollOvers kills a member while the traffic of others uses up one
+// epoch after the other, each in less than the timeout of the member's session. It checks
+// that the member's znode still goes once the others send no requests, and that a new round
+// begins and ends.
 func TestDoubleBarrierOverRollOvers(t *testing.T) {
 	s := New(Options{Seed: 1, Recipe: DoubleBarrier, Voters: 3, Observers: -1, Compatible: -1, KeepClients: 1, Moves: -1,
 		Clients: 6, Candidates: 3, Leases: 3, TickMS: 1000, ThinkMS: 20, CounterMax: 55})

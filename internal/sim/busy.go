@@ -9,17 +9,18 @@ import (
 	"bellwether/wire"
 )
 
-// A batch can take long: it holds the end of a session with very many ephemerals,
-// or a multi of very many operations. Time passes in the middle of it, between two
-// events or two effects, while the rest of the simulation goes on: others send,
-// the disk answers, the power fails. What has come of the events before is not
-// handed out yet, the time of the events behind stays that of the batch, and the
-// server does what internal/server does when the tree yields (beat).
+// This file makes some batches long, as a batch is that ends a session with very many
+// ephemerals or carries out a very large multi. Time passes in the middle of the batch,
+// between two events or two effects. Meanwhile the rest of the simulation goes on: others
+// send, the disk answers, the power fails. Results of earlier events are not handed out
+// yet, and later events get the time at which the batch began. The server does what
+// internal/server does when the tree yields (beat).
 
-// busyIn is how many batches there are for one that takes long.
+// busyIn is the number of batches of which one takes long, on average.
 const busyIn = 160
 
-// drawBusy lets the seed decide, beside the random source of everything else.
+// drawBusy draws Options.Busy from the seed, unless it is set. It uses a random source of
+// its own, so that other draws do not change.
 func (o *Options) drawBusy() {
 	if yes := (&random{o.Seed ^ 0xb0551}).chance(60); o.Busy == 0 {
 		o.Busy = -1
@@ -29,14 +30,14 @@ func (o *Options) drawBusy() {
 	}
 }
 
-// longRequest is a request that takes long, for scenarios: behind it its batch takes so
-// many µs.
+// longRequest is an operation that a scenario makes slow: the batch that contains it takes
+// long µs more.
 type longRequest struct {
 	op   wire.OpCode
 	long int64
 }
 
-// drawBusyAfter decides whether a batch takes long, and where.
+// drawBusyAfter draws after how many events or effects a batch takes long; 0: it does not.
 func (v *server) drawBusyAfter(events []replica.Event) int {
 	if v.longRequest.long > 0 && slices.ContainsFunc(events, v.longRequest.is) {
 		return len(events) + 1
@@ -47,8 +48,8 @@ func (v *server) drawBusyAfter(events []replica.Event) int {
 	return int(v.sim.random.between(1, 4))
 }
 
-// getsBusy reports whether the batch takes long just now, and does what is left when
-// that is over.
+// getsBusy reports whether the batch takes long at this point. If so, it calls rest when
+// that time is over.
 func (v *server) getsBusy(rest func()) bool {
 	if v.busyAfter == 0 {
 		return false
@@ -75,8 +76,8 @@ func (c longRequest) is(e replica.Event) bool {
 	return ok && q.Op == c.op
 }
 
-// stayBusy lets a batch take so much longer, but not once all is to be well. The work
-// yields every now and then.
+// stayBusy lets a batch take long µs more and then calls rest. The work yields every now
+// and then, and ends early once the faults have ended.
 func (v *server) stayBusy(long int64, rest func()) {
 	slice := min(long, v.sim.random.between(millisecond, 120*millisecond))
 	v.later(slice, func() {
@@ -117,7 +118,7 @@ func (v *server) beat() {
 	v.send(send)
 }
 
-// pingsArrived counts the pings of a leader that wait for the next batch.
+// pingsArrived counts the leader's pings that wait for the next batch.
 func (v *server) pingsArrived() (a zab.Arrived) {
 	for _, e := range v.inbox {
 		z, _ := e.(replica.Zab)

@@ -5,9 +5,9 @@ import "testing"
 // busySeeds is how many seeds TestBusyBatches plays.
 const busySeeds = 50
 
-// TestBusyBatches: servers that take long over a batch, and send and answer
-// heartbeats in the middle of it, break no rule, and all that can happen to them in
-// there does.
+// TestBusyBatches checks that servers break no rule when a batch takes long and they send
+// and answer heartbeats in the middle of it. It also checks that every situation of such a
+// batch occurs.
 func TestBusyBatches(t *testing.T) {
 	reached := map[string]int{}
 	for seed := uint64(1); seed <= busySeeds && !t.Failed(); seed++ {
@@ -24,7 +24,7 @@ func TestBusyBatches(t *testing.T) {
 	}
 }
 
-// busyWith has a server take long over a client's write.
+// busyWith makes a client send a write over which a server takes long.
 func (s *scene) busyWith(v *server, k *call, c *client, long int64) *call {
 	s.t.Helper()
 	v.longRequest = longRequest{k.op, long}
@@ -33,9 +33,9 @@ func (s *scene) busyWith(v *server, k *call, c *client, long int64) *call {
 	return k
 }
 
-// TestLeaseOfABusyLeader: a leader that is cut off at the end of a long batch holds
-// its lease for as long as the answers to the pings allow that it sent in the
-// middle of it, and no longer.
+// TestLeaseOfABusyLeader cuts a leader off at the end of a long batch. It checks that the
+// leader holds its lease exactly as long as the answers to the pings allow that it sent in
+// the middle of the batch.
 func TestLeaseOfABusyLeader(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	l := s.leader()
@@ -55,8 +55,8 @@ func TestLeaseOfABusyLeader(t *testing.T) {
 	}
 }
 
-// TestLeaseOfALeaderCutOffWhileBusy: the answers to the first pings of a long batch
-// do not prove the last.
+// TestLeaseOfALeaderCutOffWhileBusy checks that answers to the first pings of a long batch
+// do not count as answers to the last ones.
 func TestLeaseOfALeaderCutOffWhileBusy(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	l := s.leader()
@@ -72,8 +72,9 @@ func TestLeaseOfALeaderCutOffWhileBusy(t *testing.T) {
 	}
 }
 
-// TestBusyLeaderHasNothingOnItsDisk: what a leader proposes in the middle of a batch
-// is not on its own disk, and is not committed by one follower of two.
+// TestBusyLeaderHasNothingOnItsDisk checks that the proposals that a leader sends in the
+// middle of a batch do not count as durable on the leader. One follower of two cannot
+// commit them.
 func TestBusyLeaderHasNothingOnItsDisk(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	l, f := s.leader(), s.other()
@@ -101,9 +102,9 @@ func TestBusyLeaderHasNothingOnItsDisk(t *testing.T) {
 	}
 }
 
-// TestBusyObserverLagsBehind: a server that answers pings in the middle of a batch
-// does not hear meanwhile of the end of a session. What it forwards for that
-// session afterwards is not carried out, however long the batch took.
+// TestBusyObserverLagsBehind lets a server answer pings in the middle of a batch, so that
+// it learns late that a session has ended. It checks that requests which it forwards for
+// that session afterwards are not carried out, however long the batch took.
 func TestBusyObserverLagsBehind(t *testing.T) {
 	for _, long := range []int64{1500, 2500, 3500, 4500, 6000, 8000} {
 		s := newScene(t, Options{Voters: 3, Observers: 1, LocalSessions: 1, KeepClients: 1})

@@ -8,24 +8,24 @@ import (
 	"bellwether/wire"
 )
 
-// cacheClient keeps a cache of what it and the others change; now and then it begins
-// with another one.
+// cacheClient keeps a cache of znodes that it and other clients change. Now and then it
+// closes the cache and begins another one.
 type cacheClient struct {
 	runner
 	m   *cache.Cache
 	cfg cache.CacheConfig
 }
 
-// What cache clients show, for the checkers.
+// Observations of cache clients, for the checkers.
 type (
-	// cacheBegan: it holds nothing.
+	// cacheBegan says that a new cache begins, which holds nothing.
 	cacheBegan struct{ k *cacheClient }
-	// cacheTold: its cache tells something.
+	// cacheTold says that the cache has reported an event.
 	cacheTold struct {
 		k *cacheClient
 		e cache.CacheEvent
 	}
-	// cacheShows: its cache has told all that it has to.
+	// cacheShows says that the cache has reported all events that were due.
 	cacheShows struct{ k *cacheClient }
 )
 
@@ -35,7 +35,8 @@ func newCacheClient(c *client) *cacheClient {
 	return k
 }
 
-// cacheRoots are what is kept: everything, or what comes and goes.
+// cacheRoots are the roots of the caches: the whole tree, and znodes that are created and
+// deleted.
 var cacheRoots = []string{"/", "/n0", "/n0", "/n1", "/r0"}
 
 func (k *cacheClient) begin() {
@@ -48,10 +49,10 @@ func (k *cacheClient) begin() {
 	k.soon(second, k.stir)
 }
 
-// twigs are what cache clients make, set and remove besides.
+// twigs are the znodes that cache clients create, set and delete in addition.
 var twigs = []string{"/n0", "/n0/k", "/n0/k/a", "/n0/k/b", "/n1", "/n1/k"}
 
-// stir changes something, again and again.
+// stir changes a znode, again and again.
 func (k *cacheClient) stir() {
 	c, d := k.c, k.c.random
 	k.soon(4*c.sim.opt.ThinkMS*millisecond, k.stir)
@@ -65,7 +66,7 @@ func (k *cacheClient) stir() {
 		c.set(path)
 	case 3:
 		c.send(&call{op: wire.OpDelete, path: path, body: wire.Append(nil, &wire.PathVersionRequest{Path: path, Version: -1})})
-	default: // another in its place
+	default: // the znode is deleted and created anew
 		v := c.mark()
 		c.send(&call{op: wire.OpMulti, path: path, value: v, body: wire.Append(nil, &wire.MultiRequest{Ops: []wire.Op{
 			{Type: wire.OpDelete, Request: &wire.PathVersionRequest{Path: path, Version: -1}},
@@ -81,13 +82,13 @@ func (k *cacheClient) attached() {
 	k.step(claim.Attached{Session: k.c.session})
 }
 
-// crashed: the process that is started next holds nothing.
+// crashed drops the cache: the next process begins with an empty one.
 func (k *cacheClient) crashed() {
 	k.drop()
 	k.m = nil
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (k *cacheClient) step(ev claim.Event) {
 	m := k.m
 	if m == nil {
@@ -109,14 +110,14 @@ func (k *cacheClient) step(ev claim.Event) {
 	}
 }
 
-// over: it was given up, and begins anew.
+// over handles the end of a cache that was given up, and begins another one.
 func (k *cacheClient) over(m *cache.Cache) {
 	if m.Outcome() != claim.Withdrawn {
 		k.c.sim.fail("Caches", "the cache of client %d ends: %v %v", k.c.id, m.Outcome(), m.Err())
 		return
 	}
 	k.drop()
-	k.m, k.c.streams = nil, nil // a watch that was not given up goes with the connection that is lost
+	k.m, k.c.streams = nil, nil // a watch that was not removed ends with the lost connection
 	k.soon(second, func() {
 		if k.m == nil && k.c.attached {
 			k.attached()
@@ -124,7 +125,7 @@ func (k *cacheClient) over(m *cache.Cache) {
 	})
 }
 
-// cacheClients are those of the run.
+// cacheClients returns all cache clients of the run.
 func (s *Sim) cacheClients() (all []*cacheClient) {
 	for _, c := range s.clients {
 		if k, ok := c.player.(*cacheClient); ok {
@@ -134,7 +135,8 @@ func (s *Sim) cacheClients() (all []*cacheClient) {
 	return all
 }
 
-// allCached says what is missing until every cache is the tree.
+// allCached says which cache does not yet equal the tree. It returns an empty text if all
+// do.
 func (s *Sim) allCached() string {
 	for _, k := range s.cacheClients() {
 		if k.m == nil || k.m.Stale() {
@@ -161,7 +163,7 @@ func (s *Sim) allCached() string {
 	return ""
 }
 
-// walk goes through the committed tree from a path on.
+// walk calls see for each znode of the committed tree at and below a path.
 func (s *Sim) walk(path string, see func(string, wire.Stat, []byte)) {
 	var r wire.DataResponse
 	if s.history.Tree.GetData(&conn{}, path, false, &r) != wire.OK {

@@ -9,13 +9,13 @@ import (
 	"bellwether/internal/sim/check"
 )
 
-// cacheOptions make for much that caches have to follow: their clients are
-// killed, stopped and cut off, and so are servers.
+// cacheOptions returns options for runs with many changes that caches must follow. Their
+// clients and the servers are killed, stopped and cut off.
 func cacheOptions(seed uint64) Options {
 	return Options{Seed: seed, Events: 60_000, Recipe: Caches, Observers: -1, Clients: 4, Candidates: 4, TickMS: 200, ThinkMS: 20}
 }
 
-// cacheTally counts what caches tell.
+// cacheTally counts the events that caches report.
 type cacheTally map[cache.CacheEventType]int
 
 func (cacheTally) Name() string { return "Tally" }
@@ -27,9 +27,9 @@ func (c cacheTally) See(o any) string {
 	return ""
 }
 
-// Caches of clients that are killed, stopped and cut off follow a tree that
-// changes, over servers that fail: what they show was there at each moment, never
-// goes back, and is the tree in the end.
+// TestCaches lets caches follow a changing tree while their clients and the servers are
+// killed, stopped and cut off. It checks that a cache shows only states that existed, never
+// goes back, and equals the tree in the end.
 func TestCaches(t *testing.T) {
 	all, reached := cacheTally{}, map[string]int{}
 	for seed := range uint64(6) {
@@ -57,8 +57,9 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// Who gives up the watch of a tree loses every watch that its client has at the
-// root, as servers remove them together: nothing is missed then.
+// TestWatchesOfAZnodeAreRemovedTogether removes the watch of a tree. Servers remove all
+// watches that the client has at the root together with it. The test checks that no event
+// is missed for that reason.
 func TestWatchesOfAZnodeAreRemovedTogether(t *testing.T) {
 	s := newScene(t, Options{})
 	c := s.client(nil)

@@ -11,15 +11,15 @@ import (
 // electionPath is the znode below which all candidates bid.
 const electionPath = "/election"
 
-// candidate stands for election, or in another line, over its client's
-// session, bid after bid.
+// candidate bids in an election or another line, over its client's session, again and
+// again.
 type candidate struct {
 	runner
 	line   bidder
-	parent string // of the bid
-	shared bool   // it is a reader's
+	parent string // parent of the bid
+	shared bool   // the bid is a reader's
 	lease  claim.Lease
-	often  bool        // pings every tenth of the timeout
+	often  bool        // it pings every tenth of the timeout
 	led    func(*term) // called when a term begins; may be nil
 }
 
@@ -30,13 +30,15 @@ func newCandidate(c *client) *candidate {
 	return k
 }
 
-// attached begins with what the connection itself proves; how long a server
-// may be mistaken about a session it has to be asked.
+// attached begins or resumes the bid with the proof of liveness that the connection itself
+// gives. If the server may be wrong about the session, the candidate asks the server
+// instead.
 func (k *candidate) attached() {
 	k.c.prove(&k.lease, func() { k.step(claim.Attached{Session: k.c.session, Lease: k.lease}) })
 }
 
-// prove notes what the connection itself proves, and then asks the server.
+// prove records the proof of liveness that the connection itself gives, sends a ping, and
+// then calls then.
 func (c *client) prove(l *claim.Lease, then func()) {
 	timeout := time.Duration(c.timeoutMS) * time.Millisecond
 	tick := time.Duration(c.sim.opt.TickMS) * time.Millisecond
@@ -58,7 +60,7 @@ func (c *client) prove(l *claim.Lease, then func()) {
 	}})
 }
 
-// proven: a ping that was sent at that moment has been answered.
+// proven tells the bid that a ping sent at that moment was answered.
 func (k *candidate) proven(at claim.Moment) {
 	k.lease.Sent = at
 	k.step(claim.Confirmed{Lease: k.lease})
@@ -69,14 +71,14 @@ func (k *candidate) disconnected() { k.step(claim.Disconnected{}) }
 func (k *candidate) expired()      { k.step(claim.Expired{}) }
 func (k *candidate) eager() bool   { return k.often }
 
-// crashed: the process that is started next begins with a bid of its own.
+// crashed drops the bid: the next process makes its own.
 func (k *candidate) crashed() {
 	k.drop()
 	k.often = false
 	k.bid()
 }
 
-// step hands an event to the bid and does what comes of it.
+// step passes an event to the bid and carries out what the bid asks for.
 func (k *candidate) step(ev claim.Event) {
 	k.line.Step(k.now(), ev)
 	rd, st := k.line.Ready(), k.line.State()
@@ -102,8 +104,8 @@ func (k *candidate) step(ev claim.Event) {
 	k.wake(rd.Wake)
 }
 
-// over: the bid is gone. Another one follows, of who campaigns again or tries again;
-// nothing else may have ended it.
+// over handles the end of a bid. The candidate bids again if it campaigns again or retries.
+// Any other reason for the end fails the run.
 func (k *candidate) over(st lines.State) {
 	if r := st.Reason; !r.Passing() && r != claim.Resigned && r != claim.Occupied {
 		k.c.sim.fail("Claims", "candidate %d cannot bid: %v: %v", k.c.id, r, st.Err)

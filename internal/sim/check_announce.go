@@ -10,13 +10,14 @@ import (
 	"bellwether/wire"
 )
 
-// announcements: none stands in the place of a later leader's. Each stands
-// once, or not at all, as its leader says. What followers see was announced, and never goes
-// back, in the life of a process; so with who leads.
+// announcements checks that no announcement replaces that of a later leader. Each
+// announcement is written once or not at all, as its leader reports. Within the life of a
+// process, a follower sees only what was announced and never goes back to an earlier
+// announcement. The same holds for the leaders that it sees.
 type announcements struct {
-	last    wire.Zxid       // token of what stands
-	stood   map[string]bool // data of all that ever did
-	refused map[string]bool // data of those said not to
+	last    wire.Zxid       // token of the present announcement
+	stood   map[string]bool // data of all announcements ever written
+	refused map[string]bool // data of announcements that were reported as not written
 	leaders map[wire.Zxid]bool
 	configs map[*announcer]seenConfig
 	notices map[*announcer]seenLeader
@@ -58,7 +59,7 @@ func (c *announcements) See(o any) string {
 	return ""
 }
 
-// changed looks at what is written where leaders announce something.
+// changed checks a write to the znodes in which leaders announce something.
 func (c *announcements) changed(body record.TxnBody) string {
 	path, data := "", []byte(nil)
 	switch b := body.(type) {
@@ -95,7 +96,7 @@ func (c *announcements) stands(text []byte) string {
 	return ""
 }
 
-// over compares what a leader says of an announcement with what it did.
+// over compares what a leader reports about an announcement with what happened.
 func (c *announcements) over(e announced) string {
 	if e.crashed || e.m.Outcome() == claim.Unclear {
 		return ""
@@ -126,7 +127,7 @@ func (c *announcements) config(e configSeen) string {
 func (c *announcements) leader(e leaderSeen) string {
 	was, now, life := c.notices[e.by], e.leader.Token, e.by.leaders.m
 	switch {
-	case now == 0: // nobody
+	case now == 0: // there is no leader
 	case !c.leaders[now]:
 		return fmt.Sprintf("client %d sees leader %v, and there was none", e.by.c.id, now)
 	case was.life == life && now < was.token:

@@ -9,18 +9,18 @@ import (
 	"bellwether/wire"
 )
 
-// barriers: ready is made when enough members are there, by the order of
-// their znodes; nobody is let in without one that is its own, or whose round
-// is not over yet; nobody is let out before all of the round are. Where leaving
-// begins with the removal of ready, as kazoo has it, one of the round whose
-// request was late may make it again.
+// barriers checks double barriers. The ready znode is made only when enough members are
+// there. A member is let in only by a ready znode that belongs to its round, by the order
+// of the znodes, and only if that round is not over yet. A member is let out only when all
+// members of its round are out. In kazoo's variant leaving begins with the removal of the
+// ready znode. There a member of the round whose request was late may make it again.
 type barriers struct {
 	sim    *Sim
-	alive  map[string]wire.Zxid // members, by the zxid that made them
-	born   map[string]wire.Zxid // the same of all there ever were
-	enough bool                 // were there at once, since ready was there last
-	marks  []wire.Zxid          // at which ready was made
-	ended  []wire.Zxid          // at which the last older member went; 0: not yet
+	alive  map[string]wire.Zxid // members that are there, with the zxids that made their znodes
+	born   map[string]wire.Zxid // the same of all members ever
+	enough bool                 // enough members were there at once since the last ready znode
+	marks  []wire.Zxid          // zxids at which a ready znode was made
+	ended  []wire.Zxid          // for each of marks, the zxid at which the last older member went; 0: not yet
 }
 
 func newBarriers(s *Sim) *barriers {
@@ -41,7 +41,7 @@ func (b *barriers) See(o any) string {
 	return ""
 }
 
-// change looks at what a transaction does at the gate.
+// change examines what a transaction does to the znodes of the barrier.
 func (b *barriers) change(z wire.Zxid, body record.TxnBody) string {
 	switch t := body.(type) {
 	case *record.CreateTxn:
@@ -92,10 +92,10 @@ func (b *barriers) removed(z wire.Zxid, path string) {
 	}
 }
 
-// underWay reports whether somebody is left of the last round.
+// underWay reports whether a member of the last round is left.
 func (b *barriers) underWay() bool { n := len(b.ended); return n > 0 && b.ended[n-1] == 0 }
 
-// end notes the rounds of which nobody is left.
+// end records the rounds that have no member left.
 func (b *barriers) end(z wire.Zxid) {
 	for i := len(b.marks) - 1; i >= 0 && b.ended[i] == 0; i-- {
 		if b.older(b.marks[i]) == "" {
@@ -104,9 +104,10 @@ func (b *barriers) end(z wire.Zxid) {
 	}
 }
 
-// older is a member that is there and is older than a ready.
+// older returns a member that is there and whose znode is older than a ready znode. It
+// returns an empty text if there is none.
 func (b *barriers) older(mark wire.Zxid) string {
-	for _, g := range b.sim.barrierMembers() { // in a fixed order
+	for _, g := range b.sim.barrierMembers() { // in a fixed order, so that runs are repeatable
 		if z, ok := b.alive[g.name]; ok && z < mark {
 			return g.name
 		}
@@ -119,8 +120,8 @@ func (b *barriers) older(mark wire.Zxid) string {
 	return ""
 }
 
-// mark is the ready that lets a member in: the first that is younger, or the
-// last that is older.
+// mark returns the index of the ready znode that lets a member in. That is the first ready
+// znode younger than the member's znode or, for a late member, the last older one.
 func (b *barriers) mark(g *barrierMember, late bool) (i int, ok bool) {
 	i = 0
 	for i < len(b.marks) && b.marks[i] < b.born[g.name] {

@@ -9,7 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// brokenBarriers are ways to break a double barrier for two.
+// brokenBarriers are sequences of observations that break the rule of a double barrier of
+// size two.
 var brokenBarriers = []broken{
 	{"ready for one alone", barrierRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{stood(a, 1, "a"), gone(a, 2, "a"), stood(a, 3, "b"), stood(a, 4, "ready")}
@@ -45,13 +46,14 @@ func kazooRule(_ *check.History, s *Sim) check.Checker {
 	return newBarriers(s)
 }
 
-// readyAgain is a round of kazoo's in which b makes ready again after a has left.
+// readyAgain returns a round of kazoo's variant in which b makes the ready znode again
+// after a has left.
 func readyAgain(v *server) []any {
 	return []any{stood(v, 1, "a"), stood(v, 2, "b"), stood(v, 3, "ready"), gone(v, 4, "ready"), gone(v, 5, "a"), stood(v, 6, "ready")}
 }
 
-// The request of a member may come after another, who had made ready before it,
-// has left.
+// TestReadyOfKazooIsMadeAgain checks that the checker accepts a member's late request:
+// another member made the ready znode before it and has left since.
 func TestReadyOfKazooIsMadeAgain(t *testing.T) {
 	s := newScene(t, Options{Seed: 1})
 	b := kazooRule(nil, s.Sim)
@@ -62,14 +64,15 @@ func TestReadyOfKazooIsMadeAgain(t *testing.T) {
 	}
 }
 
-// someMember is one with this znode.
+// someMember returns a member with the given znode.
 func someMember(name string) *barrierMember {
 	g := newBarrierMember(&client{})
 	g.name, g.m = name, barrier.NewMember(barrier.MemberConfig{})
 	return g
 }
 
-// stood and gone are what a server shows where a znode of the gate comes and goes.
+// stood and gone return the transactions by which a znode of the barrier is created and
+// deleted.
 func stood(v *server, z wire.Zxid, name string) check.Committed {
 	return check.Committed{Server: v.id, Index: 1, Txn: &record.Txn{TxnHeader: record.TxnHeader{Zxid: z}, Body: &record.CreateTxn{Path: gatePath + "/" + name}}}
 }

@@ -9,19 +9,19 @@ import (
 	"bellwether/wire"
 )
 
-// caches: what a cache shows was there, at some moment, and never goes back. Each
-// change is told once, in the order of its znode's history, parents before
-// children when they come and behind them when they go; and what was told is what
-// is shown.
+// caches checks that a cache shows only states that existed at some moment, and never goes
+// back. The cache reports each change once and in the order of the znode's history. It
+// reports the creation of parents before that of children, and their deletion after that of
+// children. Its content is what it has reported.
 type caches struct {
 	history *check.History
 	shown   map[*cacheClient]*shows
 }
 
-// shows is what one cache has told.
+// shows is what one cache has reported.
 type shows struct {
 	nodes map[string]*cache.Node
-	last  map[string]wire.Zxid // of the newest change told, by path
+	last  map[string]wire.Zxid // zxid of the newest change reported, by path
 }
 
 func newCaches(h *check.History) *caches { return &caches{h, map[*cacheClient]*shows{}} }
@@ -44,7 +44,7 @@ func (c *caches) See(o any) string {
 	return ""
 }
 
-// told takes an event.
+// told checks an event of a cache.
 func (c *caches) told(s *shows, e cache.CacheEvent) string {
 	n := e.Node
 	if n == nil {
@@ -83,8 +83,8 @@ func (c *caches) told(s *shows, e cache.CacheEvent) string {
 	return ""
 }
 
-// same: both are the same znode with the same data. What they say of children may
-// differ.
+// same reports whether both are the same znode with the same data. Their counts of children
+// may differ.
 func same(a, b *cache.Node) bool {
 	return a != nil && b != nil && a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && string(a.Data) == string(b.Data)
 }
@@ -98,23 +98,25 @@ func (s *shows) hasBelow(path string) bool {
 	return false
 }
 
-// differ: what is shown is what was told.
+// differ compares the content of a cache with what the cache has reported. It returns an
+// empty text if they agree.
 func (s *shows) differ(m *cache.Cache) string {
 	if m.Len() != len(s.nodes) {
 		return fmt.Sprintf("%d znodes are shown, %d were told", m.Len(), len(s.nodes))
 	}
 	for p, n := range s.nodes {
 		if !same(m.Get(p), n) {
-			return "what is shown is not what was told" // of which path depends on the map
+			return "what is shown is not what was told" // the message names no path, because that would depend on the order of the map
 		}
 	}
 	return ""
 }
 
-// wasThere: the history has a znode like this.
+// wasThere checks that the history contains such a znode. It returns what is wrong, or
+// nothing.
 func (c *caches) wasThere(n *cache.Node) string {
 	ch := c.history.Changes[n.Path]
-	if ch == nil || len(ch.Data) == 0 { // of the beginning
+	if ch == nil || len(ch.Data) == 0 { // the znode is part of the initial tree
 		if n.Stat.Mzxid > 0 {
 			return fmt.Sprintf("%s of %v is shown, and never was", n.Path, n.Stat.Mzxid)
 		}
@@ -135,7 +137,7 @@ func (c *caches) wasThere(n *cache.Node) string {
 	return fmt.Sprintf("%s of %v, made at %v, is shown with %q, and never was", n.Path, n.Stat.Mzxid, n.Stat.Czxid, n.Data)
 }
 
-// dataAt is the data that was written to a znode by its last change.
+// dataAt returns the data that the last change of a znode wrote.
 func (c *caches) dataAt(n *cache.Node) (data []byte, ok bool) {
 	i, known := c.history.Index[n.Stat.Mzxid]
 	if !known {
@@ -156,7 +158,7 @@ func (c *caches) dataAt(n *cache.Node) (data []byte, ok bool) {
 	return data, ok
 }
 
-// goneAt is when a znode was deleted; 0: it was not.
+// goneAt returns the zxid at which a znode was deleted; 0: it was not.
 func (c *caches) goneAt(n *cache.Node) wire.Zxid {
 	ch := c.history.Changes[n.Path]
 	if ch == nil {

@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// brokenCaches are ways to break a cache.
+// brokenCaches are sequences of observations that break the rule of caches.
 var brokenCaches = []broken{
 	{"shown with data that it never had", cacheRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		k := grown(h)
@@ -60,7 +60,8 @@ var brokenCaches = []broken{
 	}},
 }
 
-// brokenStreams are ways to break the watch of a tree.
+// brokenStreams are sequences of observations in which the watch of a tree misses
+// something.
 var brokenStreams = []broken{
 	{"an answer that knows of more than was told", streamRule, func(h *check.History, _ *Sim, _, _ *server) []any {
 		c := grown(h).c
@@ -84,8 +85,8 @@ func streamRule(h *check.History, _ *Sim) check.Checker { return newWatchOrder(h
 
 func cacheRule(h *check.History, _ *Sim) check.Checker { return newCaches(h) }
 
-// grown is a cache of a tree in which /leaf was made with a, set to b, deleted,
-// and made again with c; /p/x came then.
+// grown returns a cache of a tree in which /leaf was created with data a, set to b,
+// deleted, and created again with c. After that /p/x was created.
 func grown(h *check.History) *cacheClient {
 	for i, body := range []record.TxnBody{
 		&record.CreateTxn{Path: "/leaf", Data: []byte("a")}, &record.SetDataTxn{Path: "/leaf", Data: []byte("b")}, &record.DeleteTxn{Path: "/leaf"},
@@ -101,7 +102,7 @@ func grown(h *check.History) *cacheClient {
 	return k
 }
 
-// leafNode is /leaf as made by one transaction, and set by another.
+// leafNode returns /leaf as created by one transaction and set by another.
 func leafNode(czxid, mzxid uint32, data string) *cache.Node {
 	return &cache.Node{Path: "/leaf", Data: []byte(data), Stat: wire.Stat{Czxid: z(1, czxid), Mzxid: z(1, mzxid)}}
 }

@@ -8,18 +8,19 @@ import (
 )
 
 type (
-	// termBegan: a candidate's term begins.
+	// termBegan says that a candidate's term begins.
 	termBegan struct {
 		k     *candidate
 		token wire.Zxid
 	}
-	// termProven: its session is proven alive, so that it goes on.
+	// termProven says that the session of the candidate was proven alive, which prolongs
+	// its term.
 	termProven struct{ k *candidate }
 )
 
-// claims: as long as a candidate's deadline has not passed its session lives,
-// and no more candidates have such a deadline at a time than may hold: one,
-// readers, or as many as there are leases.
+// claims checks that a candidate's session lives as long as the candidate's deadline has
+// not passed. It also checks that no more candidates than allowed have such a deadline at
+// the same time: one, or readers only, or as many as the semaphore has leases.
 type claims struct{ sim *Sim }
 
 func (claims) Name() string { return "Claims" }
@@ -46,7 +47,8 @@ func (c claims) See(o any) string {
 	return ""
 }
 
-// beside says who holds beside a candidate and must not.
+// beside returns what is wrong if another candidate holds at the same time as k and must
+// not.
 func (c claims) beside(k *candidate) string {
 	n := 1
 	for _, other := range c.sim.clients {
@@ -67,5 +69,5 @@ func (c claims) beside(k *candidate) string {
 	return ""
 }
 
-// holds reports whether a candidate may take itself for a holder now.
+// holds reports whether a candidate may consider itself a holder now.
 func (k *candidate) holds() bool { return k.line.Left(k.now()) > 0 }

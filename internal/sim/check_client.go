@@ -8,10 +8,10 @@ import (
 	"bellwether/wire"
 )
 
-// atMostOnce: each request of a client becomes at most one transaction.
+// atMostOnce checks that each request of a client becomes at most one transaction.
 type atMostOnce struct{ done map[attempt]wire.Zxid }
 
-// attempt names a request: a simulated client never uses an xid twice.
+// attempt identifies a request. A simulated client never uses an xid twice.
 type attempt struct {
 	session wire.SessionID
 	xid     int32
@@ -23,7 +23,7 @@ func (*atMostOnce) Name() string { return "AtMostOnce" }
 
 func (c *atMostOnce) See(o any) string {
 	e, ok := o.(check.Committed)
-	if !ok || e.Txn.Cxid <= 0 { // the servers' own
+	if !ok || e.Txn.Cxid <= 0 { // a transaction that a server made by itself
 		return ""
 	}
 	a := attempt{e.Txn.Session, e.Txn.Cxid}
@@ -34,7 +34,8 @@ func (c *atMostOnce) See(o any) string {
 	return ""
 }
 
-// ackedWrites: an answered write is in the history, as the answer says.
+// ackedWrites checks that a write that was answered is in the history, with the result that
+// the answer gives.
 type ackedWrites struct{ history *check.History }
 
 func (ackedWrites) Name() string { return "AckedWrites" }
@@ -56,8 +57,8 @@ func (c ackedWrites) See(o any) string {
 	return ""
 }
 
-// sessionOrder: answers come in the order of the requests, and nothing that a
-// session was shown is older than what it was shown before.
+// sessionOrder checks that answers come in the order of the requests, and that a session is
+// never shown a state older than one that it was shown before.
 type sessionOrder struct{}
 
 func (sessionOrder) Name() string { return "SessionOrder" }
@@ -77,8 +78,8 @@ func (sessionOrder) See(o any) string {
 	return ""
 }
 
-// watchOrder: an event comes before any answer that knows of what it tells,
-// and tells of something that was watched for.
+// watchOrder checks that an event comes before any answer that shows the change it reports,
+// and that the client had a watch for the event.
 type watchOrder struct{ history *check.History }
 
 func newWatchOrder(h *check.History) watchOrder { return watchOrder{h} }
@@ -100,7 +101,7 @@ func (c watchOrder) See(o any) string {
 		}
 	case notified:
 		if e.event.Zxid == -1 {
-			return "" // found by setWatches, for each watch of a path by itself
+			return "" // setWatches reports these once for each watch of a path
 		}
 		if slices.ContainsFunc(e.client.streams, func(w *stream) bool { return w.means(e.event) }) {
 			return ""
@@ -115,7 +116,8 @@ func (c watchOrder) See(o any) string {
 	return ""
 }
 
-// missed says whether an answer as of z comes before the event it should follow.
+// missed returns what is wrong if an answer as of z comes before an event that should have
+// come first.
 func (c watchOrder) missed(k *client, w *watch, z wire.Zxid) string {
 	ch := c.history.Changes[w.path]
 	if ch == nil {
@@ -131,7 +133,7 @@ func (c watchOrder) missed(k *client, w *watch, z wire.Zxid) string {
 	return fmt.Sprintf("client %d watches %s since %v and is shown %v, but not told of the change at %v", k.id, w.path, w.zxid, z, at)
 }
 
-// missedBelow says the same of the watch of a tree.
+// missedBelow does what missed does, for the watch of a tree.
 func (c watchOrder) missedBelow(k *client, w *stream, z wire.Zxid) string {
 	if w.local || w.since == 0 {
 		return ""
@@ -151,11 +153,11 @@ func (c watchOrder) missedBelow(k *client, w *stream, z wire.Zxid) string {
 	return fmt.Sprintf("client %d watches all of %s since %v and is shown %v, but not told of %s at %v", k.id, w.root, w.since, z, where, first)
 }
 
-// realTime: what is answered before something is asked for comes before it: a
-// later write has a later zxid, and a read behind a sync shows it
-// (linearizable writes, and reads after sync).
+// realTime checks linearizability against real time: what was answered before a request was
+// issued comes before that request. A later write has a later zxid, and a read behind a
+// sync shows all writes that were answered before the sync was issued.
 type realTime struct {
-	newest wire.Zxid // of the writes answered so far
+	newest wire.Zxid // the largest zxid of the writes answered so far
 }
 
 func newRealTime() *realTime { return &realTime{} }

@@ -10,13 +10,14 @@ import (
 	"bellwether/internal/sim/check"
 )
 
-// commits: of a transaction there is one decision for all and for ever. It is
-// to commit only when every site has promised to, and stands in the tree until
-// all have carried it out, an abort until the coordinator has: who does not
-// find the transaction takes it for aborted.
+// commits checks that every transaction has one decision, which never changes. The decision
+// is to commit only if every site has promised to. A decision to commit stays in the tree
+// until the coordinator and all sites have carried it out. A decision to abort stays until
+// the coordinator has carried it out, because a site that does not find the transaction
+// takes it as aborted.
 type commits struct {
-	outcome map[string]commit.Decision // by the path of the transaction
-	written map[string]bool            // the decision was, as a znode
+	outcome map[string]commit.Decision // the decision, by the path of the transaction
+	written map[string]bool            // the znode of the decision was written
 	voted   map[string][]string
 	carried map[string][]string
 	deals   map[string]*deal
@@ -48,7 +49,7 @@ func (c *commits) See(o any) string {
 	return ""
 }
 
-// decided takes note of a decision, by whoever takes it for one.
+// decided records a decision and says what is wrong if there was another one before.
 func (c *commits) decided(tx string, d commit.Decision, who string) string {
 	before := c.outcome[tx]
 	c.outcome[tx] = d
@@ -58,7 +59,7 @@ func (c *commits) decided(tx string, d commit.Decision, who string) string {
 	return ""
 }
 
-// wrote looks at what a transaction of the tree does to decisions.
+// wrote examines what a change of the tree does to decisions.
 func (c *commits) wrote(body record.TxnBody) string {
 	switch b := body.(type) {
 	case *record.CreateTxn:
@@ -86,13 +87,13 @@ func (c *commits) wrote(body record.TxnBody) string {
 	return ""
 }
 
-// decisionOf is the transaction whose decision stands at a path.
+// decisionOf returns the path of the transaction whose decision is stored at a path.
 func decisionOf(path string) (tx string, ok bool) {
 	tx, ok = strings.CutSuffix(path, "/decision")
 	return tx, ok && strings.HasPrefix(tx, txRoot+"/")
 }
 
-// made: a decision is written.
+// made checks a decision that was written.
 func (c *commits) made(tx, as string) string {
 	d := commit.Abort
 	if as == commit.Commit.String() {
@@ -110,7 +111,7 @@ func (c *commits) made(tx, as string) string {
 	return c.decided(tx, d, "whoever wrote it")
 }
 
-// gone: a decision is removed.
+// gone checks the removal of a decision.
 func (c *commits) gone(tx string) string {
 	d := c.deals[tx]
 	if !slices.Contains(c.carried[tx], "") {

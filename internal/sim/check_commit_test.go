@@ -6,7 +6,7 @@ import (
 	"bellwether/internal/sim/check"
 )
 
-// brokenCommits are ways to break a transaction of two phases.
+// brokenCommits are sequences of observations that break the rule of two-phase commit.
 var brokenCommits = []broken{
 	{"a commit of what another aborted", commitRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		d, one, two := twoSites()
@@ -39,12 +39,12 @@ var brokenCommits = []broken{
 
 func commitRule(*check.History, *Sim) check.Checker { return newCommits() }
 
-// twoSites are a transaction and its sites.
+// twoSites returns a transaction and its two sites.
 func twoSites() (d *deal, one, two *party) {
 	return &deal{path: txRoot + "/tx-1", sites: []string{"s1", "s2"}}, &party{name: "s1"}, &party{name: "s2"}
 }
 
-// written is what a server shows that has the decision.
+// written returns the transaction by which the decision is stored in the tree.
 func written(v *server, d *deal, as commit.Decision) check.Committed {
 	return check.Committed{Server: v.id, Index: 1, Txn: &record.Txn{Body: &record.CreateTxn{Path: d.path + "/decision", Data: []byte(as.String())}}}
 }

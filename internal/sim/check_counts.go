@@ -10,13 +10,13 @@ import (
 	"bellwether/wire"
 )
 
-// counts: a number grows by each change that was counted, and by nothing else.
-// No two who count are told the same sum, no id is given out twice, and who is
-// told that nothing was counted has not counted.
+// counts checks that a number grows by exactly the changes that were reported as counted.
+// No two clients that count get the same sum, no id is given out twice, and a client that
+// is told that nothing was counted has not counted.
 type counts struct {
-	sums map[string]map[int64]bool // true: somebody was told, by path; all that were there
+	sums map[string]map[int64]bool // by path, all sums so far; true: a client was told this sum
 	last map[string]int64
-	did  map[wire.SessionID][]string // paths that were changed, by whose operation does not know yet
+	did  map[wire.SessionID][]string // paths changed by a session whose operation does not know it yet
 	ids  map[int64]bool
 }
 
@@ -54,7 +54,7 @@ func (c *counts) See(o any) string {
 	return ""
 }
 
-// set: the number grows by one step.
+// set checks that the number grows by one step.
 func (c *counts) set(session wire.SessionID, set *record.SetDataTxn) string {
 	sum, err := value.DecimalCounter.Parse(set.Data)
 	step := int64(1)
@@ -69,8 +69,8 @@ func (c *counts) set(session wire.SessionID, set *record.SetDataTxn) string {
 	return ""
 }
 
-// ended compares what a change says with what it did. More ids may be reserved than
-// are given out.
+// ended compares what an operation reports with what it did. It may have reserved more ids
+// than it gives out.
 func (c *counts) ended(e workEnded, m *value.Change) string {
 	var did []string
 	for _, s := range e.w.sessions {

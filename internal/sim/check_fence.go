@@ -9,14 +9,14 @@ import (
 	"bellwether/wire"
 )
 
-// used: a holder has used the resource, or was refused.
+// used says that a holder has used the resource, or that the resource refused it.
 type used struct {
 	t        *term
 	admitted bool
 }
 
-// fence: the tokens of holders grow, what they protect is used in that
-// order, and who holds is not refused.
+// fence checks that the tokens of successive holders grow, that the protected resource is
+// used in the order of the tokens, and that it does not refuse a present holder.
 type fence struct{ given, admitted, written wire.Zxid }
 
 func (*fence) Name() string { return "Fence" }
@@ -42,7 +42,7 @@ func (f *fence) See(o any) string {
 	return ""
 }
 
-// grows notes a token, which must not be older than those before.
+// grows records a token, which must not be smaller than the earlier ones.
 func grows(last *wire.Zxid, token wire.Zxid, what string) string {
 	if token < *last {
 		return fmt.Sprintf("token %v %s after %v", token, what, *last)
@@ -51,7 +51,7 @@ func grows(last *wire.Zxid, token wire.Zxid, what string) string {
 	return ""
 }
 
-// guardedWrite is the token that a transaction writes.
+// guardedWrite returns the token that a transaction writes to the guarded znode.
 func guardedWrite(t *record.Txn) (wire.Zxid, bool) {
 	m, ok := t.Body.(*record.MultiTxn)
 	if !ok || m.Failed() {

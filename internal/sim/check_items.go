@@ -13,20 +13,20 @@ import (
 	"bellwether/wire"
 )
 
-// items: an item that was put is there once. It is taken, or acknowledged, by
-// one consumer, who is told so; where it is only claimed, nobody but the session
-// that holds the claim ends it. Of the items that a consumer has found it takes
-// the most urgent, and of those the oldest. What a producer or a consumer says
-// of itself is what it did.
+// items checks queues. An item that was put is in the queue once. One consumer takes or
+// acknowledges it, and that consumer is told so. In a work queue, where items are claimed
+// and not removed, only the session that holds the claim ends it. Among the items that a
+// consumer has found, it takes the most urgent, and the oldest of those. What a producer or
+// consumer reports about its operation is what it did.
 type items struct {
-	put     map[string]bool                        // ever, by data
-	refused map[string]bool                        // said not to be put
-	there   map[string]string                      // data, by name
-	told    map[string]bool                        // by data: a consumer has it
-	claims  map[string]wire.SessionID              // that stand, by name
+	put     map[string]bool                        // data of all items ever put
+	refused map[string]bool                        // data of items reported as not put
+	there   map[string]string                      // data of the present items, by name
+	told    map[string]bool                        // by data: a consumer was told that it has the item
+	claims  map[string]wire.SessionID              // present claims, by the name of the item
 	claimed bool                                   // items are claimed, not removed
-	found   map[wire.SessionID]map[string][]string // last listed, by parent
-	did     map[wire.SessionID][]string            // items removed or handed in, by whose operation does not know yet
+	found   map[wire.SessionID]map[string][]string // the last list that the session read, by parent
+	did     map[wire.SessionID][]string            // items that a session removed or acknowledged and whose operation does not know it yet
 }
 
 func newItems() *items {
@@ -50,7 +50,7 @@ func (c *items) See(o any) string {
 	return ""
 }
 
-// listed takes down what a consumer has found.
+// listed records the items that a consumer has found.
 func (c *items) listed(e answered) {
 	r, ok := e.response.record.(*wire.ChildrenStatResponse)
 	if !ok || e.call.path != queueItems && e.call.path != queueClaims {
@@ -79,7 +79,7 @@ func (c *items) committed(t *record.Txn) string {
 	return ""
 }
 
-// changesOf are what a transaction changes.
+// changesOf returns the changes that a transaction contains.
 func changesOf(t *record.Txn) []record.TxnBody {
 	m, ok := t.Body.(*record.MultiTxn)
 	switch {
@@ -147,7 +147,7 @@ func (c *items) released(session wire.SessionID, name string) string {
 	return ""
 }
 
-// removed: an item goes, behind its claim where it had one.
+// removed checks the removal of an item. A claimed item goes after its claim.
 func (c *items) removed(session wire.SessionID, name string) string {
 	owner, taken := c.claims[name]
 	switch did := c.did[session]; {
@@ -164,9 +164,9 @@ func (c *items) removed(session wire.SessionID, name string) string {
 	return c.inOrder(session, name)
 }
 
-// inOrder: nothing that a consumer has found stands before what it takes.
+// inOrder checks that a consumer had found no item that comes before the one it takes.
 func (c *items) inOrder(session wire.SessionID, name string) string {
-	turn := func(n string) string { return n[max(strings.Index(n, "entry-"), 0):] } // priority and number have a fixed width
+	turn := func(n string) string { return n[max(strings.Index(n, "entry-"), 0):] } // the width of priority and number is fixed
 	found := c.found[session]
 	for _, n := range found[queueItems] {
 		if turn(n) < turn(name) && !slices.Contains(found[queueClaims], n) {
@@ -176,7 +176,7 @@ func (c *items) inOrder(session wire.SessionID, name string) string {
 	return ""
 }
 
-// ended compares what an operation says with what it did.
+// ended compares what an operation reports with what it did.
 func (c *items) ended(e workEnded) string {
 	var did []string
 	for _, s := range e.w.sessions {
@@ -215,7 +215,7 @@ func (c *items) took(e workEnded, m *queues.Take, did []string) string {
 		if len(did) > 0 {
 			return fmt.Sprintf("worker %d has taken %v, and says that it has not", e.w.c.id, did)
 		}
-	case c.claimed: // who has it is who can hand it in
+	case c.claimed: // the claim says which session may acknowledge the item
 	case !slices.Equal(did, []string{name}):
 		return fmt.Sprintf("worker %d has taken %v, and says that it is %s", e.w.c.id, did, name)
 	case c.told[string(data)]:

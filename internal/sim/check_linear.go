@@ -11,12 +11,12 @@ import (
 	"bellwether/wire"
 )
 
-// registers is what clients did to one znode that they set, and read behind a
-// sync: a register.
+// registers holds the operations of clients on one znode that they set, and that they read
+// behind a sync: a register.
 type registers struct{ ops []porcupine.Operation }
 
-// The register that is checked, and how many operations of its beginning: the
-// check takes long.
+// These constants name the register that is checked, and say how many of its first
+// operations are checked. There is a limit because the check takes long.
 const (
 	registerPath = "/r0"
 	registerOps  = 150
@@ -27,7 +27,7 @@ type registerInput struct {
 	value string
 }
 
-// done notes a request that was answered.
+// done records a request that was answered.
 func (s *Sim) done(k *call) {
 	switch {
 	case k.path != registerPath:
@@ -40,7 +40,7 @@ func (s *Sim) done(k *call) {
 	}
 }
 
-// lost notes a request of which nobody knows whether it was carried out.
+// lost records a request whose outcome nobody knows.
 func (s *Sim) lost(k *call) {
 	if k.path == registerPath && k.op.IsWrite() {
 		s.register.add(k, registerInput{true, k.value}, "", math.MaxInt64)
@@ -51,7 +51,7 @@ func (g *registers) add(k *call, in registerInput, out string, done int64) {
 	g.ops = append(g.ops, porcupine.Operation{ClientId: k.client.id, Input: in, Call: k.issued, Output: out, Return: done})
 }
 
-// registerModel is one register.
+// registerModel is the model of one register.
 var registerModel = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, output any) (bool, any) {
@@ -64,8 +64,8 @@ var registerModel = porcupine.Model{
 	Equal: func(a, b any) bool { return a == b },
 }
 
-// beginning is the history until a moment: what was under way then may have
-// been done or not.
+// beginning returns the history up to a moment. Operations that were under way then may or
+// may not have been carried out.
 func (g *registers) beginning() []porcupine.Operation {
 	ops := slices.Clone(g.ops)
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
@@ -86,7 +86,7 @@ func (g *registers) beginning() []porcupine.Operation {
 	return out
 }
 
-// checkRegister looks for an order of all operations that explains them.
+// checkRegister fails the run if no order of all operations explains their results.
 func (s *Sim) checkRegister() {
 	ops := s.register.beginning()
 	if porcupine.CheckOperationsTimeout(registerModel, ops, 5*time.Second) == porcupine.Illegal {

@@ -11,22 +11,22 @@ import (
 	"bellwether/wire"
 )
 
-// localSessions: a session that no transaction has made is given by one server
-// alone, in one life of its process, and by that as long as it is heard from;
-// no tree has it. One that a transaction has made is made once. Behind the end
-// of a session nothing is done for it, and it is given to nobody who asks then; a
-// server that is behind may give it to who asked before, and has gone since.
+// localSessions checks local sessions. If no transaction has made a session, only one
+// server gives it, in one life of its process and only while it hears from the session, and
+// no tree contains it. A session that a transaction makes is made once. After the end of a
+// session no request of it is carried out, and no connection that begins later gets it. A
+// server that is behind may still give it to a connection that began before the end.
 type localSessions struct {
 	sim    *Sim
-	homes  map[wire.SessionID]home           // of those that were given without a transaction
-	made   map[wire.SessionID]bool           // by a transaction
-	ended  map[wire.SessionID]replica.ConnID // the last connection there was by then
-	asked  map[wire.SessionID]bool           // for an ephemeral: it may be everybody's
-	proven map[wire.SessionID]int64          // µs, when the last of its requests that were answered was sent
-	began  map[ensemble.ServerID]bool        // to serve, and its tree was not looked at since
+	homes  map[wire.SessionID]home           // which server process gave a session that no transaction had made
+	made   map[wire.SessionID]bool           // sessions made by a transaction
+	ended  map[wire.SessionID]replica.ConnID // sessions that have ended, with the last connection that existed then
+	asked  map[wire.SessionID]bool           // the session has asked for an ephemeral, so it may have become global
+	proven map[wire.SessionID]int64          // µs at which the last answered request of the session was sent
+	began  map[ensemble.ServerID]bool        // the server has begun to serve and its tree was not checked since
 }
 
-// home is one life of a server.
+// home identifies one life of a server's process.
 type home struct {
 	server ensemble.ServerID
 	life   int
@@ -68,12 +68,12 @@ func (c *localSessions) See(o any) string {
 	return ""
 }
 
-// given: a connection got a session.
+// given checks that a connection may get its session.
 func (c *localSessions) given(e attached) string {
 	id, here := e.session, home{e.v.id, e.v.life}
 	switch before, local := c.homes[id]; {
 	case e.c.readOnly || id == 0:
-		return "" // of a server without a quorum (onlyCommitted), or refused
+		return "" // the session is one of a server without a quorum (see onlyCommitted), or it was refused
 	case c.over(id) && e.c.id > c.ended[id]:
 		return fmt.Sprintf("server %d gives session %v, which has ended", e.v.id, id)
 	case c.made[id]:
@@ -101,7 +101,7 @@ func (c *localSessions) over(id wire.SessionID) bool {
 	return yes
 }
 
-// done looks at a transaction and its session.
+// done checks a transaction against the session that it belongs to.
 func (c *localSessions) done(t *record.Txn) string {
 	switch {
 	case t.Type == wire.OpError || t.Session == 0:
@@ -121,7 +121,7 @@ func (c *localSessions) done(t *record.Txn) string {
 	return ""
 }
 
-// table looks for local sessions in a tree.
+// table checks that a tree contains no local sessions.
 func (c *localSessions) table(v *server) (wrong string) {
 	v.tree.Sessions(func(id wire.SessionID, _ int32) {
 		if !c.made[id] {
@@ -131,8 +131,9 @@ func (c *localSessions) table(v *server) (wrong string) {
 	return wrong
 }
 
-// early: a client is told that its session has expired, by the server where it
-// lives alone. Half of its timeout is far enough from what clocks differ by.
+// early checks that the server on which a local session lives does not tell its client too
+// soon that the session has expired. Half of the timeout is a wide margin for the
+// difference of the clocks.
 func (c *localSessions) early(e turnedAway) string {
 	at, local := c.homes[e.session]
 	switch {
@@ -145,7 +146,8 @@ func (c *localSessions) early(e turnedAway) string {
 	return ""
 }
 
-// drawLocalSessions lets the seed decide, beside the random source of everything else.
+// drawLocalSessions draws Options.LocalSessions from the seed, unless it is set. It uses a
+// random source of its own, so that other draws do not change.
 func (o *Options) drawLocalSessions() {
 	if yes := (&random{o.Seed ^ 0x10ca1}).chance(30); o.LocalSessions == 0 {
 		o.LocalSessions = -1
@@ -155,8 +157,8 @@ func (o *Options) drawLocalSessions() {
 	}
 }
 
-// prefers is the server that a client tries next, where its session may live
-// on one alone: mostly that.
+// prefers returns the server that a client tries next. If its session may be local, that is
+// mostly the server on which the session lives.
 func (c *client) prefers(any *server) *server {
 	if c.sim.opt.LocalSessions > 0 && c.session != 0 && c.home != nil && c.random.chance(70) {
 		return c.home

@@ -9,12 +9,13 @@ import (
 	"bellwether/internal/sim/check"
 )
 
-// passages: who passes a barrier, or has opened it, does so only if it was open
-// at some moment since he began; who has closed it, if it was closed at one.
+// passages checks barriers. A client that passes or has opened a barrier does so only if
+// the barrier was open at some moment since the client began. A client that has closed it
+// does so only if it was closed at such a moment.
 type passages struct {
-	n                int // transactions so far
+	n                int // number of transactions so far
 	closed           bool
-	wasOpen, wasShut int // the last one after which it was so
+	wasOpen, wasShut int // the number of the last transaction after which it was so
 	began            map[*worker]int
 }
 

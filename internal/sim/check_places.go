@@ -10,22 +10,23 @@ import (
 	"bellwether/wire"
 )
 
-// registrations: who takes its registration for standing has made the znode,
-// and written what it holds; as long as its session lives nobody else at the
-// place does, but for who has not heard yet of what an operator has deleted.
-// Nobody touches another's znode, and nothing is left of who has left.
+// registrations checks registrations. A registrant that believes its registration stands
+// has created the znode and has written what the znode holds. As long as its session lives,
+// no other registrant at the place believes the same, except one that has not yet heard
+// that an operator deleted its znode. No registrant changes the znode of another, and
+// nothing is left of a registrant that has left.
 type registrations struct {
 	sim     *Sim
 	at      map[string]lodging
-	makers  map[wire.Zxid]wire.SessionID  // of the znodes, by their czxids
-	written map[wire.Zxid]map[string]bool // into them
-	lost    map[wire.Zxid]bool            // somebody else has deleted it and may
-	ended   map[wire.SessionID]bool       // sessions
-	saw     map[*client]wire.Stat         // when it last looked
+	makers  map[wire.Zxid]wire.SessionID  // who created a znode, by its czxid
+	written map[wire.Zxid]map[string]bool // all data ever written to a znode, by its czxid
+	lost    map[wire.Zxid]bool            // the znode was deleted by somebody who was allowed to, and its owner may not know
+	ended   map[wire.SessionID]bool       // sessions that have ended
+	saw     map[*client]wire.Stat         // the stat that a client saw when it last looked
 	now     map[*registrant]registry.RegistrantState
 }
 
-// lodging is a znode at a place.
+// lodging is the znode at a place.
 type lodging struct {
 	czxid   wire.Zxid
 	owner   wire.SessionID
@@ -62,7 +63,7 @@ func (r *registrations) See(o any) string {
 	return ""
 }
 
-// changed looks at what a transaction does at the places.
+// changed examines what a transaction does at the places.
 func (r *registrations) changed(txn *record.Txn, body record.TxnBody) (wrong string) {
 	switch b := body.(type) {
 	case *record.CreateTxn:
@@ -92,12 +93,12 @@ func (r *registrations) changed(txn *record.Txn, body record.TxnBody) (wrong str
 	return wrong
 }
 
-// touched: a session has written over what stands at a place, or deleted it. A
-// registrant there may have taken the znode for its own, if that had the same
-// version when it looked.
+// touched checks a session that has set or deleted the znode at a place. A registrant of
+// the place may do so if it took the znode for its own: the one that it had last seen was
+// its own and had the same version.
 func (r *registrations) touched(session wire.SessionID, place string, n lodging) string {
 	i := slices.IndexFunc(r.sim.registrants(), func(t *registrant) bool { return t.place == place && slices.Contains(t.mine, session) })
-	if i < 0 { // an operator
+	if i < 0 { // the session is an operator's
 		r.lost[n.czxid] = true
 		return ""
 	}
@@ -114,7 +115,7 @@ func (r *registrations) touched(session wire.SessionID, place string, n lodging)
 		t.c.id, n.owner, place, saw.EphemeralOwner)
 }
 
-// look notes what a registrant is told of the znode at its place.
+// look records the stat that a registrant gets of the znode at its place.
 func (r *registrations) look(k *call) {
 	if t, ok := k.client.player.(*registrant); ok && k.path == t.place {
 		if s, ok := k.record.(*wire.StatResponse); ok {
@@ -123,7 +124,7 @@ func (r *registrations) look(k *call) {
 	}
 }
 
-// stands looks at who takes its registration for standing.
+// stands checks a registrant that believes its registration stands.
 func (r *registrations) stands(t *registrant) string {
 	s := r.now[t]
 	switch {
@@ -144,7 +145,8 @@ func (r *registrations) stands(t *registrant) string {
 	return ""
 }
 
-// rightly: its session lives, and nobody else has deleted its znode.
+// rightly reports whether the session of the registration lives and its znode was not
+// deleted by others.
 func (r *registrations) rightly(s registry.RegistrantState) bool {
 	return !r.ended[s.Session] && !r.lost[s.Token]
 }

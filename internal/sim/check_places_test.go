@@ -7,14 +7,15 @@ import (
 	"bellwether/wire"
 )
 
-// brokenPlaces are ways to break registrations. Clients 1 and 3 are registrants of
-// the first place, client 2 is elsewhere; their sessions have their numbers.
+// brokenPlaces are sequences of observations that break the rule of registrations. Clients
+// 1 and 3 are registrants of the first place, client 2 is a registrant of the other. The
+// number of a client's session is that of the client.
 var brokenPlaces = []broken{
 	{"two who stand", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{
 			lodges(a, 1, 5), standsBy(s, 1, 5, 1),
-			sweeps(a, 2, 6), lodges(a, 3, 7), standsBy(s, 3, 7, 1), // the first does not know yet
-			ends(a, 3), lodges(a, 1, 8), standsBy(s, 1, 8, 1), // nor the other
+			sweeps(a, 2, 6), lodges(a, 3, 7), standsBy(s, 3, 7, 1), // the first registrant does not know yet
+			ends(a, 3), lodges(a, 1, 8), standsBy(s, 1, 8, 1), // nor does the other
 			sweeps(a, 1, 9), lodges(a, 4, 10), standsIn(s, 3, 4, 10, 1),
 		}
 	}},
@@ -26,7 +27,7 @@ var brokenPlaces = []broken{
 	}},
 	{"another's znode deleted", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{
-			lodges(a, 3, 5), sees(s, 3, 3, 0), sweeps(a, 2, 6), lodges(a, 1, 7), sweeps(a, 3, 8), // which had the same version
+			lodges(a, 3, 5), sees(s, 3, 3, 0), sweeps(a, 2, 6), lodges(a, 1, 7), sweeps(a, 3, 8), // it had the same version
 			lodges(a, 1, 9), redoes(a, 1, 10, 2), sweeps(a, 3, 11),
 		}
 	}},
@@ -52,8 +53,8 @@ func placeRule(_ *check.History, s *Sim) check.Checker {
 	return newRegistrations(s)
 }
 
-// lodges, redoes and sweeps are what a server shows where a session makes, sets
-// or deletes the znode of the first place; session 4 is client 3's next.
+// lodges, redoes and sweeps return the transactions by which a session creates, sets or
+// deletes the znode of the first place. Session 4 is the next session of client 3.
 func lodges(v *server, session wire.SessionID, at wire.Zxid) check.Committed {
 	return placed(v, session, at, &record.CreateTxn{Path: places[0], Data: dataOf(session, 1), Ephemeral: true})
 }
@@ -81,7 +82,7 @@ func dataOf(session wire.SessionID, n int) []byte {
 	return []byte(t.data(n))
 }
 
-// standsIn is that a client takes its registration for standing in a session.
+// standsIn says that a client believes its registration stands in a session.
 func standsIn(s *Sim, client int, session wire.SessionID, token wire.Zxid, n int) tenure {
 	return tenure{s.registrants()[client-1], registry.RegistrantState{Stands: true, Session: session, Token: token, Have: n}}
 }
@@ -90,7 +91,7 @@ func standsBy(s *Sim, client int, token wire.Zxid, n int) tenure {
 	return standsIn(s, client, wire.SessionID(client), token, n)
 }
 
-// sees is that a client looks at the znode of its place.
+// sees says that a client reads the stat of the znode of its place.
 func sees(s *Sim, client int, owner wire.SessionID, version int32) answered {
 	return answered{&call{client: s.clients[client-1], op: wire.OpExists, path: places[0],
 		record: &wire.StatResponse{Stat: wire.Stat{EphemeralOwner: owner, Version: version}}}, response{}}

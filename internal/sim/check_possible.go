@@ -9,9 +9,9 @@ import (
 	"bellwether/wire"
 )
 
-// possibleLeaders: as long as a deadline of a claim has not passed, every server
-// that could be elected now has its session, and no end of it in its log,
-// committed or not.
+// possibleLeaders checks that, as long as a deadline of a claim has not passed, every
+// server that could be elected now has the claim's session, and that its log contains no
+// end of that session, committed or not.
 type possibleLeaders struct{ sim *Sim }
 
 func (possibleLeaders) Name() string { return "PossibleLeaders" }
@@ -30,7 +30,7 @@ func (c possibleLeaders) See(o any) string {
 	return ""
 }
 
-// logged: a server logs the end of a session.
+// logged checks a server that logs the end of a session.
 func (c possibleLeaders) logged(v *server, d *replica.Duty) string {
 	for _, t := range d.Append {
 		if t.Type != wire.OpCloseSession {
@@ -46,7 +46,7 @@ func (c possibleLeaders) logged(v *server, d *replica.Duty) string {
 	return ""
 }
 
-// everywhere: a deadline was set or moved.
+// everywhere checks all electable servers after a deadline was set or moved.
 func (c possibleLeaders) everywhere(k *candidate) string {
 	for _, v := range c.sim.servers {
 		if v.up && v.electable() && !v.wouldHave(k.c.session) {
@@ -56,9 +56,9 @@ func (c possibleLeaders) everywhere(k *candidate) string {
 	return ""
 }
 
-// electable reports whether a quorum could elect this server: one of servers
-// that have no more than it has. One whose disk was wiped elects nobody: it joins
-// only a leader that there is, until it has been synchronised.
+// electable reports whether a quorum could elect this server. A quorum can, if none of its
+// members has more history than this server. A server whose disk was wiped elects nobody:
+// until it has been synchronised, it only joins a leader that others have elected.
 func (v *server) electable() bool {
 	return v.log != nil && v.members != nil && v.members.IsVoter(v.id) && v.members.HasQuorum(func(id ensemble.ServerID) bool {
 		o := v.sim.server(id)
@@ -72,8 +72,8 @@ func (v *server) electable() bool {
 	})
 }
 
-// reaches is the end of the history which a server has applied or ordered to be logged;
-// what it has only been told is neither.
+// reaches returns the zxid at which the history of a server ends: what it has applied or
+// ordered to be logged. Proposals that it was only told of do not count.
 func (v *server) reaches() wire.Zxid {
 	z := v.tree.LastZxid()
 	if n := len(v.knows); n > 0 {
@@ -82,7 +82,7 @@ func (v *server) reaches() wire.Zxid {
 	return z
 }
 
-// wouldHave reports whether a server would have a session if it led with its log.
+// wouldHave reports whether a server would have a session if it led with its present log.
 func (v *server) wouldHave(id wire.SessionID) bool {
 	_, lives := v.tree.Session(id)
 	for _, t := range v.knows {

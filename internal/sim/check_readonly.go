@@ -7,10 +7,10 @@ import (
 	"bellwether/wire"
 )
 
-// onlyCommitted: what a server without a quorum shows is what servers with one
-// have shown before, and nothing of it is shown any more once it serves in a
-// term. That no client sees less than it has seen before, on whichever
-// servers, is sessionOrder's.
+// onlyCommitted checks that a server without a quorum shows only states that servers with a
+// quorum have shown before, and that such a connection gets no answers once the server
+// serves in a term. The rule that no client sees less than it has seen before, on any
+// server, belongs to sessionOrder.
 type onlyCommitted struct{ history *check.History }
 
 func (onlyCommitted) Name() string { return "OnlyCommitted" }
@@ -37,7 +37,8 @@ func (c onlyCommitted) See(o any) string {
 	return ""
 }
 
-// drawReadOnly lets the seed decide, beside the random source of everything else.
+// drawReadOnly draws Options.ReadOnly from the seed, unless it is set. It uses a random
+// source of its own, so that other draws do not change.
 func (o *Options) drawReadOnly() {
 	if yes := (&random{o.Seed ^ 0x5ead}).chance(35); o.ReadOnly == 0 {
 		o.ReadOnly = -1
@@ -47,6 +48,6 @@ func (o *Options) drawReadOnly() {
 	}
 }
 
-// renew leaves the session of before to expire, as a command does that is run
-// again and again: what was seen counts for the next one too.
+// renew drops the present session, which then expires, as a command does that runs again
+// and again. The next session still must not see less than this one.
 func (c *client) renew() { c.session, c.timeoutMS, c.watches = 0, 0, nil }

@@ -9,12 +9,13 @@ import (
 	"bellwether/wire"
 )
 
-// several: no lock of those that are taken together has two holders at once, and
-// each holder's token is larger than those before; as long as a holder's
-// deadline has not passed its session lives; who has all holds each of them.
+// several checks locks that clients take together. No lock has two holders at once, and
+// each holder's token is larger than the earlier ones. As long as a holder's deadline has
+// not passed, its session lives. A client that reports to have all its locks holds each of
+// them.
 type several struct {
 	sim    *Sim
-	tokens map[string]wire.Zxid // of the last holder, by path
+	tokens map[string]wire.Zxid // token of the last holder, by path
 }
 
 func newSeveral(s *Sim) *several { return &several{s, map[string]wire.Zxid{}} }
@@ -45,7 +46,7 @@ func (c *several) See(o any) string {
 	return ""
 }
 
-// beside says who holds a lock beside a holder.
+// beside returns what is wrong if another client holds the same lock.
 func (c *several) beside(k *grab) string {
 	for _, g := range c.sim.multiLocks() {
 		for _, other := range g.grabs {
@@ -57,7 +58,7 @@ func (c *several) beside(k *grab) string {
 	return ""
 }
 
-// ended says who holds a lock by a session that is over.
+// ended returns what is wrong if a client still holds a lock after the end of its session.
 func (c *several) ended(t *record.Txn) string {
 	for _, g := range c.sim.multiLocks() {
 		for _, k := range g.grabs {

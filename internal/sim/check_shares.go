@@ -11,15 +11,15 @@ import (
 	"bellwether/wire"
 )
 
-// shares: no part has two owners at once, and each owner's token is larger than
-// those before; as long as an owner's deadline has not passed its session lives.
-// A task goes by the hand of its owner, who has begun it, and is not begun again
-// then.
+// shares checks parts that members share. No part has two owners at once, and each owner's
+// token is larger than the earlier ones. As long as an owner's deadline has not passed, its
+// session lives. A task is removed only by its owner, which must have begun it, and nobody
+// begins it again after that.
 type shares struct {
 	sim    *Sim
-	tokens map[string]wire.Zxid // of the last owner, by part
-	tasks  map[string]bool      // that were submitted; true: are not over
-	begun  map[string]bool      // somebody has begun to do it
+	tokens map[string]wire.Zxid // token of the last owner, by part
+	tasks  map[string]bool      // tasks that were submitted; true: not over yet
+	begun  map[string]bool      // tasks that somebody has begun
 }
 
 func newShares(s *Sim) *shares {
@@ -52,7 +52,7 @@ func (c *shares) See(o any) string {
 	return ""
 }
 
-// beside says who owns a part beside an owner and must not.
+// beside returns what is wrong if another member owns the same part.
 func (c *shares) beside(o *owner) string {
 	for _, s := range c.sim.sharers() {
 		for _, other := range s.owners {
@@ -104,7 +104,7 @@ func (c *shares) changed(session wire.SessionID, body record.TxnBody) string {
 	return ""
 }
 
-// first is the session of the first bid, 0 where there is none.
+// first returns the session of the first bid; 0: there is none.
 func (s *Sim) first(parent string) (owner wire.SessionID) {
 	bids := claim.ParseBids(s.names(parent))
 	slices.SortFunc(bids, func(a, b claim.Bid) int { return int(a.Seq - b.Seq) })

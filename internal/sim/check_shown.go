@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// shown: what a client reads is what the history has at the zxid of the answer,
-// and that zxid is one of the history: nothing is shown that is not to stay.
+// shown checks that a client reads what the history has at the zxid of the answer, and that
+// this zxid is in the history. So no client sees a state that can be taken back.
 type shown struct{ history *check.History }
 
 func (shown) Name() string { return "Shown" }
@@ -55,8 +55,8 @@ func statOf(r wire.Record) *wire.Stat {
 	return nil
 }
 
-// asIssued: what is carried out for a session its client has asked for, in that
-// order.
+// asIssued checks that servers carry out only requests that the client of the session has
+// sent, in the order in which it sent them.
 type asIssued struct {
 	asked map[attempt]wire.OpCode
 	last  map[wire.SessionID]int32
@@ -91,15 +91,17 @@ func (c *asIssued) See(o any) string {
 	return ""
 }
 
-// turnsAway reports whether a transaction is the answer to what comes late, for
-// a session that has ended or is another server's: nothing was carried out.
+// turnsAway reports whether a transaction only refuses a request that came too late, for a
+// session that has ended or has moved to another server. Such a transaction changes
+// nothing.
 func turnsAway(t *record.Txn) bool {
 	e, ok := t.Body.(*record.ErrorTxn)
 	return ok && (e.Err == wire.ErrSessionMoved || e.Err == wire.ErrSessionExpired)
 }
 
-// realEvents: an event tells of a change that the history has, behind the watch,
-// and the events of a connection come in the order of the changes.
+// realEvents checks that an event reports a change that is in the history and was made
+// after the watch was set, and that the events of a connection come in the order of the
+// changes.
 type realEvents struct {
 	history *check.History
 	last    map[*client]told
@@ -117,7 +119,7 @@ func (*realEvents) Name() string { return "RealEvents" }
 
 func (c *realEvents) See(o any) string {
 	e, ok := o.(notified)
-	if !ok || e.event.Zxid <= 0 { // found by setWatches: no change in particular
+	if !ok || e.event.Zxid <= 0 { // setWatches reports it for no particular change
 		return ""
 	}
 	z, before := e.event.Zxid, c.last[e.client]

@@ -18,7 +18,7 @@ import (
 	"bellwether/wire"
 )
 
-// setTxn is a transaction to tell from others by its mark.
+// setTxn returns a transaction that is told from others by its mark.
 func setTxn(z wire.Zxid, mark string) *record.Txn {
 	return &record.Txn{
 		TxnHeader: record.TxnHeader{Session: 1, Cxid: int32(z.Counter()), Zxid: z, Type: wire.OpSetData},
@@ -28,15 +28,16 @@ func setTxn(z wire.Zxid, mark string) *record.Txn {
 
 func z(epoch wire.Epoch, counter uint32) wire.Zxid { return wire.MakeZxid(epoch, counter) }
 
-// broken is a sequence of observations of which the last breaks a rule, and no
-// earlier one does.
+// broken is a sequence of observations of which the last one breaks a rule and no earlier
+// one does.
 type broken struct {
 	rule  string
 	rules func(h *check.History, s *Sim) check.Checker
 	sees  func(h *check.History, s *Sim, a, b *server) []any
 }
 
-// Each rule is broken once on purpose: a checker that does not see it is none.
+// brokenRules break each rule on purpose, because a checker that detects nothing is
+// worthless.
 var brokenRules = []broken{
 	{"a request carried out twice", func(*check.History, *Sim) check.Checker { return newAtMostOnce() }, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		again := setTxn(z(1, 2), "x")
@@ -168,7 +169,7 @@ var brokenRules = []broken{
 		for _, v := range s.servers {
 			v.members, v.log, v.tree = r.list(), zab.NewLog(0, 0), newTree()
 		}
-		b.saved.Current = 1 // a could not be elected, b could
+		b.saved.Current = 1 // a could not be elected, but b could
 		return []any{check.Ordered{Server: a.id, Duty: &replica.Duty{Append: []*record.Txn{end}}}, check.Ordered{Server: b.id, Duty: &replica.Duty{Append: []*record.Txn{end}}}}
 	}},
 	{"a token that is older than the last", func(*check.History, *Sim) check.Checker { return &fence{} }, func(_ *check.History, s *Sim, _, _ *server) []any {
@@ -193,7 +194,7 @@ var brokenRules = []broken{
 	}},
 }
 
-// holder is a candidate that leads.
+// holder returns a candidate that leads.
 func holder(s *Sim, session wire.SessionID) *candidate {
 	c := &client{sim: s, id: 1, session: session, random: &random{}}
 	c.clock = newClock(0)
@@ -252,7 +253,8 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 	}
 }
 
-// A register that reads what was overwritten has no explanation.
+// TestARegisterCanBeBroken checks that a register from which a client reads an overwritten
+// value has no explanation.
 func TestARegisterCanBeBroken(t *testing.T) {
 	write := func(at int64, v string) *call {
 		return &call{client: &client{id: int(at)}, op: wire.OpSetData, path: registerPath, value: v, issued: at, done: at + 1}
@@ -275,8 +277,9 @@ func TestARegisterCanBeBroken(t *testing.T) {
 	}
 }
 
-// What comes late for a session that is another server's by now, or has ended,
-// is refused; that is not carried out, in whatever order.
+// TestWhatIsTurnedAwayIsNotCarriedOut checks requests that come too late, for a session
+// that has moved to another server or has ended. Their refusal does not count as carried
+// out, so its order does not matter.
 func TestWhatIsTurnedAwayIsNotCarriedOut(t *testing.T) {
 	c := newAsIssued()
 	for xid := range int32(3) {

@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// brokenWork are ways to break a queue and a counter.
+// brokenWork are sequences of observations that break the rules of queues and counters.
 var brokenWork = []broken{
 	{"an item that is put twice", itemRule, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{putItem(a, "entry-100-0000000001", "x"), putItem(a, "entry-100-0000000002", "x")}
@@ -76,7 +76,7 @@ func someWorker() *worker {
 	return &worker{runner: runner{c: &client{}}, sessions: []wire.SessionID{1}}
 }
 
-// wrote is a transaction of a session.
+// wrote returns a transaction of a session.
 func wrote(v *server, session wire.SessionID, body record.TxnBody) check.Committed {
 	return check.Committed{Server: v.id, Index: 1, Txn: &record.Txn{TxnHeader: record.TxnHeader{Session: session}, Body: body}}
 }
@@ -97,18 +97,18 @@ func counted(v *server, session wire.SessionID, sum string) check.Committed {
 	return wrote(v, session, &record.SetDataTxn{Path: countPath, Data: []byte(sum)})
 }
 
-// lists is what a session has found.
+// lists says that a session has read a list of items.
 func lists(session wire.SessionID, path string, names ...string) answered {
 	return answered{&call{session: session, path: path}, response{record: &wire.ChildrenStatResponse{Children: names}}}
 }
 
-// withdrawn is an operation that was given up before it began.
+// withdrawn returns an operation that was given up before it began.
 func withdrawn(m operation) operation {
 	m.Step(claim.Moment{}, claim.Resign{})
 	return m
 }
 
-// done is an operation to whose every request the server says yes.
+// done returns an operation after the server has accepted each of its requests.
 func done(m operation) operation {
 	m.Step(claim.Moment{}, claim.Attached{Session: 1})
 	for rd := m.Ready(); rd.Request != nil; rd = m.Ready() {

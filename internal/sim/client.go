@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// client is a machine with a client on it: it keeps a session, and reads and
-// writes as fast as its temper says.
+// client is a machine with a client on it. The client keeps a session, and reads and writes
+// at a rate that its options set. The order of its calls is that in which it sent them.
 type client struct {
 	host
 	sim    *Sim
@@ -20,72 +20,72 @@ type client struct {
 	timeoutMS int32
 	seen      wire.Zxid
 	xid       int32
-	answered  int64 // how many of its requests were
+	answered  int64 // number of requests that were answered
 
-	tries      int // counts connections, to know whose events are whose
+	tries      int // number of connections so far; events of an earlier one are ignored
 	cord       *cord
-	at, home   *server // to which it is connected; where its session was last
+	at, home   *server // the server it is connected to; the server where its session was last
 	attached   bool
 	helloAt    int64   // Mono ms
-	leaderless bool    // nobody led when it connected
+	leaderless bool    // there was no leader when it connected
 	heard      int64   // Mono ms
 	sent       int64   // Mono ms
-	calls      []*call // under way, in order
+	calls      []*call // under way, in the order in which they were sent
 	watches    []watch
-	streams    []*stream  // of caches
-	told       wire.Zxid  // by events: its next server has that too
-	busy       bool       // at its limit of calls
-	candidate  *candidate // of checkers, and nobody else
-	player     player     // the same, or another; nil: it reads and writes
-	silent     bool       // it has hung: it neither reads nor sends
-	stopped    bool       // its process is, or its machine is suspended
-	backlog    []func()   // what came while it was
-	slept      bool       // its machine was once suspended
-	setBack    bool       // its wall clock was once set back
-	script     bool       // a scenario says what it asks for, and where
+	streams    []*stream  // watches of trees, for caches
+	told       wire.Zxid  // zxid of the newest event; its next server must have that too
+	busy       bool       // it has callsMax calls under way
+	candidate  *candidate // the candidate that the checkers watch; nil: there is none
+	player     player     // the state machine of its recipe, which may be candidate; nil: it only reads and writes
+	silent     bool       // it hangs: it neither reads nor sends
+	stopped    bool       // the process is stopped, or the machine is suspended
+	backlog    []func()   // events that arrived while it was stopped
+	slept      bool       // its machine was suspended at least once
+	setBack    bool       // its wall clock was set back at least once
+	script     bool       // a scenario decides what it requests and where it connects
 	only       *server
-	reader     bool // it takes a server without a quorum, and keeps no session
-	lonely     bool // it is connected to one
+	reader     bool // it accepts a server without a quorum, and keeps no session
+	lonely     bool // it is connected to a server without a quorum
 }
 
 // call is a request under way.
 type call struct {
 	client  *client
-	n       int64 // of all calls of a run
+	n       int64 // number among all calls of a run
 	session wire.SessionID
 	xid     int32
 	op      wire.OpCode
 	path    string
-	value   string // that it writes
+	value   string // the value that the call writes
 	body    []byte
-	watch   *watch // that it sets
+	watch   *watch // the watch that the call sets
 	issued  int64  // µs
 	done    int64  // µs, 0: not yet
 	floor   wire.Zxid
-	synced  bool // a read behind a sync that was issued at the same time
+	synced  bool // the call is a read behind a sync that was issued at the same time
 	then    func(r *response)
 	record  wire.Record // the answer
 	err     wire.Code
 	zxid    wire.Zxid
 }
 
-// watch is a one-shot watch that a client counts on.
+// watch is a one-shot watch of a client that has not fired yet.
 type watch struct {
 	path string
-	kids bool // for children
-	none bool // there was no such znode
+	kids bool // a watch on the list of children
+	none bool // the znode did not exist when the watch was set
 	zxid wire.Zxid
-	tell func(wire.EventType) // nil: nobody waits for it
-	// passing: it is of one connection alone, and not set again.
+	tell func(wire.EventType) // nil: no state machine is told
+	// passing says that the watch ends with its connection and is not set again.
 	passing bool
 }
 
-// retryAfter is the pause before another server is tried, in µs.
+// retryAfter is the pause, in µs, before the client tries another server.
 const retryAfter = 30 * millisecond
 
 func (c *client) mono() int64 { return c.clock.mono(c.sim.now) / millisecond }
 
-// later does something unless the connection of now has ended by then.
+// later runs do after d µs, unless the present connection has ended by then.
 func (c *client) later(d int64, do func()) {
 	tries := c.tries
 	c.after(d, func() {
@@ -95,13 +95,13 @@ func (c *client) later(d int64, do func()) {
 	})
 }
 
-// connect tries a server, any one.
+// connect tries to connect to a server that is drawn at random.
 func (c *client) connect() {
 	c.tries++
 	c.attached, c.cord = false, nil
 	s := c.sim
 	v := s.servers[c.random.below(int64(len(s.servers)))]
-	for v = c.prefers(v); s.calm && v.absent; { // it is on nobody's list any more
+	for v = c.prefers(v); s.calm && v.absent; { // an absent server is in nobody's list any more
 		v = s.servers[int(v.id)%len(s.servers)]
 	}
 	if c.only != nil {
@@ -142,7 +142,7 @@ func (c *client) connect() {
 	})
 }
 
-// timeout is what the session has, or is asked for.
+// timeout returns the timeout of the session or, without a session, the one to request.
 func (c *client) timeout() int32 {
 	if c.timeoutMS == 0 {
 		return int32(c.sim.opt.TickMS * 8)
@@ -165,7 +165,7 @@ func (c *client) hello() {
 	c.watchdog()
 }
 
-// watchdog gives up a connection that is silent, and pings an idle one.
+// watchdog ends a connection that is silent, and pings on one that is idle.
 func (c *client) watchdog() {
 	t := int64(c.timeout())
 	pingEvery := t / 3
@@ -189,7 +189,7 @@ func (c *client) watchdog() {
 	})
 }
 
-// drop gives up the connection. What was under way may have been done or not.
+// drop ends the connection. The outcome of the requests under way is unknown.
 func (c *client) drop() {
 	if c.cord != nil {
 		c.cord.close(0)
@@ -214,7 +214,7 @@ func (c *client) drop() {
 	c.later(retryAfter, c.connect)
 }
 
-// take reads what the server has sent.
+// take reads a message of the server.
 func (c *client) take(load any) {
 	c.heard = c.mono()
 	switch r := load.(type) {
@@ -294,7 +294,7 @@ func (c *client) send(k *call) {
 func (c *client) ping() {
 	for _, k := range c.calls {
 		if k.op == wire.OpPing {
-			return // one at a time
+			return // at most one ping is under way
 		}
 	}
 	at := c.clock.moment(c.sim.now)
@@ -305,7 +305,8 @@ func (c *client) ping() {
 	}})
 }
 
-// replied takes an answer. Pings may overtake writes, all else is in order.
+// replied takes an answer. The answer to a ping may come before those to earlier writes.
+// All other answers come in order.
 func (c *client) replied(r response) {
 	i := 0
 	for i < len(c.calls) && (c.calls[i].op == wire.OpPing) != (r.header.Xid == wire.XidPing) {
@@ -320,7 +321,7 @@ func (c *client) replied(r response) {
 	k.done, k.err, k.zxid, k.record = c.sim.now, r.header.Err, r.header.Zxid, r.record
 	for i := range c.watches {
 		if w := &c.watches[i]; k.op == wire.OpSetWatches && w.none {
-			w.zxid = k.zxid // that it was created and deleted meanwhile is not told
+			w.zxid = k.zxid // the server does not report a znode that was created and deleted in the meantime
 		}
 	}
 	if c.sim.detailed {
@@ -348,7 +349,7 @@ func (c *client) replied(r response) {
 	}
 }
 
-// setAgain sets the watches again that the session had on another connection.
+// setAgain sets the watches of the session again on a new connection.
 func (c *client) setAgain() {
 	if len(c.watches) == 0 {
 		return
@@ -368,7 +369,7 @@ func (c *client) setAgain() {
 	c.send(&call{op: wire.OpSetWatches, body: wire.Append(nil, &q)})
 }
 
-// setWatch notes a watch that the server has set with a read.
+// setWatch records a watch that the server has set with a read.
 func (c *client) setWatch(k *call) {
 	w := *k.watch
 	w.zxid = k.zxid
@@ -381,13 +382,13 @@ func (c *client) setWatch(k *call) {
 	}
 	for _, o := range c.watches {
 		if o.path == w.path && o.kids == w.kids && o.tell == nil && w.tell == nil {
-			return // the server has one for both
+			return // the server keeps only one watch for both
 		}
 	}
 	c.watches = append(c.watches, w)
 }
 
-// event takes an event and the watches that it ends.
+// event takes an event and removes the watches that it ends.
 func (c *client) event(e tree.Event) {
 	if c.sim.detailed {
 		c.sim.detail("client %d is told %v of %s at %v", c.id, e.Type, e.Path, e.Zxid)
@@ -411,7 +412,7 @@ func (c *client) event(e tree.Event) {
 	}
 }
 
-// meets reports whether an event ends a watch.
+// meets reports whether an event ends the watch.
 func (w *watch) meets(e tree.Event) bool {
 	switch {
 	case w.path != e.Path:
@@ -422,7 +423,7 @@ func (w *watch) meets(e tree.Event) bool {
 	return w.kids == (e.Type == wire.EventNodeChildrenChanged)
 }
 
-// callsMax is how many requests a client has under way.
+// callsMax is the largest number of requests that a client has under way.
 const callsMax = 4
 
 // work issues the next request after a while.
@@ -443,7 +444,7 @@ func (c *client) work() {
 	})
 }
 
-// act issues a request, or two.
+// act issues one or two requests.
 func (c *client) act() {
 	d := c.random
 	reg := fmt.Sprintf("/r%d", d.below(registerCount))
@@ -471,7 +472,7 @@ func (c *client) act() {
 		c.multi(fmt.Sprintf("/r%d", 1+d.below(registerCount-1)), node)
 	default:
 		if d.below(40) == 0 {
-			if c.xid%2 == 0 { // with something of its own that a sync holds back
+			if c.xid%2 == 0 { // together with a request of its own that waits behind the sync
 				c.sync(reg)
 				c.create(fmt.Sprintf("/n0/e%d-0", c.id), wire.FlagEphemeral)
 			}
@@ -482,7 +483,7 @@ func (c *client) act() {
 	}
 }
 
-// registerCount is how many znodes are there for reading and writing alone.
+// registerCount is the number of znodes that serve only for reading and writing.
 const registerCount = 3
 
 func pathWatch(path string, watch bool) []byte {
@@ -497,7 +498,7 @@ func get(path string, watched bool) *call {
 	return k
 }
 
-// mark is a value that nobody else writes.
+// mark returns a value that nobody else writes.
 func (c *client) mark() string {
 	v := fmt.Sprintf("%d.%d", c.id, c.xid+1)
 	if c.xid%32 == 0 {
@@ -506,7 +507,7 @@ func (c *client) mark() string {
 	return v
 }
 
-// longTail makes some values longer than what a disk writes whole.
+// longTail makes some values longer than the largest write that a disk does as a whole.
 var longTail = strings.Repeat(" ", 3000)
 
 func (c *client) set(path string) {
@@ -519,7 +520,7 @@ func (c *client) set(path string) {
 		}})
 }
 
-// sync asks for the present, and reads it.
+// sync sends a sync and a read behind it.
 func (c *client) sync(path string) {
 	c.send(&call{op: wire.OpSync, path: path, body: wire.Append(nil, &wire.PathRequest{Path: path})})
 	k := get(path, false)
@@ -534,7 +535,7 @@ func (c *client) create(path string, flags int32) {
 	})})
 }
 
-// multi sets one znode if another can be made.
+// multi sets one znode if another one can be created.
 func (c *client) multi(reg, node string) {
 	v := c.mark()
 	c.send(&call{op: wire.OpMulti, path: reg, value: v, body: wire.Append(nil, &wire.MultiRequest{Ops: []wire.Op{

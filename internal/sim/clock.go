@@ -13,16 +13,16 @@ const (
 	second      int64 = 1000 * millisecond
 )
 
-// epochMS is where the wall clocks begin, in ms since 1970.
+// epochMS is the time at which the wall clocks begin, in ms since 1970.
 const epochMS int64 = 1_700_000_000_000
 
-// clock is what a machine has of time. It goes a little too fast or too slow;
-// its monotonic part stands while the machine is suspended, its wall part may
-// be set.
+// clock holds the clocks of a machine. They run a little too fast or too slow. The
+// monotonic clock stands still while the machine is suspended, and the wall clock may be
+// set.
 type clock struct {
-	ppm    int64 // how much too fast
-	asleep int64 // µs of its own that it was suspended for
-	slept  int64 // since when it is, -1: it is not
+	ppm    int64 // millionths by which the clock is too fast
+	asleep int64 // µs of its own time for which it was suspended
+	slept  int64 // its own time at which it was suspended; -1: it is not
 	offset int64 // of the wall clock, µs
 }
 
@@ -30,7 +30,7 @@ func newClock(ppm int64) clock { return clock{ppm: ppm, slept: -1, offset: epoch
 
 func (c *clock) own(now int64) int64 { return now + now*c.ppm/1_000_000 }
 
-// mono is the monotonic clock in µs.
+// mono returns the monotonic clock in µs.
 func (c *clock) mono(now int64) int64 {
 	if c.slept >= 0 {
 		return c.slept - c.asleep
@@ -38,8 +38,8 @@ func (c *clock) mono(now int64) int64 {
 	return c.own(now) - c.asleep
 }
 
-// when is the simulated time at which the monotonic clock reaches mono, if
-// the machine is not suspended until then.
+// when returns the simulated time at which the monotonic clock reaches mono, if the machine
+// is not suspended before.
 func (c *clock) when(mono int64) int64 {
 	t := mono + c.asleep
 	return t - t*c.ppm/(1_000_000+c.ppm) + 1
@@ -54,12 +54,12 @@ func (c *clock) resume(now int64) {
 	c.slept = -1
 }
 
-// time is what a server takes along with an event.
+// time returns the times that a server passes in with an event.
 func (c *clock) time(now int64) replica.Time {
 	return replica.Time{Mono: c.mono(now) / millisecond, Wall: c.wall(now) / millisecond}
 }
 
-// moment is what a claim takes along with an event.
+// moment returns the times that a state machine of claim gets with an event.
 func (c *clock) moment(now int64) claim.Moment {
 	return claim.Moment{
 		Mono: time.Duration(c.mono(now)) * time.Microsecond,

@@ -11,34 +11,34 @@ import (
 	"bellwether/wire"
 )
 
-// conn is a client's connection as its server has it. It does what
-// internal/server does with one: reads go to the tree at once, unless an
-// earlier request is unanswered; all else goes to the loop.
+// conn is a client's connection, as its server sees it. It treats requests as
+// internal/server does: the tree answers reads at once unless an earlier request is
+// unanswered, and all other requests go to the loop.
 type conn struct {
 	id          replica.ConnID
 	v           *server
-	cord        *cord // end 1 is the server's
+	cord        *cord // the server has end 1
 	session     wire.SessionID
-	readOnly    bool // the session is one of a server without a quorum
+	readOnly    bool // the session is that of a server without a quorum
 	ended       bool // nothing is answered any more
 	timeoutMS   int32
-	heard       atomic.Int64 // Mono, or driver.Sealed
-	hearing     driver.Heard // of heard
-	closing     bool         // closeSession was handed to the loop
+	heard       atomic.Int64 // Mono of the last message, or driver.Sealed
+	hearing     driver.Heard // decides which values heard gets
+	closing     bool         // a closeSession request was passed to the loop
 	outstanding int
-	epoch       wire.Epoch // in which its server last began to serve
-	zxid        wire.Zxid  // of the reply being built
-	seen        wire.Zxid  // the beginning of an epoch, if its client has seen that last: nothing earlier is shown
+	epoch       wire.Epoch // the epoch in which its server last began to serve
+	zxid        wire.Zxid  // zxid of the reply that is being built
+	seen        wire.Zxid  // the beginning of an epoch, if that is what the client has seen last: replies show no smaller zxid
 }
 
-// What a client sends.
+// Messages of a client.
 type (
-	hello struct { // a ConnectRequest
+	hello struct { // hello stands for a ConnectRequest
 		session   wire.SessionID
 		password  []byte
 		timeoutMS int32
 		seen      wire.Zxid
-		readOnly  bool // a server without a quorum will do
+		readOnly  bool // the client accepts a server without a quorum
 	}
 	request struct {
 		xid  int32
@@ -47,9 +47,9 @@ type (
 	}
 )
 
-// What a server sends.
+// Messages of a server.
 type (
-	welcome struct { // a ConnectResponse
+	welcome struct { // welcome stands for a ConnectResponse
 		session   wire.SessionID
 		timeoutMS int32
 		password  [wire.PasswordLen]byte
@@ -61,19 +61,19 @@ type (
 	}
 )
 
-// Session and the next three make a conn a tree.Client.
+// Session and the next three methods make a conn a tree.Client.
 func (c *conn) Session() wire.SessionID { return c.session }
 
-// Identities of a simulated client are none.
+// Identities returns nothing: simulated clients have no identities.
 func (c *conn) Identities() []wire.ID { return nil }
 
-// Notify sends an event.
+// Notify sends an event to the client.
 func (c *conn) Notify(e tree.Event) { c.cord.send(1, e) }
 
-// Overflow does not happen to clients this small.
+// Overflow fails the run: simulated clients are too small to have too many watches.
 func (c *conn) Overflow() { c.v.sim.fail("Watches", "a client has too many watches") }
 
-// Reserve takes the zxid for the reply's header.
+// Reserve records the zxid for the header of the reply.
 func (c *conn) Reserve(z wire.Zxid) { c.zxid = z }
 
 // accept takes a client's connection.
@@ -97,7 +97,7 @@ func (v *server) accept(k *cord) {
 
 func (c *conn) now() int64 { return c.v.clock.mono(c.v.sim.now) / millisecond }
 
-// take reads what a client has sent.
+// take reads a message of the client.
 func (c *conn) take(load any) {
 	noted := c.touch(c.now())
 	switch q := load.(type) {
@@ -120,7 +120,7 @@ func (c *conn) take(load any) {
 	}
 }
 
-// touch notes that the session was heard from; false: it is sealed.
+// touch records that the session was heard from. It returns false if the session is sealed.
 func (c *conn) touch(now int64) bool {
 	at, ok := driver.Later(c.heard.Load(), now)
 	if ok {
@@ -129,8 +129,8 @@ func (c *conn) touch(now int64) bool {
 	return ok
 }
 
-// direct reports whether a request may be answered without the loop. noted: that it
-// came is known to whoever decides whether the session expires.
+// direct reports whether a request may be answered without the loop. If noted is true, the
+// arrival of the request already counts for the decision whether the session expires.
 func (c *conn) direct(op wire.OpCode, noted bool) bool {
 	v := c.v
 	a := driver.Access{
@@ -184,12 +184,12 @@ func (c *conn) read(xid int32, op wire.OpCode, body []byte) {
 	c.reply(wire.ReplyHeader{Xid: xid, Zxid: c.zxid, Err: code}, record)
 }
 
-// isRare: the request is not about one znode.
+// isRare reports whether the request is not about a single znode.
 func isRare(op wire.OpCode) bool {
 	return op == wire.OpSetWatches || op == wire.OpSetWatches2 || op == wire.OpAddWatch || op == wire.OpRemoveWatches || op == wire.OpMultiRead
 }
 
-// readRare carries out a request about watches, or one of many reads.
+// readRare carries out a request about watches, or one that consists of many reads.
 func (c *conn) readRare(op wire.OpCode, body []byte) (wire.Code, wire.Record) {
 	decode := func(r wire.Record) {
 		if wire.Decode(body, r) != nil {
@@ -228,7 +228,7 @@ func (c *conn) reply(h wire.ReplyHeader, record wire.Record) {
 	c.cord.send(1, response{h, record})
 }
 
-// effect carries out what a client may see.
+// effect carries out an output of the replica that a client may see.
 func (v *server) effect(o *replica.Output) {
 	c := v.conn(o.Conn)
 	if c == nil {
@@ -266,7 +266,7 @@ func (v *server) conn(id replica.ConnID) *conn {
 	return v.conns[i]
 }
 
-// forget drops a connection; that its session was heard of is told first.
+// forget drops a connection. The replica first hears of the session's last message.
 func (v *server) forget(id replica.ConnID) {
 	c := v.conn(id)
 	if c == nil {

@@ -11,20 +11,20 @@ import (
 	"bellwether/wire"
 )
 
-// position is how far a server has come.
+// position says how far a server has come.
 type position struct {
-	zxid  wire.Zxid // applied, -1: not looked at since the tree is new
-	shown wire.Zxid // what clients may have seen
+	zxid  wire.Zxid // the applied zxid; -1: not observed since the tree was replaced
+	shown wire.Zxid // the largest zxid whose state clients may have seen
 }
 
-// observe looks at how a server stands, and at what it has applied since.
+// observe examines the state of a server and what it has applied since the last call.
 func (v *server) observe() {
 	st := v.replica.Standing()
 	began := st.Serving && (!v.standing.Serving || st.Epoch != v.standing.Epoch)
 	v.standing = *st
 	z := v.replica.Applied()
 	if !st.Serving && (v.seen.zxid < 0 || z == v.seen.zxid) {
-		return // nothing, or nothing committed: what is committed is applied though the term is over
+		return // nothing was applied, or nothing that is committed is known; committed transactions are applied even if the term has ended
 	}
 	if began {
 		v.tree.Settled()
@@ -43,7 +43,8 @@ func (v *server) observe() {
 	}
 }
 
-// deliver compares what a server applied with the history, or adds to it.
+// deliver compares the transactions that a server has applied with the history, or extends
+// the history by them.
 func (v *server) deliver(z wire.Zxid) {
 	h := &v.sim.history
 	from := v.seen.zxid
@@ -67,15 +68,15 @@ func (v *server) deliver(z wire.Zxid) {
 	v.seen.shown = max(v.seen.shown, z)
 }
 
-// shed is a truncation, or a snapshot in the place of the history.
+// shed is a truncation of a server's history, or its replacement by a snapshot.
 type shed struct {
-	knew []*record.Txn // what the server knew before
+	knew []*record.Txn // the server's history before
 	to   wire.Zxid
 }
 
-// endsAt takes down that the history of a server ends here. What its disk has
-// refused, or lost with its power, is undone; one that lost its power may have
-// had the first of it done.
+// endsAt records that the history of a server now ends at z. Truncations and installations
+// that the disk has refused, or that a power failure prevented, are undone. The first of
+// them may have been carried out before the power failed.
 func (v *server) endsAt(z wire.Zxid) {
 	if len(v.sheds) > 0 && v.sheds[0].to == z {
 		v.hasShed()
@@ -86,12 +87,12 @@ func (v *server) endsAt(z wire.Zxid) {
 	v.knows = upTo(v.knows, z)
 }
 
-// hasShed: the disk has carried out the first of them.
+// hasShed records that the disk has carried out the first truncation or installation.
 func (v *server) hasShed() { v.sheds = v.sheds[1:] }
 
-// learn takes down what a duty does to the history of a server.
+// learn records what a duty does to the history of a server.
 func (v *server) learn(d *replica.Duty) {
-	if v.writer.journal.Void() { // in memory alone; a quorum may commit it nevertheless
+	if v.writer.journal.Void() { // the transactions are only in memory; a quorum may commit them nevertheless
 		v.knows = append(v.knows, d.Append...)
 		return
 	}
@@ -106,8 +107,8 @@ func (v *server) learn(d *replica.Duty) {
 	v.knows = append(v.knows, d.Append...)
 }
 
-// recall takes down what the disk has at a start, although it was to be cut off
-// when the process before ended.
+// recall records transactions that the disk still has at a start, because the last process
+// ended before it could truncate them.
 func (v *server) recall(txns []*record.Txn) {
 	if n := len(v.knows); n > 0 {
 		txns = txns[len(upTo(txns, v.knows[n-1].Zxid)):]
@@ -115,7 +116,7 @@ func (v *server) recall(txns []*record.Txn) {
 	v.knows = append(v.knows, txns...)
 }
 
-// upTo is the part of sorted transactions that is not above z.
+// upTo returns those of the sorted transactions that are not above z.
 func upTo(txns []*record.Txn, z wire.Zxid) []*record.Txn {
 	i := sort.Search(len(txns), func(i int) bool { return txns[i].Zxid > z })
 	return txns[:i:i]

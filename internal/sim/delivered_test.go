@@ -9,8 +9,9 @@ import (
 	"bellwether/wire"
 )
 
-// What a disk was told to take out of the history and refused is still there,
-// also where a leader's snapshot ends below it; what it has done is done.
+// TestWhatADiskRefusesIsUndone checks that transactions which a disk refused to remove are
+// still part of the server's history, also where a leader's snapshot ends below them. A
+// removal that was carried out stays.
 func TestWhatADiskRefusesIsUndone(t *testing.T) {
 	var tail []*record.Txn
 	for i := range uint32(3) {
@@ -19,7 +20,7 @@ func TestWhatADiskRefusesIsUndone(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		duties   []replica.Duty
-		carried  int // of the duties that take something out
+		carried  int // number of truncations and installations carried out
 		end      wire.Zxid
 		knowsAll bool
 	}{

@@ -14,29 +14,32 @@ import (
 	"bellwether/wire"
 )
 
-// dataDir is where each server's memory disk holds its data.
+// dataDir is the directory of each server's memory disk that holds its data.
 const dataDir = "/data"
 
 func storeOptions() store.Options { return store.Options{DataDir: dataDir, PreallocBytes: -1} }
 
-// newTree is an empty tree as all servers have it.
+// newTree returns an empty tree with the options that all servers use.
 func newTree() *tree.Tree { return tree.New(tree.Options{Seed: 1, ExtendedTypes: true}) }
 
-// spool is a snapshot as it arrived, and the zxid of the packet before it.
+// spool is a received snapshot and the zxid of the packet before it.
 type spool struct {
 	zxid  wire.Zxid
 	bytes []byte
-	knows []*record.Txn // as server.knows, of who sent it
+	knows []*record.Txn // the history of the sender, as in server.knows
 }
 
-// writer is the log writer of a process: it does one action after the other, as
-// driver.Journal says. Each takes its time, and is answered some time after it was done.
+// writer is the log writer of a process. It carries out one action after the other, in the
+// order that driver.Journal gives. Each action takes time, and its answer comes some time
+// after it is done.
+//
+// At most one action is under way; busy says so.
 type writer struct {
 	v       *server
 	journal driver.Journal
 	busy    bool // an action is under way
 	full    bool
-	since   int // transactions since the last snapshot
+	since   int // number of transactions since the last snapshot
 	snap    *snapshotting
 	watch   diskWatch
 }
@@ -58,7 +61,7 @@ func (w *writer) next() {
 	}
 }
 
-// pick finds the next action; the one before is done.
+// pick returns the next action. The action before it must be done.
 func (w *writer) pick() driver.Action {
 	a := w.journal.Next()
 	if a.Kind == driver.Idle && w.journal.Take() {
@@ -98,8 +101,8 @@ func (w *writer) perform(a *driver.Action) {
 	})
 }
 
-// failed adds to events what the replica hears of an action that failed, or ends the
-// server.
+// failed handles an action that failed: it adds what the replica must hear to events, or
+// ends the server.
 func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 	v := w.v
 	var full *store.FullError
@@ -125,7 +128,7 @@ func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 	return nil
 }
 
-// probe asks a full disk for room.
+// probe checks whether a full disk has space again.
 func (w *writer) probe() {
 	if w.v.hung {
 		w.v.onDisk(w.probe)
@@ -142,7 +145,8 @@ func (w *writer) probe() {
 	}
 }
 
-// aheadAfter is how long after an epoch was adopted the next is written ahead.
+// aheadAfter is how long after the adoption of an epoch the files of the next one are
+// written.
 const aheadAfter = 20 * millisecond
 
 func (w *writer) writeAhead() {
@@ -151,8 +155,8 @@ func (w *writer) writeAhead() {
 	}
 }
 
-// carryOut does an action and returns its answers. With an error, it returns those of
-// what was done before.
+// carryOut carries out an action and returns its answers. If it returns an error, the
+// answers are those of the part that was done.
 func (w *writer) carryOut(a *driver.Action) ([]replica.Event, error) {
 	v, st := w.v, w.v.store
 	var made *tree.Tree
@@ -186,8 +190,8 @@ func (w *writer) carryOut(a *driver.Action) ([]replica.Event, error) {
 	return answers, err
 }
 
-// logged begins a snapshot when one is due. The log is rolled first, so that the new
-// one holds what the snapshot lacks.
+// logged begins a snapshot when one is due. It first starts a new log file, so that this
+// file holds what the snapshot lacks.
 func (w *writer) logged(txns int) error {
 	if w.since += txns; txns == 0 || w.since < w.v.snapEvery || w.snap != nil {
 		return nil
@@ -197,7 +201,7 @@ func (w *writer) logged(txns int) error {
 	return w.v.store.Roll()
 }
 
-// rebuild cuts the log, where that is asked for, and loads it anew.
+// rebuild truncates the log if the action asks for that, and loads it into a new tree.
 func (w *writer) rebuild(a *driver.Action) (*tree.Tree, error) {
 	w.snap = nil
 	if a.Truncate != nil {
@@ -224,7 +228,7 @@ func (v *server) received(sent spool) *tree.Tree {
 	return t
 }
 
-// install makes a snapshot that arrived the history.
+// install replaces the history by a received snapshot.
 func (w *writer) install(a *driver.Action) error {
 	w.snap = nil
 	if w.v.store.LastZxid() > 0 {
@@ -241,7 +245,7 @@ func (w *writer) install(a *driver.Action) error {
 	return nil
 }
 
-// loadInto fills a tree from the disk, and a list with what was replayed.
+// loadInto fills a tree from the disk, and a list with the replayed transactions.
 func loadInto(st *store.Store, t *tree.Tree, replayed *[]*record.Txn) (store.LoadResult, error) {
 	l := &keepingLoader{Loader: t.Loader(), txns: replayed}
 	res, err := st.Load(l)
@@ -260,7 +264,7 @@ func loadInto(st *store.Store, t *tree.Tree, replayed *[]*record.Txn) (store.Loa
 	return res, nil
 }
 
-// keepingLoader is a tree's loader that keeps what was replayed.
+// keepingLoader is a tree's loader that keeps the replayed transactions.
 type keepingLoader struct {
 	*tree.Loader
 	txns *[]*record.Txn
@@ -280,7 +284,7 @@ func (l *keepingLoader) Txn(t *record.Txn) error {
 	return l.Loader.Txn(t)
 }
 
-// diskTime is how long the disk takes for one thing.
+// diskTime draws how long one action of the disk takes.
 func (v *server) diskTime() int64 {
 	d := v.sim.random.between(50, 400)
 	if v.sim.random.below(50) == 0 {

@@ -9,9 +9,9 @@ import (
 	"bellwether/wire"
 )
 
-// voice is what a server has of its election connection to one other: a
-// queue of one, the message that is sent again on a new connection, and its
-// end of the connection.
+// voice is a server's side of its election connection to one other server. It holds a queue
+// of one message, the message to send again on a new connection, and the server's end of
+// the connection.
 type voice struct {
 	slot, last *peerwire.Notification
 	first      bool // nothing was sent on this connection yet
@@ -22,7 +22,7 @@ type voice struct {
 	end        int
 }
 
-// voice is what this server has of the connection to another.
+// voice returns this server's side of the connection to another.
 func (v *server) voice(o *server) *voice {
 	c := v.voices[o.id]
 	if c == nil {
@@ -38,14 +38,15 @@ type flown struct {
 	first bool
 }
 
-// Pauses between two dials of an election connection, in µs.
+// redialMin and redialMax bound the pause between two dials of an election connection, in
+// µs.
 const (
 	redialMin = 10 * millisecond
 	redialMax = 400 * millisecond
 )
 
-// notify puts a notification into the slot of a server, in the place of one
-// that was not sent yet.
+// notify puts a notification into the queue for a server. It replaces one that was not sent
+// yet.
 func (v *server) notify(m election.Message) {
 	o := v.sim.server(m.To)
 	if o == nil || o == v {
@@ -59,7 +60,7 @@ func (v *server) notify(m election.Message) {
 	v.speak(o)
 }
 
-// speak sends what is in the slot, on a connection that may have to be made.
+// speak sends the queued notification. It dials first if there is no connection.
 func (v *server) speak(o *server) {
 	c := v.voice(o)
 	switch {
@@ -78,7 +79,7 @@ func (v *server) speak(o *server) {
 	}
 }
 
-// call dials, again and again until there is a connection.
+// call dials until there is a connection.
 func (v *server) call(o *server) {
 	c := v.voice(o)
 	if c.dialling || c.cord != nil {
@@ -88,7 +89,7 @@ func (v *server) call(o *server) {
 	v.dial(o, func(outcome string) {
 		c.dialling = false
 		switch {
-		case c.cord != nil: // the other was faster
+		case c.cord != nil: // the other server was faster
 			return
 		case outcome == connected && o.up:
 			c.backoff = redialMin
@@ -102,8 +103,8 @@ func (v *server) call(o *server) {
 	})
 }
 
-// meet makes the connection of two servers. An older one that only one of them
-// still has is replaced.
+// meet connects two servers. It replaces an older connection that only one of them still
+// has.
 func (v *server) meet(o *server) {
 	k := v.sim.net.newCord(&v.host, &o.host)
 	for i, pair := range [2][2]*server{{v, o}, {o, v}} {
@@ -126,7 +127,7 @@ func (v *server) meet(o *server) {
 			}
 		}
 		self.push(replica.Vote{Event: election.Up{Server: other.id}})
-		if !self.compatible { // one that plays ZooKeeper waits 200 ms for a better vote
+		if !self.compatible { // a compatible server measures no round trips and waits 200 ms for a better vote
 			self.push(replica.Vote{Event: election.RoundTrip{Server: other.id, Took: time.Millisecond}})
 		}
 		if c.slot == nil && c.last != nil {
@@ -143,16 +144,17 @@ func (v *server) hear(from *server, f flown) {
 	v.push(replica.Vote{Event: election.Heard{From: from.id, First: v.doubts(f), Notification: f.n}})
 }
 
-// doubts reports whether a notification is none for sure of this election. A
-// server that plays ZooKeeper takes none for a proof that it need not wait; but
-// it is one of ours, and an empty one has to find out that all are empty, and
-// one that has lost what others vote for it by has to say so.
+// doubts reports whether the receiver cannot be sure that a notification belongs to this
+// election. A compatible server trusts no notification, because it must always wait for
+// better votes. There are two exceptions, because the replica is nevertheless a native one:
+// an empty server must find out that all others are empty, and a server that has lost the
+// history for which others vote for it must tell them so.
 func (v *server) doubts(f flown) bool {
 	lost := f.n.Leader == v.id && (f.n.Zxid > v.ends() || f.n.PeerEpoch > v.saved.Current)
 	return f.first || v.compatible && f.n.Zxid > 0 && !lost
 }
 
-// ends is where what a server knows ends.
+// ends returns the zxid at which the server's known history ends.
 func (v *server) ends() wire.Zxid {
 	if n := len(v.knows); n > 0 {
 		return v.knows[n-1].Zxid
@@ -160,18 +162,18 @@ func (v *server) ends() wire.Zxid {
 	return v.replica.Applied()
 }
 
-// What a dial came to.
+// Outcomes of a dial.
 const (
 	connected = "connected"
 	refused   = "connection refused"
 	timedOut  = "timed out"
 )
 
-// dialTimeout is how long a dial without an answer takes, in µs.
+// dialTimeout is how long a dial takes that gets no answer, in µs.
 const dialTimeout = second
 
-// dial knocks at a server's machine. The kernel answers: also for a process
-// that is stopped, and with a refusal where there is none.
+// dial connects to a server's machine. The kernel answers: it accepts for a process that is
+// stopped, and refuses if there is no process.
 func (v *server) dial(o *server, done func(outcome string)) {
 	there := v.sim.net.latency(&v.host, &o.host)
 	if !v.sim.net.through(&v.host, &o.host) {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Failure is a rule that was broken.
+// Failure describes a rule that was broken, and how to see it again.
 type Failure struct {
-	Rule    string // by its name
-	Wrong   string // what happened
+	Rule    string // name of the rule
+	Wrong   string // how it was broken
 	Options Options
 	Acts    []Act    // the faults until then
-	Trace   []string // the end of it
-	Lines   int      // of the whole trace
-	Digest  uint64   // of the whole trace
+	Trace   []string // the end of the trace
+	Lines   int      // number of lines of the whole trace
+	Digest  uint64   // digest of the whole trace
 	Events  int
 }
 
@@ -22,7 +22,7 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("seed %d: %s: %s", f.Options.Seed, f.Rule, f.Wrong)
 }
 
-// fail ends the run.
+// fail ends the run: the rule is broken.
 func (s *Sim) fail(rule, format string, args ...any) {
 	if s.failed != nil {
 		return
@@ -33,10 +33,10 @@ func (s *Sim) fail(rule, format string, args ...any) {
 		Lines: s.trace.n, Digest: s.trace.digest, Events: s.steps}
 }
 
-// framesMax is how much is told of where a panic comes from.
+// framesMax is the number of stack frames that the report of a panic contains.
 const framesMax = 8
 
-// panicked makes a failure of a panic: it tells its seed as any other does.
+// panicked turns a panic into a failure, which reports the seed as any other failure does.
 func (s *Sim) panicked(p any) {
 	pc := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pc[:runtime.Callers(3, pc)])
@@ -53,8 +53,8 @@ func (s *Sim) panicked(p any) {
 	s.fail("NoPanic", "%v", p)
 }
 
-// Report tells of a failure what it takes to understand it, and how to see it
-// again: the last so many lines of each the faults and the trace.
+// Report returns what is needed to understand the failure and to see it again. It contains
+// at most the given number of last lines of the faults, and as many of the trace.
 func (f *Failure) Report(lines int) string {
 	var b strings.Builder
 	o := &f.Options
@@ -75,7 +75,8 @@ func (f *Failure) Report(lines int) string {
 	return b.String()
 }
 
-// section prints the last lines of a list, of which there were so many.
+// section prints the last lines of a list. all is the length of the whole list, and most
+// the largest number of lines to print.
 func section(b *strings.Builder, name string, list []string, all, most int) {
 	shown := list[max(0, len(list)-most):]
 	fmt.Fprintf(b, "%s (%d", name, all)

@@ -13,53 +13,54 @@ import (
 type Act struct {
 	At    int64 // µs
 	Kind  Kind
-	A, B  int   // servers by id; clients by minus their number
-	Value int64 // what else the kind needs
+	A, B  int   // servers by id; clients by their number, negated
+	Value int64 // a further value, if the kind needs one
 }
 
 // Kind names a fault.
 type Kind string
 
-// The faults. Where two machines are named, B 0 stands for all others.
+// The faults. The text after the semicolon names the machines that a kind uses. Where a
+// kind uses two machines, B = 0 stands for all others.
 const (
-	Kill      Kind = "kill"      // the process ends, a client's is started again; A
-	PowerOff  Kind = "power off" // and what was not synced is lost, nobody is told; A
-	CrashIn   Kind = "crash in"  // the power fails in the midst of the Value-th change of the disk; A
-	Start     Kind = "start"     // A
+	Kill      Kind = "kill"      // the process ends, and that of a client is started again; A
+	PowerOff  Kind = "power off" // the machine loses power, and writes that were not fsynced are lost; nobody is told; A
+	CrashIn   Kind = "crash in"  // the power fails in the middle of the Value-th change of the disk; A
+	Start     Kind = "start"     // the process starts; A
 	Pause     Kind = "pause"     // the process is stopped; A
-	Resume    Kind = "resume"    // A
-	Suspend   Kind = "suspend"   // the machine sleeps: its monotonic clock stands; A
-	Awake     Kind = "awake"     // A
+	Resume    Kind = "resume"    // the process goes on; A
+	Suspend   Kind = "suspend"   // the machine is suspended, and its monotonic clock stands still; A
+	Awake     Kind = "awake"     // the machine goes on; A
 	Block     Kind = "block"     // packets from A to B do not arrive
-	Cut       Kind = "cut"       // nor those from B to A
-	Join      Kind = "join"      // they do again
-	Heal      Kind = "heal"      // all do
-	Slow      Kind = "slow"      // packets from A to B take Value µs more
+	Cut       Kind = "cut"       // packets between A and B do not arrive
+	Join      Kind = "join"      // packets between A and B arrive again
+	Heal      Kind = "heal"      // all packets arrive again
+	Slow      Kind = "slow"      // packets from A to B take Value µs longer
 	Reset     Kind = "reset"     // connections between A and B break; A hears of it after Value µs, 0: soon
-	SlowDisk  Kind = "slow disk" // each thing takes Value µs more; A
-	HangDisk  Kind = "hang disk" // it answers nothing, without an error; A
-	FreeDisk  Kind = "free disk" // it answers again what it was asked meanwhile; A
+	SlowDisk  Kind = "slow disk" // each action takes Value µs longer; A
+	HangDisk  Kind = "hang disk" // the disk answers nothing, not even an error; A
+	FreeDisk  Kind = "free disk" // the disk answers again, also what it was asked while it hung; A
 	Filter    Kind = "filter"    // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
-	Unfilter  Kind = "unfilter"  // they pass again; A
-	SlowPort  Kind = "slow port" // packets from the port for learners of A take Value µs more
-	FullDisk  Kind = "full disk" // Value bytes are left, -1: plenty; A
-	FailSync  Kind = "fail sync" // the Value-th sync from now fails, the next succeeds; A
+	Unfilter  Kind = "unfilter"  // packets of this port pass again; A
+	SlowPort  Kind = "slow port" // packets from the port for learners of A take Value µs longer
+	FullDisk  Kind = "full disk" // the disk has Value bytes left, -1: no limit; A
+	FailSync  Kind = "fail sync" // the Value-th fsync from now fails, and the next one succeeds; A
 	FailWrite Kind = "fail write"
 	Wipe      Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
 	SetClock  Kind = "set wall"  // the wall clock jumps by Value µs; A
-	Hang      Kind = "hang"      // a client neither reads nor sends any more, its connection stays; A
-	Return    Kind = "return"    // it comes back with its session; A
-	HandOver  Kind = "hand over" // A, if it leads, passes that on to B, 0: to the fittest; Value 1: it is about to stop
-	Enrol     Kind = "enrol"     // a new list gives A, who may be new, the place Value
-	MoveOver  Kind = "move over" // the process ends, and goes by the newest list from its next start on; A
-	Calm      Kind = "calm"      // there are no more faults; A is 0
+	Hang      Kind = "hang"      // a client neither reads nor sends, and its connection stays; A
+	Return    Kind = "return"    // a client that hung goes on with its session; A
+	HandOver  Kind = "hand over" // A, if it leads, transfers leadership to B, 0: to the server that is most fit; Value 1: A is about to stop
+	Enrol     Kind = "enrol"     // a new list of servers gives A, which may be new, the place Value
+	MoveOver  Kind = "move over" // the process ends, and uses the newest list from its next start on; A
+	Calm      Kind = "calm"      // the faults have ended; A is 0
 )
 
-// kinds are all of them.
+// kinds are all kinds of faults.
 var kinds = []Kind{Kill, PowerOff, CrashIn, Start, Pause, Resume, Suspend, Awake, Block, Cut, Join, Heal, Slow, Reset, SlowDisk,
 	HangDisk, FreeDisk, Filter, Unfilter, SlowPort, FullDisk, FailSync, FailWrite, Wipe, SetClock, Hang, Return, HandOver, Enrol, MoveOver, Calm}
 
-// errDisk is what a failing disk says.
+// errDisk is the error of a failing disk.
 var errDisk = errors.New("input/output error")
 
 // Do carries out an act now.
@@ -82,7 +83,7 @@ func (s *Sim) Do(a Act) {
 		return
 	}
 	v := s.server(ensemble.ServerID(a.A))
-	if v == nil { // one that has not come, for want of what came before
+	if v == nil { // the server does not exist, because an earlier act that would have added it was left out
 		return
 	}
 	switch a.Kind {
@@ -146,7 +147,7 @@ func (s *Sim) Do(a Act) {
 	}
 }
 
-// handOver has a leader pass on its role, as far as it can.
+// handOver makes a leader transfer leadership, as far as it can.
 func (v *server) handOver(a Act) {
 	to := peerwire.NoServer
 	if a.B > 0 {
@@ -163,8 +164,8 @@ func (v *server) wakeUp() {
 	}
 }
 
-// wipe replaces the disk, if the others can do without it: an election takes a
-// quorum of servers that know their history.
+// wipe replaces the disk if the others can do without it: an election needs a quorum of
+// servers that know their history.
 func (v *server) wipe() {
 	s := v.sim
 	if !v.up && s.consolidated() && s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
@@ -178,7 +179,7 @@ func (v *server) wipe() {
 	}
 }
 
-// doNet carries out what befalls the network.
+// doNet carries out a fault of the network.
 func (s *Sim) doNet(a Act) {
 	n := &s.net
 	if a.Kind == Heal {
@@ -215,8 +216,8 @@ func (s *Sim) isServer(id int, h *host) bool {
 	return v != nil && h == &v.host
 }
 
-// resetBetween breaks all connections between two machines, of which the first
-// hears late.
+// resetBetween breaks all connections between two machines. The first one hears of it late
+// µs later.
 func (s *Sim) resetBetween(x, o *host, late int64) {
 	between := func(c *cord) bool {
 		a, b := c.ends[0].host, c.ends[1].host
@@ -244,7 +245,7 @@ func (s *Sim) resetBetween(x, o *host, late int64) {
 	}
 }
 
-// suffer is what befalls a client.
+// suffer carries out a fault of a client.
 func (c *client) suffer(a Act) {
 	switch a.Kind {
 	case Kill:

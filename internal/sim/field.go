@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Field is one of the options, by its name on a command line.
+// Field is one of the options, with its name on a command line.
 type Field struct {
 	Name, Use string
 	Get       func(*Options) string
@@ -14,23 +14,24 @@ type Field struct {
 	copy      func(to, from *Options)
 }
 
-// machinesMax and eventsMax bound what can be asked for by name.
+// machinesMax and eventsMax are the largest values that a command line may set.
 const (
 	machinesMax = 31
 	eventsMax   = 1_000_000_000
 	hourMS      = 3_600_000
 )
 
-// Below these an ensemble has nothing to agree on, a tick is shorter than the
-// network's delays, and an epoch ends before its clients are connected: a run
-// would fail without anything being wrong.
+// ticksMin and the other constants are the smallest values that make sense. Below them an
+// ensemble has nothing to agree on, a tick is shorter than the delays of the network, or an
+// epoch ends before its clients are connected. Such a run would fail although nothing is
+// wrong.
 const (
 	voteLeast    = 2
 	tickLeastMS  = 20
 	counterLeast = 20
 )
 
-// Fields are all options but the seed and the trace.
+// Fields are all options except the seed and the trace.
 var Fields = []Field{
 	number("events", "how many events until the faults end; 0: 20,000", 0, eventsMax, func(o *Options) *int { return &o.Events }),
 	orDrawn("servers", "how many servers vote; 0 lets the seed decide, here and below", voteLeast, machinesMax, func(o *Options) *int { return &o.Voters }),
@@ -57,7 +58,7 @@ var Fields = []Field{
 		func(to, from *Options) { to.Acts = from.Acts }},
 }
 
-// number is a field that holds a number from least to most.
+// number returns a field that holds a number from least to most.
 func number[N int | int64 | uint32](name, use string, least, most int64, at func(*Options) *N) Field {
 	return Field{name, use,
 		func(o *Options) string { return fmt.Sprint(*at(o)) },
@@ -73,7 +74,8 @@ func number[N int | int64 | uint32](name, use string, least, most int64, at func
 	}
 }
 
-// orDrawn is a number that is also 0, where the seed decides.
+// orDrawn returns a field that holds a number from least to most, or 0, which lets the seed
+// decide.
 func orDrawn[N int | int64 | uint32](name, use string, least, most int64, at func(*Options) *N) Field {
 	f := number(name, use, 0, most, at)
 	set := f.Set
@@ -107,12 +109,12 @@ func recipeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// Command is the command that plays a run again: its seed, and all options that
-// the seed alone would not have drawn.
+// Command returns the command that plays a run again. It contains the seed, and all options
+// that the seed alone would not have drawn.
 func (o Options) Command() string {
 	o = drawn(o, (&random{o.Seed}).fork())
 	said := Options{Seed: o.Seed}
-	for again := true; again; { // what is said may change what is drawn of the rest
+	for again := true; again; { // an option on the command line may change what the seed draws for the others
 		again = false
 		d := drawn(said, (&random{o.Seed}).fork())
 		for _, f := range Fields {
@@ -132,7 +134,7 @@ func (o Options) Command() string {
 	return b.String()
 }
 
-// quoted is a word as a shell takes it.
+// quoted returns a word as a shell reads it.
 func quoted(word string) string {
 	if strings.ContainsAny(word, " ;=") {
 		return "'" + word + "'"

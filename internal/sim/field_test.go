@@ -10,7 +10,7 @@ import (
 	"bellwether/internal/sim/check"
 )
 
-// commanded are the options that a command says.
+// commanded returns the options that a command line sets.
 func commanded(t *testing.T, command string) (o Options) {
 	t.Helper()
 	rest, ok := strings.CutPrefix(command, "bellwether-sim --seed ")
@@ -35,7 +35,8 @@ func commanded(t *testing.T, command string) (o Options) {
 	return o
 }
 
-// Each option can be said, and what can be said is an option.
+// TestEachOptionHasAName checks that each option has a name on the command line, and that
+// each name sets an option.
 func TestEachOptionHasAName(t *testing.T) {
 	options := reflect.TypeFor[Options]()
 	for i := range options.NumField() {
@@ -70,7 +71,8 @@ func TestEachOptionHasAName(t *testing.T) {
 	}
 }
 
-// What cannot be simulated is refused, and does not count as a failure.
+// TestFieldsRefuse checks that values which cannot be simulated are refused, and that the
+// refusal does not count as a failure.
 func TestFieldsRefuse(t *testing.T) {
 	refused := map[string][]string{
 		"servers": {"-1", "1", "32", "three"}, "tick-ms": {"1", "19", "3600001"}, "counter-max": {"1", "19", "-1", "4294967296"},
@@ -86,7 +88,8 @@ func TestFieldsRefuse(t *testing.T) {
 	}
 }
 
-// A command says what its seed would not draw, and nothing else.
+// TestCommandSaysWhatTheSeedDoesNot checks that a command contains the options that its
+// seed would not draw, and no others.
 func TestCommandSaysWhatTheSeedDoesNot(t *testing.T) {
 	all := func(o Options) Options { return drawn(o, (&random{o.Seed}).fork()) }
 	for seed := range uint64(500) {
@@ -94,7 +97,7 @@ func TestCommandSaysWhatTheSeedDoesNot(t *testing.T) {
 		if c := all(o).Command(); c != fmt.Sprint("bellwether-sim --seed ", seed+1) {
 			t.Errorf("drawn: %s", c)
 		}
-		other := all(Options{Seed: seed + 1000}) // all that another seed draws
+		other := all(Options{Seed: seed + 1000}) // all options that another seed draws
 		other.Seed, other.Events, other.Keep, other.TermMS = seed+1, int(seed)+1, int(seed%3), int64(seed%2)
 		other.Acts = [][]Act{nil, {}, {{At: int64(seed), Kind: SetClock, A: -1, Value: -5}, {At: 7_000_001, Kind: Block, A: 1, B: 2}}}[seed%3]
 		if got, want := all(commanded(t, other.Command())), all(other); !reflect.DeepEqual(got, want) {
@@ -103,7 +106,8 @@ func TestCommandSaysWhatTheSeedDoesNot(t *testing.T) {
 	}
 }
 
-// Each kind of fault is read as it is printed; what is none is refused.
+// TestFaultsAreReadAsPrinted checks that each kind of fault is read as it is printed, and
+// that other text is refused.
 func TestFaultsAreReadAsPrinted(t *testing.T) {
 	var acts []Act
 	for i, k := range kinds {
@@ -119,8 +123,9 @@ func TestFaultsAreReadAsPrinted(t *testing.T) {
 	}
 }
 
-// A run whose faults are said goes the way of the one that drew them; seldom
-// it does not, where something else happens in the same microsecond.
+// TestFaultsCanBeSaid checks that a run whose faults are given goes the same way as the run
+// that drew them. A few runs are allowed to differ, because something else happens in the
+// same microsecond.
 func TestFaultsCanBeSaid(t *testing.T) {
 	const seeds = 8
 	same := 0
@@ -142,7 +147,7 @@ func TestFaultsCanBeSaid(t *testing.T) {
 	}
 }
 
-// panics is a rule with a fault of its own.
+// panics is a checker that panics by itself.
 type panics struct{ n int }
 
 func (*panics) Name() string { return "Panics" }
@@ -154,8 +159,8 @@ func (p *panics) See(any) string {
 	return ""
 }
 
-// A panic is told as a broken rule is: with its seed, where it was, and the
-// same the next time.
+// TestAPanicTellsItsSeed checks that a panic is reported as a broken rule is: with its seed
+// and its place, and with the same text when the run is repeated.
 func TestAPanicTellsItsSeed(t *testing.T) {
 	var reports [2]string
 	for i := range reports {

@@ -12,12 +12,13 @@ import (
 
 var fires = flag.String("fires", "", "rules, by commas, of which TestRuleFires looks for seeds that break them, each by itself")
 
-// firesSeeds is how many seeds are tried for each rule, of which one in a hundred breaks the rarest.
+// firesSeeds is how many seeds are tried for each rule. One seed in a hundred breaks the
+// rule that is broken least often.
 const firesSeeds = 1000
 
-// TestRuleFires: whether rules that look at runs alone, without any of the
-// others, are broken by a seed. None is, unless the code has a fault: package
-// bugs gives it some and names the rules that have to see them.
+// TestRuleFires looks for a seed that breaks one of the chosen rules when no other rule is
+// checked. None does, unless the code has a fault. Package bugs puts faults into the code
+// and names the rules that must detect them.
 func TestRuleFires(t *testing.T) {
 	names, seeds := strings.Split(*fires, ","), uint64(firesSeeds)
 	if *fires == "" {
@@ -37,9 +38,9 @@ func TestRuleFires(t *testing.T) {
 	}
 }
 
-// breaks reports whether a seed breaks a rule when no other is looked at.
+// breaks reports whether a seed breaks a rule when no other rule is checked.
 func breaks(rule string, seed uint64) (yes bool) {
-	defer func() { // where the code has a fault it may well notice that itself
+	defer func() { // faulty code may well detect the fault itself and panic
 		if p := recover(); p != nil {
 			yes = false
 		}

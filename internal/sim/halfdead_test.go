@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// gapMax is how long there may be no leader, and no write be done, because of
-// one server that is half dead: rule 9.5 of leader changes.
+// gapMax is how long the ensemble may have no leader and complete no write because one
+// server is half dead (rule 9.5 of leader changes).
 const gapMax = 3 * second
 
-// halfDead is an ensemble with the waits of zoo.cfg as it is shipped, all of
-// whose clients are scripted.
+// halfDead returns an ensemble with the timeouts of the zoo.cfg that ships. A scenario
+// controls all its clients.
 func halfDead(t *testing.T, seed uint64, voters int) *scene {
 	t.Helper()
 	return beginHalfDead(t, halfDeadOptions(seed, voters))
@@ -29,7 +29,7 @@ func beginHalfDead(t *testing.T, o Options) *scene {
 	return s
 }
 
-// without are the servers but for some.
+// without returns the servers except some.
 func (s *scene) without(some ...*server) (rest []*server) {
 	for _, v := range s.servers {
 		if !slices.Contains(some, v) {
@@ -39,8 +39,8 @@ func (s *scene) without(some ...*server) (rest []*server) {
 	return rest
 }
 
-// led waits until one of the servers leads and serves a write, for gapMax from
-// since on at the longest. It returns how long that took, in ms.
+// led waits until one of the given servers leads and serves a write, at most until gapMax
+// after since. It returns how long that took, in ms.
 func (s *scene) led(since int64, by []*server) int64 {
 	s.t.Helper()
 	leads := func() bool { l := s.leader(); return l != nil && slices.Contains(by, l) && !l.writer.watch.stalled }
@@ -53,7 +53,7 @@ func (s *scene) led(since int64, by []*server) int64 {
 	return (s.now - since) / millisecond
 }
 
-// write writes through a healthy server, so that the logs have something.
+// write writes through a healthy server, so that the logs are not empty.
 func (s *scene) write(v *server, n int) {
 	s.t.Helper()
 	c := s.client(v)
@@ -63,7 +63,7 @@ func (s *scene) write(v *server, n int) {
 	}
 }
 
-// whole heals everything and sees that all serve the same history again.
+// whole heals all faults and checks that all servers serve the same history again.
 func (s *scene) whole() {
 	s.t.Helper()
 	for _, v := range s.servers {
@@ -74,9 +74,9 @@ func (s *scene) whole() {
 	s.until("all serve again, with the same history", 60*second, func() bool { return s.allServe() == "" && s.allEqual() == "" })
 }
 
-// A disk hangs on a follower that has the largest id, and the leader is
-// restarted: the others elect one of themselves. The hung server would win each
-// election by its id, and could never save the epoch.
+// TestHungDiskOfTheLargestIDStopsNobody hangs the disk of the follower with the largest id
+// and restarts the leader. The others must elect one of themselves. The hung server would
+// win each election by its id, and could never save the epoch.
 func TestHungDiskOfTheLargestIDStopsNobody(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		for seed := uint64(1); seed <= 5; seed++ {
@@ -89,7 +89,7 @@ func TestHungDiskOfTheLargestIDStopsNobody(t *testing.T) {
 			old := s.leader()
 			s.write(old, 3)
 			s.Do(Act{Kind: HangDisk, A: int(hung.id)})
-			if known { // the stall is found before the leader goes; else after
+			if known { // the stall is detected before the leader is restarted; otherwise after
 				c := s.client(old)
 				s.carried(c.ask(c.making("/x")))
 				s.until("the stall is known", 10*second, func() bool { return hung.standing.Abstains != "" })
@@ -107,7 +107,8 @@ func TestHungDiskOfTheLargestIDStopsNobody(t *testing.T) {
 	}
 }
 
-// The disk of a leader hangs under load: the leader passes leadership on.
+// TestHungDiskOfTheLeaderPassesLeadershipOn checks that a leader whose disk hangs under
+// load transfers leadership.
 func TestHungDiskOfTheLeaderPassesLeadershipOn(t *testing.T) {
 	for _, voters := range []int{3, 5} {
 		for seed := uint64(1); seed <= 5; seed++ {
@@ -140,7 +141,8 @@ func TestHungDiskOfTheLeaderPassesLeadershipOn(t *testing.T) {
 	}
 }
 
-// A disk hangs on one follower: the leader stays, and writes go on.
+// TestHungDiskOfAFollowerCausesNoGap checks that the leader stays and writes go on while
+// the disk of one follower hangs.
 func TestHungDiskOfAFollowerCausesNoGap(t *testing.T) {
 	s := halfDead(t, 1, 3)
 	l, f := s.leader(), s.other()
@@ -162,8 +164,9 @@ func TestHungDiskOfAFollowerCausesNoGap(t *testing.T) {
 	s.whole()
 }
 
-// The disks of a majority hang: nobody leads who could not commit, nothing is
-// lost, and once one answers again there is a leader.
+// TestHungDisksOfAMajorityWait hangs the disks of a majority. It checks that no server
+// leads that could not commit, that nothing is lost, and that there is a leader once one of
+// the disks answers again.
 func TestHungDisksOfAMajorityWait(t *testing.T) {
 	for _, voters := range []int{3, 5} {
 		for seed := uint64(1); seed <= 5; seed++ {
@@ -194,9 +197,9 @@ func TestHungDisksOfAMajorityWait(t *testing.T) {
 	}
 }
 
-// The port for learners of the candidate that would win is filtered, both ways
-// or one way, or answers late, while its election port is open: the others
-// elect another.
+// TestCandidateThatCannotBeJoined checks that the others elect another server if learners
+// cannot reach the one that would win. Its port for learners is filtered, in both
+// directions or one, or answers late, while its election port is open.
 func TestCandidateThatCannotBeJoined(t *testing.T) {
 	for name, fault := range map[string]Act{
 		"filtered": {Kind: Filter, Value: filterIn | filterOut}, "filtered in": {Kind: Filter, Value: filterIn},
@@ -227,16 +230,16 @@ func TestCandidateThatCannotBeJoined(t *testing.T) {
 	}
 }
 
-// The candidate that cannot be joined is the only one with the last committed
-// transaction that is left: it is elected again and again, and leads as soon as
-// it can be joined.
+// TestOnlyCandidateIsElectedAgain makes the only remaining server with the last committed
+// transaction unreachable for learners. It checks that this server is elected again and
+// again, and leads as soon as learners can reach it.
 func TestOnlyCandidateIsElectedAgain(t *testing.T) {
 	s := halfDead(t, 1, 3)
 	l := s.leader()
 	first, last := s.without(l)[0], s.without(l)[1]
 	s.Do(Act{Kind: Kill, A: int(first.id)})
 	s.RunFor(second)
-	s.write(l, 3) // the first one lacks it
+	s.write(l, 3) // the first server lacks these writes
 	want := s.history.Last().Zxid
 	for _, v := range []*server{l, last} {
 		s.Do(Act{Kind: Kill, A: int(v.id)})
@@ -256,8 +259,9 @@ func TestOnlyCandidateIsElectedAgain(t *testing.T) {
 	s.whole()
 }
 
-// A voter promises an epoch, loses its disk and is back while the leader still
-// looks for a quorum of promises. What it has promised before does not count.
+// TestPromiseIsLostWithTheDisk lets a voter promise an epoch, lose its disk and come back
+// while the leader still collects promises. It checks that the earlier promise does not
+// count.
 func TestPromiseIsLostWithTheDisk(t *testing.T) {
 	for seed := uint64(1); seed <= 20; seed++ {
 		s := halfDead(t, seed, 5)
@@ -283,9 +287,9 @@ func TestPromiseIsLostWithTheDisk(t *testing.T) {
 	}
 }
 
-// The best candidate cannot be joined, and the others are started again one
-// after the other, so that each remembers something else. When that ends they
-// elect one of themselves.
+// TestMemoriesThatDiffer keeps learners from the best candidate, and restarts the others
+// one after the other, so that each remembers different failed terms. It checks that they
+// elect one of themselves once the restarts end.
 func TestMemoriesThatDiffer(t *testing.T) {
 	for seed := uint64(11); seed <= 30; seed++ {
 		s := halfDead(t, seed, 5)

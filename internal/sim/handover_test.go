@@ -8,11 +8,12 @@ import (
 
 var handovers = flag.Int("handovers", handoversMin, "how many handovers are simulated")
 
-// handoversMin is how many are simulated each time.
+// handoversMin is how many times a claim must pass to the next holder in each run of the
+// test.
 const handoversMin = 20_000
 
-// handoverOptions make for many of them: holders keep their claims for some
-// 10 ms, and are killed, stopped and cut off.
+// handoverOptions returns options for many changes of holders. Holders keep their claims
+// for about 10 ms, and are killed, stopped and cut off.
 func handoverOptions(seed uint64) Options {
 	return Options{
 		Seed: seed, Events: 60_000, Recipe: Claims[seed%uint64(len(Claims))], TermMS: 10,
@@ -20,10 +21,10 @@ func handoverOptions(seed uint64) Options {
 	}
 }
 
-// Claims are handed over many times, over elections, locks, readers and
-// writers, and semaphores: never are there more holders than may be, and no
-// token is accepted behind a newer one. More than the usual number are
-// simulated from seeds that nobody has run before.
+// TestHandovers lets claims pass from one holder to the next many times, in elections,
+// plain locks, read-write locks and semaphores. It checks that there are never more holders
+// than allowed, and that no token is accepted after a newer one. If the flag asks for more
+// than the usual number, the runs use new seeds.
 func TestHandovers(t *testing.T) {
 	if *oneSeed != 0 {
 		play(t, traced(t, handoverOptions(*oneSeed)))

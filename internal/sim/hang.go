@@ -8,8 +8,8 @@ import (
 	"bellwether/internal/replica"
 )
 
-// hangDisk has a disk answer nothing any more, without an error. What is asked
-// of it meanwhile waits until freeDisk.
+// hangDisk makes a disk answer nothing, not even an error. Calls that arrive in the
+// meantime wait until freeDisk.
 func (v *server) hangDisk() { v.hung = true }
 
 func (v *server) freeDisk() {
@@ -21,7 +21,7 @@ func (v *server) freeDisk() {
 	}
 }
 
-// onDisk does something as soon as the disk answers, in this life of the process.
+// onDisk runs do as soon as the disk answers, if the process still lives then.
 func (v *server) onDisk(do func()) {
 	if !v.hung {
 		do()
@@ -38,26 +38,26 @@ func (v *server) onDisk(do func()) {
 // stallLimit is diskStallLimit of the simulated servers.
 const stallLimit = time.Second
 
-// diskWatch measures the actions of a log writer, and tells the replica of a disk that
-// does not answer within driver.StallBound.
+// diskWatch measures the actions of a log writer. It tells the replica when the disk has
+// not answered for longer than driver.StallBound allows.
 type diskWatch struct {
 	began   int64 // Mono ms at which the oldest unanswered duty was pushed; 0: there is none
 	normal  driver.StallBound
 	stalled bool
 }
 
-// exceeds reports whether a duty that was pushed at the Mono ms began stalls now.
+// exceeds reports whether a duty that was pushed at began (Mono ms) is stalled now.
 func (w *diskWatch) exceeds(began, now int64) bool {
 	return ms(now-began) > w.normal.Bound(int64(ms(now)), stallLimit)
 }
 
-// ms is a time or a duration in ms as one in ns.
+// ms converts a number of milliseconds.
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// mono is the server's clock in ms.
+// mono returns the server's monotonic clock in ms.
 func (v *server) mono() int64 { return v.clock.mono(v.sim.now) / millisecond }
 
-// watchDisk reports a stall.
+// watchDisk tells the replica of a stall that has begun or ended.
 func (v *server) watchDisk() {
 	w := &v.writer.watch
 	if w.began == 0 || w.stalled || !w.exceeds(w.began, v.mono()) {
@@ -68,8 +68,8 @@ func (v *server) watchDisk() {
 	v.push(replica.DiskStalled{Since: w.began, Duty: fmt.Sprintf("a duty that was handed out at %d ms", w.began)})
 }
 
-// answered measures a duty that is done; next is when the oldest of the others
-// was taken, 0: there is none.
+// answered measures a duty that is done. next is the time at which the oldest remaining
+// duty was pushed; 0: there is none.
 func (w *writer) answered(next int64) {
 	k := &w.watch
 	now := w.v.mono()

@@ -11,7 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// handsOver has the leader name another server, and waits until it has.
+// handsOver makes the leader transfer leadership to a server, and waits until that server
+// leads.
 func (s *scene) handsOver(to *server, leaving int64) (old *server) {
 	s.t.Helper()
 	old = s.leader()
@@ -24,13 +25,13 @@ func (s *scene) handsOver(to *server, leaving int64) (old *server) {
 	return old
 }
 
-// handed is how a server came to its role.
+// handed returns the record of the election by which a server came to its role.
 func (v *server) handed() election.Record {
 	all := v.replica.Elections()
 	return all[len(all)-1]
 }
 
-// storm has each client write, many at a time.
+// storm makes each client send many writes at a time.
 func storm(clients []*client, path string, calls *[]*call) {
 	for _, c := range clients {
 		for range 5 {
@@ -39,8 +40,9 @@ func storm(clients []*client, path string, calls *[]*call) {
 	}
 }
 
-// A hand-over with writes in flight on every server loses nothing: each is
-// answered, once (atMostOnce sees that), on the connection it came on.
+// TestHandOverAnswersEveryWriteOnce transfers leadership with writes in flight on every
+// server. It checks that nothing is lost, and that each write is answered on the connection
+// on which it came. The checker atMostOnce detects a write that is carried out twice.
 func TestHandOverAnswersEveryWriteOnce(t *testing.T) {
 	handed := 0
 	for seed := range uint64(20) {
@@ -54,7 +56,7 @@ func TestHandOverAnswersEveryWriteOnce(t *testing.T) {
 		s.carried(clients[0].ask(clients[0].making("/a")))
 		epoch := s.leader().standing.Epoch
 		old := s.leader()
-		for _, v := range s.servers { // so that much is outstanding
+		for _, v := range s.servers { // so that many writes are outstanding
 			s.Do(Act{Kind: SlowDisk, A: int(v.id), Value: 5 * millisecond})
 		}
 		storm(clients, "/a", &calls)
@@ -83,13 +85,13 @@ func TestHandOverAnswersEveryWriteOnce(t *testing.T) {
 			t.Errorf("seed %d: epoch %d follows epoch %d", seed+1, now.standing.Epoch, epoch)
 		}
 	}
-	if handed < 10 { // a connection that is reset takes the name with it
+	if handed < 10 { // a connection that is reset loses the packet that names the successor
 		t.Errorf("%d of 20 were handed over", handed)
 	}
 }
 
-// The one that was named dies before it leads: the others elect one within
-// about the time that it had.
+// TestHandOverToTheDead ends the named successor before it leads. It checks that the others
+// elect a leader within about the time that the successor had.
 func TestHandOverToTheDead(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 5})
@@ -110,8 +112,9 @@ func TestHandOverToTheDead(t *testing.T) {
 	}
 }
 
-// A leader that has handed over serves in its epoch never again, whoever is cut
-// off from whom in the midst of it.
+// TestHandOverEndsTheEpoch checks that a leader that has transferred leadership never
+// serves in its epoch again, whichever servers are cut off from each other during the
+// transfer.
 func TestHandOverEndsTheEpoch(t *testing.T) {
 	for seed := range uint64(40) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, KeepClients: 1})
@@ -137,9 +140,9 @@ func TestHandOverEndsTheEpoch(t *testing.T) {
 	}
 }
 
-// A follower that is ahead of the server that was named stops it: nothing that
-// was committed is lost, and an election finds the follower. No leader names
-// such a server, so the packet is made up.
+// TestHandOverStoppedByAFollowerAhead checks that a follower stops the named successor if
+// it has more history. Nothing that was committed is lost, and an election finds the
+// follower. No leader names such a server, so the test forges the packet.
 func TestHandOverStoppedByAFollowerAhead(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	old := s.leader()
@@ -172,8 +175,9 @@ func TestHandOverStoppedByAFollowerAhead(t *testing.T) {
 	}
 }
 
-// Among servers that know nothing of hand-overs a quorum of those that do has
-// to be there; the others find the new leader by what they are told.
+// TestHandOverInAMixedEnsemble transfers leadership while some servers do not know the
+// packet. The transfer needs a quorum of servers that know it. The others find the new
+// leader by its notifications.
 func TestHandOverInAMixedEnsemble(t *testing.T) {
 	handed := 0
 	for seed := range uint64(10) {
@@ -187,7 +191,7 @@ func TestHandOverInAMixedEnsemble(t *testing.T) {
 		s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
 		now := s.leader()
 		if now.handed().Decision.Ending != election.Handed {
-			continue // a connection that was reset has taken the name with it
+			continue // a connection that was reset has lost the packet that names the successor
 		}
 		handed++
 		if now == old || now.compatible {
@@ -207,8 +211,9 @@ func TestHandOverInAMixedEnsemble(t *testing.T) {
 	}
 }
 
-// Two servers that know hand-overs are no quorum of five, nor is one of three
-// without the leader: then the leader is left as it is.
+// TestHandOverNeedsAQuorumThatKnows checks that the leader stays if the servers that know
+// the packet are no quorum: two of five, one of three, or two of three if one of them is a
+// leader about to stop.
 func TestHandOverNeedsAQuorumThatKnows(t *testing.T) {
 	for _, o := range []struct {
 		voters, plain int

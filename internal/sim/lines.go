@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// Recipe is what all candidates of a run are out for.
+// Recipe is the recipe for which the candidates of a run compete.
 type Recipe string
 
 // The recipes.
@@ -33,20 +33,20 @@ const (
 	SeveralLocks  Recipe = "several locks"
 )
 
-// Claims are those that hand something over from one to the next.
+// Claims are the recipes in which a claim passes from one holder to the next.
 var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
-// Recipes are all of them. The seeds draw the last one in the place of a lock.
+// Recipes are all recipes. A seed draws the last one only in place of Lock.
 var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
 	KazooBarrier, Barrier, Configuration, Registration, Caches, Partitioner, Work, SeveralLocks}
 
-// leastOf is how many it takes at least.
+// leastOf is the smallest number of candidates that a recipe needs.
 var leastOf = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3, Partitioner: 2, Work: 2, SeveralLocks: 2}
 
-// linePath is the znode below which the bids stand that are not for election.
+// linePath is the znode that contains all bids except those for election.
 const linePath = "/line"
 
-// bidder is one bid: a line, or a semaphore's two.
+// bidder is one bid: a line or, for a semaphore, its two lines.
 type bidder interface {
 	Step(now claim.Moment, ev claim.Event)
 	Ready() claim.Ready
@@ -54,7 +54,7 @@ type bidder interface {
 	Left(now claim.Moment) time.Duration
 }
 
-// The namings under which bids stand side by side.
+// The namings whose bids may stand in the same line.
 var (
 	exclusiveNames = []claim.Naming{claim.Own, claim.CuratorLock, claim.KazooLock, claim.GoZKLock}
 	writerNames    = []claim.Naming{claim.Own, claim.CuratorWrite, claim.KazooLock}
@@ -90,7 +90,7 @@ func (k *candidate) bid() {
 	k.parent = cfg.Parent
 }
 
-// nonce is a bid's own.
+// nonce returns a nonce that only one bid has.
 func (d *random) nonce() (n claim.Nonce) {
 	for i := range n {
 		n[i] = byte(d.next())
@@ -103,7 +103,7 @@ func one(d *random, of []claim.Naming) claim.Naming { return of[d.below(int64(le
 // exclusive reports whether nobody else may hold while the candidate does.
 func (k *candidate) exclusive() bool { return k.c.sim.opt.Recipe != Semaphore && !k.shared }
 
-// began takes note of a term.
+// began records the beginning of a term.
 func (k *candidate) began(h lines.Leads) {
 	s := k.c.sim
 	t := &term{k: k, line: k.line, token: h.Token, bid: claim.Join(k.parent, h.Bid)}
@@ -121,7 +121,8 @@ func (k *candidate) began(h lines.Leads) {
 	s.see(termBegan{k, h.Token})
 }
 
-// resignLater has a holder give up after a while, always or now and then.
+// resignLater makes a holder give up its claim after a while. In some runs every holder
+// does, in others only some do.
 func (k *candidate) resignLater() {
 	line, d := k.line, k.c.random
 	within := 5 * second
@@ -131,13 +132,13 @@ func (k *candidate) resignLater() {
 		return
 	}
 	k.c.after(d.below(within), func() {
-		if k.line == line && !k.c.silent && !(k.c.sim.quiet && k.led != nil) { // at last somebody leads for good
+		if k.line == line && !k.c.silent && !(k.c.sim.quiet && k.led != nil) { // in the end the last leader stays
 			k.step(claim.Resign{})
 		}
 	})
 }
 
-// pauseMax is how long a candidate waits between two bids at most.
+// pauseMax returns the longest time that a candidate waits between two bids.
 func (k *candidate) pauseMax() int64 {
 	if brief := k.c.sim.opt.TermMS; brief > 0 {
 		return brief * millisecond
@@ -145,8 +146,8 @@ func (k *candidate) pauseMax() int64 {
 	return second
 }
 
-// crash ends the client's process: its session is left to expire, and the one
-// that is started in its place knows nothing.
+// crash ends the client's process. Its session is left to expire, and the process that is
+// started next knows nothing of it.
 func (c *client) crash() {
 	if c.cord != nil {
 		c.cord.close(0)

@@ -12,15 +12,15 @@ import (
 	"bellwether/wire"
 )
 
-// link is a connection of a learner to a leader: end 0 is the learner's.
+// link is a connection of a learner to a leader. The learner has end 0.
 type link struct {
 	id    zab.LinkID
 	cord  *cord
 	ends  [2]*server
-	lives [2]int // of the ends' processes
+	lives [2]int // the lives of the two processes; an end belongs only to the process of that life
 }
 
-// at is the end of the link that a server's present process has.
+// at returns which end of the link the present process of a server has; false: it has none.
 func (l *link) at(v *server) (int, bool) {
 	for i, e := range l.ends {
 		if e == v && l.lives[i] == v.life && l.cord.ends[i].open {
@@ -30,18 +30,19 @@ func (l *link) at(v *server) (int, bool) {
 	return 0, false
 }
 
-// packet is a packet between servers on its way, with the bytes behind a SNAP.
+// packet is a packet between servers on its way. A SNAP packet carries the bytes of the
+// snapshot.
 type packet struct {
 	packet   *peerwire.QuorumPacket
 	snapshot []byte
 	knows    []*record.Txn
 }
 
-// redial is how long a learner waits before it knocks again at a server that
-// does not lead yet, in µs.
+// redial is how long a learner waits before it dials a server again that does not lead yet,
+// in µs.
 const redial = 10 * millisecond
 
-// seek dials the leader that Ready names until it is linked.
+// seek dials the leader that Ready names until there is a link.
 func (v *server) seek(leader ensemble.ServerID) {
 	v.dials = leader
 	if leader == peerwire.NoServer || v.dialling {
@@ -63,7 +64,7 @@ func (v *server) seek(leader ensemble.ServerID) {
 	})
 }
 
-// dialPort knocks at a server's port for learners.
+// dialPort dials a server's port for learners.
 func (v *server) dialPort(o *server, done func(outcome string)) {
 	if v.sim.net.filters[o.place] != 0 {
 		v.sim.reach(situationFiltered)
@@ -100,7 +101,7 @@ func (v *server) link(o *server) {
 	o.push(replica.Zab{Event: zab.Opened{Link: l.id}})
 }
 
-// receive takes a packet through its bytes, as the wire would.
+// receive encodes a packet and decodes it again, as the wire would.
 func (v *server) receive(l *link, p packet) {
 	q := new(peerwire.QuorumPacket)
 	if err := wire.Decode(wire.Append(nil, p.packet), q); err != nil {
@@ -122,7 +123,7 @@ func (v *server) receive(l *link, p packet) {
 	v.push(replica.Zab{Event: zab.Received{Link: l.id, Packet: q}})
 }
 
-// findLink is a link that this server has an open end of, nil if there is none.
+// findLink returns the link of which this server has an open end; nil: there is none.
 func (v *server) findLink(id zab.LinkID) (*link, int) {
 	for _, l := range v.links {
 		if l.id == id {
@@ -134,8 +135,8 @@ func (v *server) findLink(id zab.LinkID) (*link, int) {
 	return nil, 0
 }
 
-// sendPacket puts a packet on its link; what promises something about the
-// disk is checked against it.
+// sendPacket sends a packet on its link. The checkers compare what the packet promises with
+// the disk.
 func (v *server) sendPacket(m zab.Message) {
 	l, i := v.findLink(m.Link)
 	if l == nil {
@@ -149,7 +150,7 @@ func (v *server) sendPacket(m zab.Message) {
 	l.cord.send(i, p)
 }
 
-// promises is what the checkers see of a packet to another server.
+// promises returns what the checkers see of a packet to another server.
 func (v *server) promises(to *server, byLearner bool, p *peerwire.QuorumPacket) check.Promised {
 	return check.Promised{
 		Server: v.id, ByLearner: byLearner, Packet: p, Epoch: v.standing.Epoch, Log: v.log.Last(),
@@ -169,7 +170,7 @@ func (v *server) hangUp(id zab.LinkID) {
 	}
 }
 
-// unlisten ends the links of learners when this server stops to lead.
+// unlisten ends the links of learners when this server stops leading.
 func (v *server) unlisten() {
 	for _, l := range v.links {
 		if i, open := l.at(v); open && i == 1 {

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// ephemeral is a request to create one.
+// ephemeral returns a request to create an ephemeral.
 func (c *client) ephemeral(path string) *call {
 	return &call{op: wire.OpCreate, path: path, value: c.mark(), body: wire.Append(nil, &wire.CreateRequest{
 		Path: path, Data: []byte(c.mark()), ACL: wire.OpenACL(), Flags: wire.FlagEphemeral,
@@ -26,8 +26,9 @@ func (s *scene) everybodys(id wire.SessionID) (n int) {
 	return n
 }
 
-// A local session, its connection and its watches outlive the leader; it moves
-// nowhere, and ends with its server.
+// TestLocalSessionsStayWithTheirServer checks that a local session, its connection and its
+// watches outlive a change of leaders. The session cannot move to another server, and ends
+// with its server.
 func TestLocalSessionsStayWithTheirServer(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, KeepClients: 1, LocalSessions: 1})
@@ -47,9 +48,9 @@ func TestLocalSessionsStayWithTheirServer(t *testing.T) {
 	}
 }
 
-// The leader dies while a session becomes everybody's, at any moment of that:
-// the create is carried out once, and the session lives as long as its
-// ephemeral, on all servers.
+// TestUpgradesUnderADyingLeader ends the leader at some moment while a session becomes
+// global. It checks that the create is carried out once, and that the session lives on all
+// servers as long as its ephemeral.
 func TestUpgradesUnderADyingLeader(t *testing.T) {
 	for seed := range uint64(40) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, KeepClients: 1 - 2*int(seed%2), LocalSessions: 1})
@@ -74,8 +75,9 @@ func TestUpgradesUnderADyingLeader(t *testing.T) {
 	}
 }
 
-// A session becomes everybody's and moves while its old server is cut off: what
-// that still asks for in its name, behind its end, is not done.
+// TestNothingBehindTheEndOfAnUpgradedSession lets a session become global and move while
+// its old server is cut off. It checks that requests which the old server forwards for the
+// session after its end are not carried out.
 func TestNothingBehindTheEndOfAnUpgradedSession(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, LocalSessions: 1})
@@ -90,7 +92,7 @@ func TestNothingBehindTheEndOfAnUpgradedSession(t *testing.T) {
 		d.session, d.timeoutMS, d.xid = c.session, c.timeoutMS, 1000
 		s.until("the session has moved", 10*second, func() bool { return d.attached })
 		s.carried(d.ask(&call{op: wire.OpCloseSession}))
-		c.xid = 2000 // two clients play one that has numbered anew
+		c.xid = 2000 // the second connection of the client begins to number anew
 		c.ask(c.setting("/a"))
 		s.RunFor(2 * second)
 		if s.Failed() != nil {
@@ -99,11 +101,11 @@ func TestNothingBehindTheEndOfAnUpgradedSession(t *testing.T) {
 	}
 }
 
-// given is what a checker sees of a connection that gets a session.
+// given returns what a checker sees when a connection gets a session.
 func given(v *server, id wire.SessionID) attached { return attached{v, &conn{v: v, id: 1}, id} }
 
-// A server that is behind may give a session that has ended to who had asked for
-// it before, and to nobody who asks then.
+// TestASessionThatHasEndedIsGivenToNobodyWhoAsksThen checks that a server that is behind
+// may give an ended session to a connection that began before the end, but to no later one.
 func TestASessionThatHasEndedIsGivenToNobodyWhoAsksThen(t *testing.T) {
 	s := New(Options{Seed: 1})
 	a, c := s.servers[0], newLocalSessions(s)
@@ -130,7 +132,7 @@ func locally(_ *check.History, s *Sim) check.Checker {
 	return newLocalSessions(s)
 }
 
-// brokenLocals is brokenRules for local sessions.
+// brokenLocals are sequences of observations that break the rule of local sessions.
 var brokenLocals = []broken{
 	{"a local session where none may be", func(_ *check.History, s *Sim) check.Checker { return newLocalSessions(s) }, func(_ *check.History, _ *Sim, a, _ *server) []any {
 		return []any{check.Committed{Server: a.id, Index: 1, Txn: sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(a, 7), given(a, 8)}

@@ -9,52 +9,55 @@ import (
 	"bellwether/wire"
 )
 
-// locksPath is the znode below which the locks are that are taken together,
-// lockCount how many there are.
+// locksPath is the znode that contains the locks which clients take together. lockCount is
+// how many there are.
 const (
 	locksPath = "/locks"
 	lockCount = 3
 )
 
-// multiLock is a client that takes some locks together, again and again. It carries
-// out what its state machine wants.
+// multiLock is a client that takes some locks together, again and again. It carries out
+// what its state machine asks for.
+//
+// Its grabs are in the order in which they began. While busy is true, later events only
+// queue duties, so duties never overlap.
 type multiLock struct {
 	c     *client
 	lease claim.Lease
-	// session is that of the lease; 0: there is none.
+	// session is the session for which the lease is held; 0: there is none.
 	session wire.SessionID
 	m       *lines.Several
-	paths   []string // of the locks, in the order in which it names them
-	grabs   []*grab  // in the order in which they were begun
+	paths   []string // the locks, in the order in which the client names them
+	grabs   []*grab  // in the order in which they began
 	timer   runner
-	had     bool // it had all of them
-	busy    bool // with its duties: others wait until those before are carried out
-	rounds  int  // how often it had all of them
-	mark    int  // and how often when faults ended
+	had     bool // it had all its locks
+	busy    bool // it is carrying out duties: later ones wait
+	rounds  int  // how often it had all its locks
+	mark    int  // the value of rounds when the faults ended
 }
 
-// grab is what it does about one lock: bid after bid until it has it.
+// grab takes one lock: it makes bid after bid until it has the lock.
 type grab struct {
 	runner
 	g     *multiLock
 	path  string
-	line  *lines.Line // nil: its bid is gone
-	often bool        // pings every tenth of the timeout
+	line  *lines.Line // nil: the bid is gone
+	often bool        // it pings every tenth of the timeout
 	taken bool
-	lost  bool // and lost
-	told  bool // it is to end
+	lost  bool // the lock was lost after it was taken
+	told  bool // the state machine has asked for its end
 }
 
-// What multi-lock clients do, for the checkers.
+// Observations of multi-lock clients, for the checkers.
 type (
-	// lockTaken: a lock's term begins.
+	// lockTaken says that the term of a lock begins.
 	lockTaken struct {
 		k     *grab
 		token wire.Zxid
 	}
-	// lockProven: its session is proven alive, so that it goes on.
+	// lockProven says that the session was proven alive, which prolongs the term.
 	lockProven struct{ k *grab }
-	// allTaken: its state machine says that it has all.
+	// allTaken says that the state machine reports to have all locks.
 	allTaken struct{ g *multiLock }
 )
 
@@ -75,8 +78,8 @@ func (g *multiLock) begin() {
 	g.carryOut()
 }
 
-// step hands an event to the state machine and does what comes of it; that a
-// lock is lost before, which the clock may know alone so far.
+// step passes an event to the state machine and carries out what it asks for. Before that,
+// it reports each lock that is lost: so far only the clock may know.
 func (g *multiLock) step(ev claim.Event) {
 	for _, k := range g.grabs {
 		if k.taken && !k.lost && !k.told && !k.holds() {
@@ -88,7 +91,7 @@ func (g *multiLock) step(ev claim.Event) {
 	g.carryOut()
 }
 
-// carryOut does what is to be done, in order, and what comes of that behind it.
+// carryOut carries out the duties in order. Duties that arise meanwhile come after them.
 func (g *multiLock) carryOut() {
 	if g.busy {
 		return
@@ -114,7 +117,7 @@ func (g *multiLock) carryOut() {
 	}
 }
 
-// leave gives all up, after a while.
+// leave gives all locks up after a while.
 func (g *multiLock) leave(within int64) {
 	m := g.m
 	g.timer.soon(within, func() {
@@ -139,7 +142,7 @@ func (g *multiLock) do(op claim.Op) {
 	}
 }
 
-// each steps an event in all bids.
+// each passes an event to all bids.
 func (g *multiLock) each(ev claim.Event) {
 	for _, k := range slices.Clone(g.grabs) {
 		k.step(ev)
@@ -170,7 +173,7 @@ func (g *multiLock) eager() bool {
 	return slices.ContainsFunc(g.grabs, func(k *grab) bool { return k.often })
 }
 
-// crashed: the process that is started next takes locks of its own.
+// crashed drops everything: the next process takes locks of its own.
 func (g *multiLock) crashed() {
 	for _, k := range g.grabs {
 		k.drop()
@@ -181,7 +184,7 @@ func (g *multiLock) crashed() {
 	g.begin()
 }
 
-// holds reports whether it may take the lock for its own now.
+// holds reports whether the client may consider the lock its own now.
 func (k *grab) holds() bool { return k.line != nil && k.line.Left(k.now()) > 0 }
 
 // stand makes a bid.
@@ -193,7 +196,7 @@ func (k *grab) stand() {
 	}
 }
 
-// end gives the lock back, or the attempt up, after a while.
+// end releases the lock, or gives the attempt up, after a while.
 func (k *grab) end() {
 	k.told = true
 	k.soon(30*millisecond, func() {
@@ -205,7 +208,7 @@ func (k *grab) end() {
 	})
 }
 
-// step hands an event to the bid and does what comes of it.
+// step passes an event to the bid and carries out what the bid asks for.
 func (k *grab) step(ev claim.Event) {
 	line := k.line
 	if line == nil {
@@ -235,7 +238,8 @@ func (k *grab) step(ev claim.Event) {
 	}
 }
 
-// over: the bid is gone. Who had the lock waits until it is to give it back.
+// over handles the end of a bid. A client that had the lock waits until it is told to
+// release it.
 func (k *grab) over(st lines.State) {
 	k.line = nil
 	k.soon(20*millisecond, func() {
@@ -251,7 +255,7 @@ func (k *grab) over(st lines.State) {
 	})
 }
 
-// gone: nothing is left.
+// gone reports the end of the grab to the state machine.
 func (k *grab) gone() {
 	i := slices.Index(k.g.grabs, k)
 	if i < 0 {
@@ -266,7 +270,7 @@ func (k *grab) gone() {
 	}
 }
 
-// multiLocks are the multi-lock clients of the run.
+// multiLocks returns the multi-lock clients of the run.
 func (s *Sim) multiLocks() (all []*multiLock) {
 	for _, c := range s.clients {
 		if g, ok := c.player.(*multiLock); ok {
@@ -276,8 +280,8 @@ func (s *Sim) multiLocks() (all []*multiLock) {
 	return all
 }
 
-// awaitMultiLocks waits until each has had all its locks once more. Others ask for
-// nothing meanwhile, so that sessions end.
+// awaitMultiLocks waits until each client has had all its locks once more. Other clients
+// send no requests meanwhile, so that sessions expire.
 func (s *Sim) awaitMultiLocks(within int64) {
 	for _, g := range s.multiLocks() {
 		s.idle = true

@@ -25,9 +25,9 @@ func (c lockTally) See(o any) string {
 	return ""
 }
 
-// Clients take two or three of three locks together under all faults, and name
-// them in any order: no lock has two holders, who has all holds each, and in the
-// end nobody waits for ever.
+// TestSeveralLocks lets clients take two or three of three locks together, named in any
+// order, under all faults. It checks that no lock has two holders, that a client which
+// reports all its locks holds each of them, and that in the end no client waits forever.
 func TestSeveralLocks(t *testing.T) {
 	all := lockTally{}
 	for seed := range uint64(3) {
@@ -47,7 +47,8 @@ func TestSeveralLocks(t *testing.T) {
 	}
 }
 
-// brokenSeveral are ways to break what is taken together.
+// brokenSeveral are sequences of observations that break the rule of locks that are taken
+// together.
 var brokenSeveral = []broken{
 	{"a lock with two holders", severalRule, func(_ *check.History, s *Sim, _, _ *server) []any {
 		all := someGrabs(s, "p", "q", "p")
@@ -74,7 +75,7 @@ var brokenSeveral = []broken{
 
 func severalRule(_ *check.History, s *Sim) check.Checker { return newSeveral(s) }
 
-// someGrabs are those of multi-lock clients of sessions 1, 2 and so on, each of which
+// someGrabs returns grabs of multi-lock clients with sessions 1, 2 and so on, each of which
 // holds a lock.
 func someGrabs(s *Sim, paths ...string) (all []*grab) {
 	var clients []*client

@@ -13,7 +13,7 @@ type nemesis struct {
 	done   []Act
 }
 
-// begin starts it: with the acts of the options, or by the random source.
+// begin starts the faults: the acts of the options or, if they contain none, random ones.
 func (n *nemesis) begin(s *Sim) {
 	n.sim, n.random = s, s.random.fork()
 	if s.opt.Acts == nil {
@@ -39,11 +39,11 @@ func (n *nemesis) begin(s *Sim) {
 	}
 }
 
-// next waits, and does the next thing.
+// next waits, and then carries out the next fault.
 func (n *nemesis) next() {
 	wait := n.random.between(50*millisecond, 1200*millisecond)
 	if n.sim.opt.TermMS > 0 {
-		wait *= 10 // handovers take servers that serve
+		wait *= 10 // a change of holders needs servers that serve
 	}
 	n.sim.after(wait, func() {
 		switch {
@@ -58,13 +58,13 @@ func (n *nemesis) next() {
 	})
 }
 
-// late reports whether fewer leaders have been seen than there should be by now.
+// late reports whether fewer leaders have been established than there should be by now.
 func (n *nemesis) late() bool {
 	s := n.sim
 	return s.reached[situationLeader] < leadersMin && s.steps*(leadersMin+1) > s.opt.Events*(s.reached[situationLeader]+1)
 }
 
-// depose ends the leader; if there is none, what keeps one from coming.
+// depose ends the leader. If there is no leader, it ends the faults that may prevent one.
 func (n *nemesis) depose() {
 	if l := n.sim.leader(); l != nil && l.up {
 		n.do(Act{Kind: Kill, A: int(l.id)}, n.random.between(100*millisecond, second), Start)
@@ -87,8 +87,8 @@ func (n *nemesis) migrate() {
 	})
 }
 
-// haunt ends, stops or cuts off who holds, or anybody who has a part in a
-// recipe where nobody holds, again and again.
+// haunt ends, hangs or disconnects a holder, again and again. In a recipe without holders
+// it does so to any client with a part in the recipe.
 func (n *nemesis) haunt() {
 	n.sim.after(n.random.between(50*millisecond, 3*second), func() {
 		if n.sim.calm {
@@ -112,7 +112,7 @@ func (n *nemesis) haunt() {
 	})
 }
 
-// haunted is whom it befalls, nil: nobody.
+// haunted returns the client that haunt chooses; nil: nobody.
 func (n *nemesis) haunted() *client {
 	s := n.sim
 	switch {
@@ -127,7 +127,7 @@ func (n *nemesis) haunted() *client {
 	return s.clients[max(s.opt.Clients, 0)+int(n.random.below(int64(s.opt.Candidates)))]
 }
 
-// do carries out an act, and its end some time later.
+// do carries out an act, and the act that ends it some time later.
 func (n *nemesis) do(a Act, after int64, end Kind) {
 	n.sim.Do(a)
 	if end != "" {
@@ -139,7 +139,7 @@ func (n *nemesis) do(a Act, after int64, end Kind) {
 	}
 }
 
-// victim is any server, the leader more often than others.
+// victim draws a server, the leader more often than others.
 func (n *nemesis) victim() *server {
 	if n.random.chance(40) {
 		for _, v := range n.sim.servers {
@@ -151,7 +151,7 @@ func (n *nemesis) victim() *server {
 	return n.sim.servers[n.random.below(int64(len(n.sim.servers)))]
 }
 
-// act does one thing.
+// act draws and carries out one fault.
 func (n *nemesis) act() {
 	d, v := n.random, n.victim()
 	a := Act{A: int(v.id)}
@@ -249,8 +249,8 @@ func (n *nemesis) act() {
 	}
 }
 
-// handOver has the leader pass on its role, to stop or to go on; often something
-// befalls one of the two, or what is between them, in the midst of it.
+// handOver makes the leader transfer leadership, to stop or to go on. Often a fault hits
+// one of the two servers, or the network between them, during the transfer.
 func (n *nemesis) handOver(long int64) {
 	old, d := n.sim.leader(), n.random
 	if old == nil {
@@ -297,7 +297,7 @@ func (n *nemesis) handOver(long int64) {
 	})
 }
 
-// later does something if there still are faults then.
+// later runs do after d µs, unless the faults have ended by then.
 func (n *nemesis) later(d int64, do func()) {
 	n.sim.after(d, func() {
 		if !n.sim.calm {
@@ -306,7 +306,7 @@ func (n *nemesis) later(d int64, do func()) {
 	})
 }
 
-// everybody ends all servers at once.
+// everybody ends most servers at once.
 func (n *nemesis) everybody(power bool) {
 	kind := Kill
 	if power {
@@ -319,7 +319,7 @@ func (n *nemesis) everybody(power bool) {
 	}
 }
 
-// split parts the servers into two camps.
+// split divides the servers into two groups that cannot reach each other.
 func (n *nemesis) split() {
 	camp := map[*server]bool{}
 	for _, v := range n.sim.servers {
@@ -335,8 +335,9 @@ func (n *nemesis) split() {
 	}
 }
 
-// isolate cuts a server off all others, but not off its clients: a leader goes
-// on to log what nobody else will have. Some clients leave it for others.
+// isolate cuts a server off from all other servers, but not from its clients. So a leader
+// still logs transactions that no other server will have. Some of its clients go to other
+// servers.
 func (n *nemesis) isolate(v *server, until int64) {
 	for _, c := range n.sim.clients {
 		if n.random.chance(50) {
@@ -355,16 +356,17 @@ func (n *nemesis) isolate(v *server, until int64) {
 	}
 }
 
-// wipe replaces a server's disk, if that may be.
+// wipe replaces a server's disk, if the others can do without it.
 func (n *nemesis) wipe(v *server, until int64) {
 	n.sim.Do(Act{Kind: Kill, A: int(v.id)})
 	n.do(Act{Kind: Wipe, A: int(v.id)}, until, Start)
 }
 
-// someClient is any client, as an act names it.
+// someClient draws a client, and returns its number as an act names it.
 func (n *nemesis) someClient() int { return -1 - int(n.random.below(int64(len(n.sim.clients)))) }
 
-// befallClient stops a client, has its machine sleep or lose its power.
+// befallClient stops a client's process, or suspends its machine, or ends the machine's
+// power.
 func (n *nemesis) befallClient(until int64) {
 	a := Act{A: n.someClient()}
 	if k := n.sim.holder; k != nil && n.random.chance(50) {
@@ -383,8 +385,8 @@ func (n *nemesis) befallClient(until int64) {
 	}
 }
 
-// move gives one server another place, and then has each go over to the new
-// list, one after the other in any order.
+// move gives one server another place, and then makes each server use the new list, one
+// after the other in any order.
 func (n *nemesis) move() {
 	s, d := n.sim, n.random
 	id, p := int(d.between(1, int64(len(s.servers))+1)), place(d.below(3))

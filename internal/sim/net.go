@@ -2,24 +2,25 @@ package sim
 
 import "slices"
 
-// host is a machine: a place in the network, with a clock and power.
+// host is a machine: a place in the network, a clock, and power.
 type host struct {
 	name  string
-	place int // in the tables of the network
+	place int // its index in the tables of the network
 	on    bool
 	clock clock
 }
 
-// network decides how long a packet takes from one machine to another, and
-// whether it arrives at all.
+// network decides how long a packet takes from one machine to another, and whether it
+// arrives at all. blocked and lag are by the places of sender and receiver; filters and
+// portLag are by the place of one machine.
 type network struct {
 	sim     *Sim
 	hosts   []*host
-	blocked map[[2]int]bool  // one way
-	lag     map[[2]int]int64 // µs more, one way
-	filters map[int]int64    // of the ports for learners, by machine: filterIn, filterOut
-	portLag map[int]int64    // µs more for what these ports send
-	stalled []*pipe          // with something on its way that is blocked
+	blocked map[[2]int]bool  // packets do not arrive in this direction
+	lag     map[[2]int]int64 // additional µs in this direction
+	filters map[int]int64    // what is dropped at a machine's port for learners: filterIn, filterOut or both
+	portLag map[int]int64    // additional µs for packets from a machine's port for learners
+	stalled []*pipe          // pipes whose first packet is blocked
 }
 
 func (n *network) add(h *host) {
@@ -27,17 +28,18 @@ func (n *network) add(h *host) {
 	n.hosts = append(n.hosts, h)
 }
 
-// open reports whether packets pass from one to the other.
+// open reports whether packets pass from one machine to the other.
 func (n *network) open(from, to *host) bool { return !n.blocked[[2]int{from.place, to.place}] }
 
-// through reports whether packets pass both ways.
+// through reports whether packets pass in both directions.
 func (n *network) through(a, b *host) bool { return n.open(a, b) && n.open(b, a) }
 
-// resendRate: one packet in 64 times this is lost again and again and sent anew
-// ever later, while other connections go on.
+// resendRate is the rate of lost packets: one in 64 times this. Such a packet is lost
+// several times and is sent again after growing pauses, while other connections go on.
 const resendRate = 24
 
-// What a filter in front of the port for learners drops.
+// filterIn and filterOut say which packets a filter in front of the port for learners
+// drops.
 const (
 	filterIn  = 1
 	filterOut = 2
@@ -63,7 +65,7 @@ func (n *network) passes(p *pipe) bool {
 	return n.filters[p.from.place]&filterOut == 0
 }
 
-// latency is how long the next packet takes.
+// latency draws how long the next packet takes.
 func (n *network) latency(from, to *host) int64 {
 	d := n.sim.random.between(100, 800)
 	switch n.sim.random.below(64) {
@@ -79,8 +81,8 @@ func (n *network) latency(from, to *host) int64 {
 	return d + n.lag[[2]int{from.place, to.place}]
 }
 
-// block stops what goes from one machine to another. What is on its way
-// waits, as TCP sends it again and again.
+// block stops packets from one machine to another. Packets on their way wait, because TCP
+// sends them again and again.
 func (n *network) block(from, to *host) { n.blocked[[2]int{from.place, to.place}] = true }
 
 func (n *network) unblock(from, to *host) {
@@ -88,7 +90,7 @@ func (n *network) unblock(from, to *host) {
 	n.restart()
 }
 
-// heal removes all that is in the way.
+// heal removes every block, delay and filter.
 func (n *network) heal() {
 	clear(n.blocked)
 	clear(n.lag)
@@ -97,12 +99,12 @@ func (n *network) heal() {
 	n.restart()
 }
 
-// restart lets what waited arrive when it is sent again.
+// restart lets waiting packets arrive when TCP sends them again.
 func (n *network) restart() {
 	stalled := n.stalled
 	n.stalled = nil
 	for _, p := range stalled {
-		p.stalled = false // the longer it has waited, the longer are the pauses of TCP
+		p.stalled = false // the longer a packet has waited, the longer are the pauses of TCP
 		if n.passes(p) {
 			p.moving = true
 			n.sim.after(n.sim.random.below(200*millisecond+n.sim.now-p.since), p.pump)
@@ -119,19 +121,20 @@ func (n *network) stall(p *pipe) {
 	}
 }
 
-// pipe is one direction of a connection: first in, first out.
+// pipe is one direction of a connection: first in, first out. While moving is true, one
+// pump is scheduled.
 type pipe struct {
 	net      *network
 	from, to *host
-	port     *host // whose port for learners this is about; nil: another connection
+	port     *host // the machine whose port for learners this pipe belongs to; nil: the pipe belongs to no such port
 	queue    []parcel
 	deliver  func(load any, last bool)
-	moving   bool // a pump is under way
+	moving   bool // a pump is scheduled
 	stalled  bool
-	since    int64 // when that began
+	since    int64 // when the stall began
 }
 
-// parcel is something on its way. The last one is the end of the connection.
+// parcel is something on its way. The last parcel is the end of the connection.
 type parcel struct {
 	at   int64
 	load any
@@ -150,7 +153,7 @@ func (p *pipe) send(load any, last bool) {
 	p.start()
 }
 
-// start sees that the first in the queue will arrive.
+// start makes sure that the first parcel in the queue will arrive.
 func (p *pipe) start() {
 	if !p.moving && !p.stalled && len(p.queue) > 0 {
 		p.moving = true
@@ -177,7 +180,7 @@ func (p *pipe) pump() {
 	p.start()
 }
 
-// lose drops what is on its way but for a beginning of it.
+// lose drops the parcels on their way, except for the first few.
 func (p *pipe) lose() {
 	keep := p.net.sim.random.below(int64(len(p.queue)) + 1)
 	if int(keep) < len(p.queue) {
@@ -186,8 +189,8 @@ func (p *pipe) lose() {
 	p.queue = slices.Delete(p.queue, int(keep), len(p.queue))
 }
 
-// cord is a TCP connection. Each end knows of the other's end only when that
-// has arrived.
+// cord is a TCP connection. An end learns that the other end has closed only when the
+// message arrives.
 type cord struct {
 	net  *network
 	ends [2]end
@@ -198,7 +201,7 @@ type end struct {
 	host *host
 	out  pipe
 	open bool
-	cut  bool // what is sent from now on is lost
+	cut  bool // packets that are sent from now on are lost
 	take func(load any)
 	gone func(why string)
 }
@@ -220,7 +223,7 @@ func (c *cord) send(i int, load any) {
 	}
 }
 
-// close ends the connection from one end; what was sent still arrives.
+// close ends the connection from one end. What was sent still arrives.
 func (c *cord) close(i int) {
 	if e := &c.ends[i]; e.open {
 		e.open = false
@@ -230,7 +233,7 @@ func (c *cord) close(i int) {
 	}
 }
 
-// abort ends the connection from one end; some of what was sent is lost.
+// abort ends the connection from one end. Some of what was sent is lost.
 func (c *cord) abort(i int) {
 	if e := &c.ends[i]; e.open {
 		e.open = false
@@ -239,18 +242,18 @@ func (c *cord) abort(i int) {
 	}
 }
 
-// sever ends the connection from the middle. The ends hear of it when they
-// do, perhaps much later than each other; that of x not before so many µs.
+// sever breaks the connection between its ends. Each end learns of this after a time of its
+// own, perhaps much later than the other. End x learns of it after late µs at the earliest.
 func (c *cord) sever(x *host, late int64) {
 	for i := range c.ends {
-		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // also where one has vanished
+		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // also if the other end has vanished
 			e.out.lose()
 			e.cut = true
 			delay := c.net.sim.random.below(20 * millisecond)
 			if c.net.sim.random.chance(35) {
 				delay = c.net.sim.random.below(2 * second)
 			}
-			if c.ends[1-i].host == x { // what is sent from this end arrives at the other
+			if c.ends[1-i].host == x { // the machine at the other end receives what is sent from this one
 				delay = max(delay, late)
 			}
 			c.net.sim.after(delay, func() { e.out.send("connection reset", true) })
@@ -258,8 +261,8 @@ func (c *cord) sever(x *host, late int64) {
 	}
 }
 
-// vanish ends one end without a word, as when a machine loses power. What was
-// severed before is no longer that machine's to end.
+// vanish ends one end silently, as when a machine loses power. It does not change an end
+// that was severed before.
 func (c *cord) vanish(i int) {
 	e := &c.ends[i]
 	e.open = false
@@ -268,8 +271,8 @@ func (c *cord) vanish(i int) {
 	}
 }
 
-// arrive brings a load to an end. What comes to an end that is no more is
-// answered by a reset, if there is a machine to answer.
+// arrive delivers a load to an end. If that end no longer exists, its machine answers with
+// a reset, provided that the machine is on.
 func (c *cord) arrive(i int, load any, last bool) {
 	e, other := &c.ends[i], &c.ends[1-i]
 	switch {

@@ -8,8 +8,9 @@ import (
 	"bellwether/internal/store"
 )
 
-// What was severed ends for both, also where one of the machines lost power
-// before the other was told, and what is sent until then is lost.
+// TestSeveredAndWithoutPower checks that a severed connection ends for both sides, also if
+// one machine loses power before the other side learns of it. What is sent until then is
+// lost.
 func TestSeveredAndWithoutPower(t *testing.T) {
 	s := New(Options{Seed: 1, Voters: 3})
 	a, b := &s.servers[0].host, &s.servers[1].host
@@ -30,8 +31,9 @@ func TestSeveredAndWithoutPower(t *testing.T) {
 	}
 }
 
-// A server that plays ZooKeeper waits for a better vote, but hears who votes for
-// it by a history or an epoch that its disk has lost.
+// TestWhoPlaysZooKeeperHearsWhatItHasLost checks that a compatible server, which waits for
+// a better vote, is told at once of votes for it that name a history or an epoch which its
+// disk has lost.
 func TestWhoPlaysZooKeeperHearsWhatItHasLost(t *testing.T) {
 	v := &server{id: 1, compatible: true, knows: []*record.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
 	for _, c := range []struct {

@@ -6,43 +6,43 @@ import (
 	"bellwether/wire"
 )
 
-// What the checkers see. They stand outside: none of this is known to the
-// servers.
+// Observations of clients and connections, for the checkers. The servers know nothing of
+// them.
 type (
-	// attached: a connection got a session.
+	// attached says that a connection got a session.
 	attached struct {
 		v       *server
 		c       *conn
 		session wire.SessionID
 	}
-	// turnedAway: a client is told that its session has expired.
+	// turnedAway says that a client is told that its session has expired.
 	turnedAway struct {
 		v         *server
 		session   wire.SessionID
 		timeoutMS int32
 	}
-	// readAlone: a read is answered by a server without a quorum.
+	// readAlone says that a server without a quorum answers a read.
 	readAlone struct {
 		v      *server
 		zxid   wire.Zxid
 		digest uint64
 	}
-	// issued and answered: a client's request.
+	// issued and answered say that a client sends a request and that it gets the answer.
 	issued   struct{ call *call }
 	answered struct {
 		call     *call
 		response response
 	}
-	// lost: the connection ended before the answer.
+	// lost says that the connection ended before the answer.
 	lost struct{ call *call }
-	// notified: a client got an event.
+	// notified says that a client got an event.
 	notified struct {
 		client *client
 		event  tree.Event
 	}
 )
 
-// makeCheckers makes all rules that are checked at each step.
+// makeCheckers returns the checkers of all rules that are checked at each step.
 func (s *Sim) makeCheckers() []check.Checker {
 	h := &s.history
 	return append(check.Protocol(h),
@@ -51,7 +51,7 @@ func (s *Sim) makeCheckers() []check.Checker {
 		newPassages(), newShares(s), newSeveral(s), newAnnouncements(), newRegistrations(s), onlyCommitted{h}, newLocalSessions(s))
 }
 
-// see shows all checkers what happened.
+// see shows an observation to all checkers. The first rule that is broken ends the run.
 func (s *Sim) see(o any) {
 	if s.failed != nil {
 		return

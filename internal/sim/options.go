@@ -2,55 +2,56 @@ package sim
 
 import "bellwether/internal/sim/check"
 
-// Options say what is simulated. The zero value of each field but Seed lets
-// the seed decide, unless it says otherwise.
+// Options say what is simulated. If a field is zero, the seed decides, unless the field
+// says otherwise. Seed itself is never drawn.
 type Options struct {
 	Seed   uint64
-	Events int // until the faults end; 0: 20,000
-	// Voters and Observers are the servers: 3 to 7, and 0 to 2.
+	Events int // number of events until the faults end; 0: 20,000
+	// Voters (3 to 7) and Observers (0 to 2) are the numbers of servers.
 	Voters, Observers int
-	// Clients read and write, Candidates stand for election; -1: none.
+	// Clients is how many clients read and write. Candidates is how many take part in the
+	// recipe; -1: none.
 	Clients, Candidates int
-	// Recipe is what the candidates are out for. Leases is how many a semaphore
-	// has. TermMS is how long a holder keeps its claim (mean), whom faults then
-	// befall again and again; 0: some for seconds, others until they lose it.
+	// Recipe is the recipe in which the candidates take part. Leases is how many leases a
+	// semaphore has. TermMS is the mean time for which a holder keeps its claim, and makes
+	// faults hit the holders again and again; 0: some holders keep it for seconds, others
+	// until they lose it.
 	Recipe Recipe
 	Leases int
 	TermMS int64
-	// Compatible is how many servers speak and wait as ZooKeeper's do; -1: none.
+	// Compatible is how many servers are compatible ones, which behave as ZooKeeper's; -1:
+	// none.
 	Compatible int
 	// KeepClients lets connections outlive a change of leaders: 1 yes, -1 no.
 	KeepClients int
-	// ReadOnly lets servers that have been without a leader for a while answer
-	// reads, and half of the clients take that: 1 yes, -1 no.
+	// ReadOnly lets servers answer reads after they have had no leader for a while, and
+	// lets half of the clients accept such servers: 1 yes, -1 no.
 	ReadOnly int
-	// LocalSessions lets sessions live on one server alone until they create an
-	// ephemeral: 1 yes, -1 no.
+	// LocalSessions lets a session live on one server only, until it creates an ephemeral:
+	// 1 yes, -1 no.
 	LocalSessions int
-	// TickMS is tickTime. ThinkMS is how long a client waits between requests
-	// (mean).
+	// TickMS is tickTime. ThinkMS is the mean time between two requests of a client.
 	TickMS, ThinkMS int64
-	// Groups has five voters or more stand in three groups, not all with the same
-	// weight: 1 yes, -1 no. Moves lets servers come, go and change their places,
-	// where there are no groups: 1 yes, -1 no.
+	// Groups puts five or more voters into three groups, not all with the same weight: 1
+	// yes, -1 no. Moves adds and removes servers and changes their places in the list,
+	// unless there are groups: 1 yes, -1 no.
 	Groups, Moves int
 	// CounterMax is the last zxid counter of an epoch.
 	CounterMax uint32
-	// Busy lets some batches take long, as those of long transactions do: 1 yes,
-	// -1 no.
+	// Busy makes some batches take long, as those of long transactions do: 1 yes, -1 no.
 	Busy int
-	// Keep is how many transactions a server remembers; 0: as few as it can.
+	// Keep is how many transactions a server keeps in memory; 0: as few as it can.
 	Keep int
-	// Acts are the faults, by time; nil lets the seed draw them.
+	// Acts are the faults, ordered by time; nil lets the seed draw them.
 	Acts []Act
-	// Trace gets each packet and event; nil: nobody does.
+	// Trace gets a line for each packet and event; nil: there is no such trace.
 	Trace func(line string)
 
-	rule func() check.Checker // one more, for tests
+	rule func() check.Checker // one more rule to check, for tests
 }
 
-// drawn fills in what the options leave to the seed. What it returns it leaves
-// as it is, so that a run can be repeated from its result.
+// drawn fills in what the options leave to the seed. Applied to its own result, it changes
+// nothing, so a run can be repeated from its result.
 func drawn(o Options, d *random) Options {
 	set := func(v *int, lo, hi int64) {
 		if n := int(d.between(lo, hi)); *v == 0 {
@@ -92,7 +93,7 @@ func drawn(o Options, d *random) Options {
 	}
 	if rolls, last := d.chance(20), d.between(20, 400); o.CounterMax == 0 && rolls {
 		if o.Compatible > 0 {
-			last = max(last, 250) // an epoch outlasts an election of theirs, which takes 200 ms
+			last = max(last, 250) // an epoch must last longer than an election of compatible servers, which takes 200 ms
 		}
 		o.CounterMax = uint32(last)
 	}

@@ -11,39 +11,39 @@ import (
 	"bellwether/wire"
 )
 
-// owner is one bid in the election of a part, whose term lasts until the part is
-// lost, to be let go, or its task done.
+// owner is one bid in the election of a part. Its term lasts until the owner loses the
+// part, must release it, or has done its task.
 type owner struct {
 	runner
 	s      *sharer
 	part   string
-	line   *lines.Election // nil: it is over
-	often  bool            // pings every tenth of the timeout
-	told   bool            // it is to let go
-	done   bool            // its task is
-	kicked bool            // a scenario has deleted its bid, of which it may not know yet
+	line   *lines.Election // nil: the bid is over
+	often  bool            // it pings every tenth of the timeout
+	told   bool            // the state machine has told it to release the part
+	done   bool            // its task is done
+	kicked bool            // a scenario has deleted its bid, and the owner may not know it yet
 	task   *doer
 }
 
-// doer does the task of an owner, in one of its terms.
+// doer does the task of an owner, in one of its terms. did is only true if due is.
 type doer struct {
 	runner
 	o   *owner
 	m   *share.Task
-	due bool // it is being done, or done
-	did bool // the latter
+	due bool // the task is being done, or is done
+	did bool // the task is done
 }
 
-// What owners do, for the checkers.
+// Observations of owners, for the checkers.
 type (
-	// partOwned: an owner's term begins.
+	// partOwned says that an owner's term begins.
 	partOwned struct {
 		o     *owner
 		token wire.Zxid
 	}
-	// partProven: its session is proven alive, so that it goes on.
+	// partProven says that the owner's session was proven alive, which prolongs its term.
 	partProven struct{ o *owner }
-	// taskBegan: a task is begun. taskDone: its doer says that it is over.
+	// taskBegan says that a task is begun. taskDone says that its doer reports it as over.
 	taskBegan struct{ o *owner }
 	taskDone  struct{ o *owner }
 )
@@ -58,7 +58,7 @@ func newOwner(s *sharer, part string) *owner {
 
 func (o *owner) parent() string { return claim.Join(shareParts, o.part) }
 
-// holds reports whether it may take itself for the owner now.
+// holds reports whether the owner may consider the part its own now.
 func (o *owner) holds() bool { return o.line != nil && o.line.Left(o.now()) > 0 }
 
 // stand makes the bid.
@@ -69,7 +69,7 @@ func (o *owner) stand() {
 	}
 }
 
-// letGo resigns, once what was done in the term has returned.
+// letGo resigns as soon as the work of the term has returned.
 func (o *owner) letGo() {
 	o.told = true
 	if o.task.m != nil {
@@ -79,12 +79,12 @@ func (o *owner) letGo() {
 	}
 }
 
-// resign gives the bid up, after a while.
+// resign gives the bid up after a while.
 func (o *owner) resign() {
 	o.soon(30*millisecond, func() { o.step(claim.Resign{}) })
 }
 
-// step hands an event to the bid and does what comes of it.
+// step passes an event to the bid and carries out what the bid asks for.
 func (o *owner) step(ev claim.Event) {
 	line := o.line
 	if line == nil {
@@ -116,7 +116,7 @@ func (o *owner) step(ev claim.Event) {
 	}
 }
 
-// over: the bid is gone, and what was done in its term forgotten.
+// over handles the end of the bid, and drops the work of its term.
 func (o *owner) over(st lines.State) {
 	o.line = nil
 	o.task.end()
@@ -131,19 +131,19 @@ func (o *owner) over(st lines.State) {
 	})
 }
 
-// begin reads the task, under the bid by which it is owned.
+// begin reads the task. Its requests are guarded by the owner's bid.
 func (k *doer) begin(bid string) {
 	k.m = share.NewTask(share.TaskConfig{Path: claim.Join(shareTasks, k.o.part), Bid: bid, Session: k.c.session})
 	k.step(claim.Attached{Session: k.c.session})
 }
 
-// end forgets the task: the term is over, or the part is to be let go.
+// end drops the task, because the term is over or the part must be released.
 func (k *doer) end() {
 	k.drop()
 	k.m, k.due, k.did = nil, false, false
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (k *doer) step(ev claim.Event) {
 	m, o := k.m, k.o
 	if m == nil {
@@ -174,7 +174,7 @@ func (k *doer) step(ev claim.Event) {
 		o.c.sim.tell("member %s: %s is done", o.s.id, o.part)
 		o.done = true
 		o.c.sim.see(taskDone{o})
-	case err != nil && !errors.Is(err, share.ErrTaskLost): // after which the term is about to end
+	case err != nil && !errors.Is(err, share.ErrTaskLost): // after this error the term is about to end
 		o.c.sim.fail("Shares", "member %s cannot end %s: %v", o.s.id, o.part, err)
 	}
 	if o.told || o.done {

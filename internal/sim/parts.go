@@ -46,8 +46,8 @@ func (p parts) eager() bool {
 	return false
 }
 
-// follower follows what stands at one znode, as long as its process lives. It
-// never ends: nothing in a run refuses what it asks for.
+// follower follows the content of one znode as long as its process lives. It never ends,
+// because no request of it is refused in a run.
 type follower struct {
 	runner
 	begin func() operation
@@ -73,7 +73,7 @@ func (f *follower) crashed() {
 	f.m = nil
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (f *follower) step(ev claim.Event) {
 	m := f.m
 	if m == nil {

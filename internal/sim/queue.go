@@ -1,7 +1,7 @@
 package sim
 
-// queue holds what is to happen, by time; what is due at the same time
-// happens in the order in which it was put in.
+// queue holds future events, ordered by time. Events of the same time happen in the order
+// in which they were pushed.
 type queue struct {
 	items []item
 	count uint64
@@ -29,7 +29,7 @@ func (q *queue) push(at int64, do func()) {
 	}
 }
 
-// pop takes the next item; there must be one.
+// pop removes and returns the next item. The queue must not be empty.
 func (q *queue) pop() item {
 	h := q.items
 	top, end := h[0], len(h)-1

@@ -3,8 +3,7 @@ package sim
 // random is a stream of random numbers that a seed decides (splitmix64).
 type random struct{ state uint64 }
 
-// fork returns a stream of its own, so that what one part draws does not
-// change what another gets.
+// fork returns a new stream, so that the draws of one part do not change those of another.
 func (d *random) fork() *random { return &random{d.next()} }
 
 func (d *random) next() uint64 {
@@ -15,7 +14,7 @@ func (d *random) next() uint64 {
 	return z ^ z>>31
 }
 
-// below is a number from 0 to n-1; 0 where n is not positive.
+// below returns a number from 0 to n-1, or 0 if n is not positive.
 func (d *random) below(n int64) int64 {
 	if n <= 0 {
 		return 0
@@ -23,7 +22,7 @@ func (d *random) below(n int64) int64 {
 	return int64(d.next() % uint64(n))
 }
 
-// shuffled are the numbers below n in any order.
+// shuffled returns the numbers below n in random order.
 func (d *random) shuffled(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -33,10 +32,10 @@ func (d *random) shuffled(n int) []int {
 	return out
 }
 
-// between is a number from lo to hi, both included.
+// between returns a number from lo to hi, both included.
 func (d *random) between(lo, hi int64) int64 { return lo + d.below(hi-lo+1) }
 
-// chance is true with so many percent.
+// chance returns true with the given probability in percent.
 func (d *random) chance(percent float64) bool {
 	return float64(d.next()>>11)/(1<<53)*100 < percent
 }

@@ -2,8 +2,8 @@ package sim
 
 import "testing"
 
-// byScenario are the situations that the random source brings about so seldom that a
-// scenario does, again and again until it is there.
+// byScenario are the situations that random faults bring about too seldom. A scenario is
+// played again and again until the situation occurs.
 var byScenario = map[situation]func(t *testing.T, seed uint64) *scene{
 	situationOldLink:   relinked,
 	situationMovedHeld: movedHeld,
@@ -32,10 +32,9 @@ func TestSituationsOfScenarios(t *testing.T) {
 	}
 }
 
-// relinked: a follower with writes under way is cut off for almost as long as
-// it has patience. TCP goes on later than the follower, which has given up and
-// is linked anew when its leader, which was stopped for a moment, reads what is
-// left of the old link.
+// relinked cuts a follower with writes under way off for almost as long as its timeout, and
+// stops its leader for a moment. TCP resumes after the follower has given up and has linked
+// again. The leader then reads the rest of the old link.
 func relinked(t *testing.T, seed uint64) *scene {
 	s := newScene(t, Options{Seed: seed, Voters: 3, KeepClients: 1})
 	f, l := s.other(), s.leader()
@@ -48,7 +47,7 @@ func relinked(t *testing.T, seed uint64) *scene {
 	s.RunFor(s.random.between(700*millisecond, 1000*millisecond))
 	s.Do(Act{Kind: Join, A: int(f.id), B: int(l.id)})
 	if last := s.lastLink; s.RunUntil(func() bool { return s.lastLink > last }, 2*second) {
-		s.Do(Act{Kind: Pause, A: int(l.id)}) // both links wait for it to go on
+		s.Do(Act{Kind: Pause, A: int(l.id)}) // both links wait for the leader to go on
 		s.RunFor(s.random.below(second))
 		s.Do(Act{Kind: Resume, A: int(l.id)})
 	}
@@ -57,9 +56,9 @@ func relinked(t *testing.T, seed uint64) *scene {
 	return s
 }
 
-// movedHeld: a follower is cut off and holds a write; its client, whose
-// connection has ended, goes elsewhere, and the follower does not hear of that.
-// The write is the client's no more when the follower is back.
+// movedHeld cuts off a follower that holds a write of a client. The client's connection
+// ends, and the client goes to another server, which the follower does not learn. When the
+// follower is back, it holds a write of a session that is no longer its own.
 func movedHeld(t *testing.T, seed uint64) *scene {
 	s := newScene(t, Options{Seed: seed, Voters: 3, KeepClients: 1})
 	f := s.other()

@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// reads connects a scripted client that takes a server without a quorum.
+// reads connects a scripted client that accepts a server without a quorum.
 func (s *scene) reads(only *server) *client {
 	c := s.scripted(only)
 	c.reader = true
@@ -23,9 +23,10 @@ func (s *scene) alone(last *server) {
 	}
 }
 
-// The last server of three answers who takes it, refuses writes, and shows what
-// clients have seen before; with another one the reader has a quorum again, and
-// so has the session of before.
+// TestReadersOutliveAQuorum checks that the last of three servers answers clients which
+// accept a server without a quorum, refuses writes, and shows what clients have seen
+// before. When a second server is back, the reader has a quorum again, and so has the
+// earlier session.
 func TestReadersOutliveAQuorum(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, ReadOnly: 1})
@@ -55,8 +56,9 @@ func TestReadersOutliveAQuorum(t *testing.T) {
 	}
 }
 
-// A leader without its followers logs what nobody else has. Neither it nor,
-// after a restart, its disk shows that to a reader: the others may have gone on.
+// TestReadersSeeNothingUncommitted lets a leader without followers log transactions that no
+// other server has. Neither the leader nor, after a restart, its disk may show them to a
+// reader, because the others may have gone on without them.
 func TestReadersSeeNothingUncommitted(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, ReadOnly: 1})
@@ -86,15 +88,15 @@ func TestReadersSeeNothingUncommitted(t *testing.T) {
 	}
 }
 
-// A follower whose disk is full answers readers while the others go on, and
-// takes part again when there is room.
+// TestReadersOfAFullDisk checks that a follower with a full disk answers readers while the
+// others go on, and takes part again when the disk has space.
 func TestReadersOfAFullDisk(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, ReadOnly: -1})
 		full := s.other()
 		c := s.client(s.leader())
 		s.carried(c.ask(c.making("/a")))
-		s.RunFor(second) // and all have it on disk
+		s.RunFor(second) // until all have it on disk
 		s.Do(Act{Kind: FullDisk, A: int(full.id)})
 		for range 20 {
 			s.carried(c.ask(c.setting("/a")))
@@ -109,8 +111,9 @@ func TestReadersOfAFullDisk(t *testing.T) {
 	}
 }
 
-// A server gets a leader's snapshot, and is alone before that leader has a
-// quorum for it: nobody can say whether it is committed, so nobody is shown it.
+// TestReadersSeeNoSnapshotOfAnUnfinishedTerm gives a server the snapshot of a leader that
+// has no quorum for it yet, and then isolates the server. Nobody can know whether the
+// snapshot is committed, so no reader may see it.
 func TestReadersSeeNoSnapshotOfAnUnfinishedTerm(t *testing.T) {
 	s := newScene(t, Options{Voters: 3, ReadOnly: 1})
 	behind := s.other()

@@ -9,24 +9,24 @@ import (
 	"bellwether/wire"
 )
 
-// How long an ensemble may take, in µs beside so many ticks, once nothing fails
-// any more, until it serves again; and then until writes are done. Runs have
-// been seen to take a little more than half of that: a term that fails in its
-// beginning is given up after ten ticks.
+// These bounds, each a time in µs plus a number of ticks, limit how long an ensemble may
+// take after the faults have ended: first until it serves again, and then until writes are
+// done. Runs take up to a little more than half of that, because a term that fails at its
+// beginning is given up only after ten ticks.
 const (
 	recoverBound, recoverTicks = 8 * second, 12
 	finishBound, finishTicks   = 2 * second, 5
-	recipeBound, recipeTicks   = 30 * second, 60 // sessions have to expire for them
+	recipeBound, recipeTicks   = 30 * second, 60 // sessions have to expire before recipes can end
 )
 
-// recover ends the faults and waits until all is well: one leader, everybody
-// serves, every request is answered, all trees are equal.
+// recover ends the faults and waits until the ensemble has recovered: there is one leader,
+// every server serves, every request is answered, and all trees are equal.
 func (s *Sim) recover() {
 	if s.failed != nil {
 		return
 	}
 	s.calm = true
-	s.Do(Act{Kind: Calm}) // so that a run without the random source has its end at the same time
+	s.Do(Act{Kind: Calm}) // a run whose faults are given ends at the same time as one with random faults
 	s.net.heal()
 	for _, v := range s.servers {
 		v.space, v.slowDisk = -1, 0
@@ -41,7 +41,7 @@ func (s *Sim) recover() {
 		c.suffer(Act{Kind: Return})
 	}
 	for _, v := range s.servers {
-		v.moveOver() // what was begun is finished
+		v.moveOver() // complete the changes of the list that have begun
 	}
 	s.supervise()
 	tick := s.opt.TickMS * millisecond
@@ -67,8 +67,8 @@ func (s *Sim) recover() {
 	}
 }
 
-// lastWrites has each client write something that is new, again where the
-// connection was lost, and says who is not done.
+// lastWrites makes each client write a new value, and again if the connection was lost. It
+// says which client is not done.
 func (s *Sim) lastWrites(last map[*client]*call) (missing string) {
 	for _, c := range s.clients {
 		k := last[c]
@@ -91,7 +91,7 @@ func (s *Sim) supervise() {
 	s.after(500*millisecond, s.supervise)
 }
 
-// await runs until a condition holds. Not in time: the run has failed.
+// await runs until a condition holds. If it does not hold in time, the run fails.
 func (s *Sim) await(what string, within int64, holds func() string) {
 	bound := s.now + within
 	for s.failed == nil {
@@ -108,7 +108,8 @@ func (s *Sim) await(what string, within int64, holds func() string) {
 	}
 }
 
-// allServe says what is missing until everybody serves.
+// allServe says what is missing until every server serves. It returns an empty text if
+// nothing is.
 func (s *Sim) allServe() string {
 	var missing []string
 	leader, epoch := peerwire.NoServer, wire.Epoch(0)
@@ -137,9 +138,8 @@ func (s *Sim) allServe() string {
 	return strings.Join(missing, ", ")
 }
 
-// allDone says what is missing until everything is answered that was asked for
-// by then, and everything written that was committed by then. Who stands in
-// line goes on meanwhile.
+// allDone says what is missing until every request issued by asked is answered, and every
+// transaction up to written is applied. Clients in a line may still wait.
 func (s *Sim) allDone(asked int64, written wire.Zxid) string {
 	missing := s.allServe()
 	for _, c := range s.clients {

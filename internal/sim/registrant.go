@@ -10,38 +10,39 @@ import (
 	"bellwether/wire"
 )
 
-// places are where registrants register.
+// places are the znodes at which registrants register.
 var places = []string{"/places/a", "/places/b"}
 
-// registrant keeps a registration at a place, ends it now and then, and begins anew.
-// At the other place it deletes what stands there, as an operator would.
+// registrant keeps a registration at a place, ends it now and then, and begins anew. It
+// also deletes the znode at the other place, as an operator would.
 type registrant struct {
 	runner
 	place   string
 	m       *registry.Registrant
-	mine    []wire.SessionID // of its process, and those that it has named
+	mine    []wire.SessionID // sessions of its process, and those that it has named as its own
 	shown   registry.RegistrantState
-	lives   int  // registrations, to tell their data apart
-	want    int  // the number of the data
-	waits   bool // until a foreign znode has gone
-	asks    bool // whether it can have the place; it has no answer yet
-	waiting bool // to begin anew
-	home    bool // it does not
-	points  int  // at which it could crash, so far
-	crashAt int  // at which of them it does; 0: none
+	lives   int  // number of registrations, which makes their data unique
+	want    int  // the number of the data that the znode should hold
+	waits   bool // it waits until a znode of somebody else has gone
+	asks    bool // it has not heard yet whether it can have the place
+	waiting bool // for its next registration
+	home    bool // it begins no further registration
+	points  int  // steps so far at which it could crash
+	crashAt int  // the number of the step at which it crashes; 0: at none
 }
 
-// What registrants do, for the checkers.
+// Observations of registrants, for the checkers.
 type (
-	// tenure: how a registrant's registration stands from here on.
+	// tenure says in which state a registration is from now on.
 	tenure struct {
 		t *registrant
 		registry.RegistrantState
 	}
-	// registrantRefused: the place is another's, for whose end it does not wait.
+	// registrantRefused says that the place belongs to another registrant, and that this
+	// one does not wait for it.
 	registrantRefused struct{ t *registrant }
-	// registrantLeft: its registration is over, and nothing is left of it but what
-	// goes with its session.
+	// registrantLeft says that a registration is over. Nothing is left of it except what
+	// ends with its session.
 	registrantLeft struct {
 		t *registrant
 		registry.RegistrantState
@@ -54,7 +55,7 @@ func newRegistrant(c *client, place string) *registrant {
 	return t
 }
 
-// registrants are all of a run.
+// registrants returns all registrants of the run.
 func (s *Sim) registrants() (all []*registrant) {
 	for _, c := range s.clients {
 		if t, ok := c.player.(*registrant); ok {
@@ -74,15 +75,15 @@ func (t *registrant) attached() {
 	t.step(claim.Attached{Session: t.c.session})
 }
 
-// crashed: another process begins some time.
+// crashed drops the registration. Another process begins later.
 func (t *registrant) crashed() {
 	t.drop()
 	t.m, t.waiting = nil, false
 	t.show(registry.RegistrantState{})
 }
 
-// begin registers. A new process may know the sessions of those before it; what
-// they have left is foreign otherwise.
+// begin registers. A new process may name the sessions of earlier processes as its own. If
+// it does not, it treats what they have left as foreign.
 func (t *registrant) begin() {
 	if t.home {
 		return
@@ -105,10 +106,11 @@ func (t *registrant) beginLater() {
 	})
 }
 
-// data is what no other znode holds.
+// data returns data that no other znode holds.
 func (t *registrant) data(n int) string { return fmt.Sprintf("%d.%d.%d", t.c.id, t.lives, n) }
 
-// actLater has a registrant want other data, leave, or meddle, again and again.
+// actLater makes a registrant change its data, leave, or delete another's znode, again and
+// again.
 func (t *registrant) actLater() {
 	within := 4 * second
 	if brief := t.c.sim.opt.TermMS; brief > 0 {
@@ -132,13 +134,13 @@ func (t *registrant) actLater() {
 	})
 }
 
-// keep has the znode hold other data.
+// keep makes the znode hold new data.
 func (t *registrant) keep() {
 	t.want++
 	t.step(registry.Keep{Data: []byte(t.data(t.want)), N: t.want})
 }
 
-// meddle deletes what stands at another place.
+// meddle deletes the znode at the other place.
 func (t *registrant) meddle() {
 	for _, at := range places {
 		if at != t.place && t.c.attached {
@@ -147,7 +149,7 @@ func (t *registrant) meddle() {
 	}
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (t *registrant) step(ev claim.Event) {
 	m := t.m
 	if m == nil {
@@ -170,7 +172,8 @@ func (t *registrant) step(ev claim.Event) {
 	}
 }
 
-// refused: it cannot have the place, and goes. Who has got it stays.
+// refused reports, once, that the registrant cannot have the place. A registrant that has
+// got the place stays.
 func (t *registrant) refused() bool {
 	refused := t.asks && !t.shown.Leaving && t.shown.Refused(t.waits)
 	if t.asks = t.asks && !refused && !(t.shown.Stands && !t.shown.Doubtful); refused {
@@ -179,7 +182,7 @@ func (t *registrant) refused() bool {
 	return refused
 }
 
-// show tells how the registration stands, if that is news.
+// show reports the state of the registration to the checkers, if it has changed.
 func (t *registrant) show(st registry.RegistrantState) {
 	if st == t.shown {
 		return
@@ -195,7 +198,7 @@ func (t *registrant) show(st registry.RegistrantState) {
 	s.see(tenure{t, st})
 }
 
-// over: the registration has been ended.
+// over handles the end of the registration.
 func (t *registrant) over() {
 	if t.m.Outcome() != claim.Succeeded {
 		t.c.sim.fail("Registrations", "registrant %d has %v: %v", t.c.id, t.m.Outcome(), t.m.Err())
@@ -209,7 +212,8 @@ func (t *registrant) over() {
 	t.beginLater()
 }
 
-// crashesHere crashes the registrant where a scenario wants it.
+// crashesHere crashes the registrant at the step that a scenario has chosen. It reports
+// whether it did.
 func (t *registrant) crashesHere() bool {
 	if t.points++; t.points != t.crashAt {
 		return false
@@ -218,9 +222,9 @@ func (t *registrant) crashesHere() bool {
 	return true
 }
 
-// endTenancies lets registrations come to their end: at each place one stands
-// with the data that it was to have last; when it leaves the next does, and
-// nothing stays. Others ask for nothing meanwhile, so that sessions end.
+// endTenancies brings the registrations to their end. At each place one registration stands
+// with the last data that it should hold. When it leaves, the next one stands, and in the
+// end nothing stays. Other clients send no requests meanwhile, so that sessions expire.
 func (s *Sim) endTenancies(within int64) {
 	all := s.registrants()
 	if len(all) == 0 {
@@ -237,12 +241,12 @@ func (s *Sim) endTenancies(within int64) {
 	}
 	s.await("every place taken", within, taken)
 	for _, t := range all {
-		t.keep() // now that nobody meddles
+		t.keep() // nobody deletes the znodes of others any more
 	}
 	s.await("every place taken by one registrant after the other, and then empty", within, s.vacate)
 }
 
-// vacate sends those home who stand, once all is as it should be.
+// vacate makes the standing registrants leave for good, once all stand as they should.
 func (s *Sim) vacate() string {
 	var stand []*registrant
 	for _, place := range places {
@@ -264,8 +268,9 @@ func (s *Sim) vacate() string {
 	return ""
 }
 
-// lodged is who stands at a place, with its data if that is asked for; nil:
-// nobody wants to. Otherwise it says what is missing.
+// lodged returns the registrant that stands at a place, with its last data if whole is
+// true. It returns nil if no registrant wants the place, and otherwise says what is
+// missing.
 func (s *Sim) lodged(place string, whole bool) (stands *registrant, missing string) {
 	data, stat := s.content(place)
 	waits := false

@@ -9,7 +9,7 @@ import (
 	"bellwether/internal/sim/check"
 )
 
-// tenancies counts what became of registrations.
+// tenancies counts the outcomes of registrations.
 type tenancies map[string]int
 
 func (tenancies) Name() string { return "Tenancies" }
@@ -39,9 +39,9 @@ func (n tenancies) See(o any) string {
 	return ""
 }
 
-// Registrants keep registrations under all faults, and operators delete them: one
-// stands at a time, with what it was to have, nobody touches another's znode,
-// and in the end nothing is left of who has left.
+// TestRegistrations lets registrants keep registrations under all faults while operators
+// delete them. It checks that one stands at a time, with its data, that no registrant
+// changes another's znode, and that in the end nothing is left of those that have left.
 func TestRegistrations(t *testing.T) {
 	all := tenancies{}
 	for seed := range uint64(6) {
@@ -63,14 +63,15 @@ func TestRegistrations(t *testing.T) {
 	}
 }
 
-// A registrant crashes at every step of its way in, about and out, with another
-// waiting for its place: the next of its processes, or the other, stands there.
+// TestRegistrationCrashAtEveryStep crashes a registrant at every step of its registration
+// while another waits for its place. It checks that its next process or the other
+// registrant then stands there.
 func TestRegistrationCrashAtEveryStep(t *testing.T) {
 	const most = 40
 	for at := 1; at <= most; at++ {
 		s := newScene(t, Options{Seed: uint64(at)})
 		s.opt.Recipe, s.opt.TermMS = Registration, 300
-		for _, n := range []int{0, 2} { // at one place
+		for _, n := range []int{0, 2} { // both at the same place
 			s.cast(s.scripted(nil), n)
 		}
 		first := s.registrants()[0]

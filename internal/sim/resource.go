@@ -7,11 +7,11 @@ import (
 	"bellwether/wire"
 )
 
-// guardedPath is a znode that holders write, each its token, and only in
-// transactions that look whether their bid still stands.
+// guardedPath is a znode to which holders write their tokens, only in transactions that
+// check that their bid still exists.
 const guardedPath = "/guarded"
 
-// term is one holder's time.
+// term is one holder's term.
 type term struct {
 	k     *candidate
 	line  bidder
@@ -19,11 +19,11 @@ type term struct {
 	bid   string
 }
 
-// lasts reports whether the holder may take itself for one now.
+// lasts reports whether the holder may still consider itself one.
 func (t *term) lasts() bool { return t.k.line == t.line && t.k.holds() }
 
-// work has the holder use what the claim protects. It looks at its deadline
-// first, but may be stopped, or what it sends delayed, before that arrives.
+// work makes the holder use what the claim protects. The holder checks its deadline first.
+// It may be stopped, or its message delayed, before the message arrives.
 func (t *term) work() {
 	s, d := t.k.c.sim, t.k.c.random
 	late := func() int64 {
@@ -44,7 +44,7 @@ func (t *term) work() {
 	}
 }
 
-// write writes what the bid guards, whether the term lasts or not.
+// write writes the znode that the bid guards, whether the term lasts or not.
 func (t *term) write() {
 	c := t.k.c
 	if !c.attached || c.silent || c.sim.calm && c.sim.quiet {

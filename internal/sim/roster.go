@@ -13,27 +13,27 @@ type place int64
 
 // The places of a server.
 const (
-	votes    place = iota // as the field has it: a participant
+	votes    place = iota // a participant
 	observes              // an observer
-	absent                // not in the list: its process is not started any more
+	absent                // not in the list: its process is not started again
 )
 
-// roster is who belongs to the ensemble, as operators change it who do without
-// reconfiguration: with a new list each server is stopped and started, one
-// after the other, and meanwhile some go by the old list and some by the new.
-// That is safe where each majority of the one list shares a server with each
-// of the other, so one voter at a time comes or goes, and the next change waits
-// until a leader of the new list was established that nobody went by the old
-// one any more to vote for.
+// roster is the membership of the ensemble. Operators change it without reconfiguration:
+// there is a new list, and each server is stopped and started with it, one after the other.
+// Meanwhile some servers use the old list and some the new one.
+//
+// That is safe if each majority of one list shares a server with each majority of the
+// other. So only one voter comes or goes at a time. The next change waits until a leader
+// was established after the last server had left the old list.
 type roster struct {
 	places []place
-	groups int                  // hierarchical quorums: so many groups, 0: none
-	light  ensemble.ServerID    // a voter of weight 0
+	groups int                  // number of groups of hierarchical quorums; 0: none
+	light  ensemble.ServerID    // the voter with weight 0
 	newest *ensemble.Membership // the list
-	moved  int                  // steps when somebody last went over to it
+	moved  int                  // value of steps when a server last began to use the newest list
 }
 
-// list writes down the list.
+// list returns the list as a membership.
 func (r *roster) list() *ensemble.Membership {
 	var text bytes.Buffer
 	groups := make([]string, r.groups)
@@ -61,7 +61,7 @@ func (r *roster) list() *ensemble.Membership {
 	return m
 }
 
-// voters is how many servers vote by the newest list.
+// voters returns how many servers vote by the newest list.
 func (r *roster) voters() (n int) {
 	for _, p := range r.places {
 		if p == votes {
@@ -84,14 +84,14 @@ func (s *Sim) newServer() *server {
 	return v
 }
 
-// Bounds of what changes of the list make.
+// votersMin, votersMax and serversMax bound the changes of the list.
 const (
 	votersMin, votersMax = 3, 7
 	serversMax           = 10
 )
 
-// consolidated reports whether what was committed under an older list is known
-// to those who vote by the newest, by which everybody goes.
+// consolidated reports whether all servers use the newest list and its voters know what was
+// committed under an older one.
 func (s *Sim) consolidated() bool {
 	if s.mixed() {
 		return false
@@ -104,8 +104,8 @@ func (s *Sim) consolidated() bool {
 	return false
 }
 
-// settled reports whether another list may follow: everybody has a history
-// besides.
+// settled reports whether the list may change again: the servers are consolidated, each has
+// a history, and there is a leader.
 func (s *Sim) settled() bool {
 	for _, v := range s.servers {
 		if !v.absent && !v.has {
@@ -115,8 +115,8 @@ func (s *Sim) settled() bool {
 	return s.leader() != nil && s.consolidated()
 }
 
-// enrol makes a new list in which one server has another place, and reports
-// whether that may be now.
+// enrol makes a new list in which one server has another place. It reports whether such a
+// change was allowed now.
 func (s *Sim) enrol(id int, p place) bool {
 	r := &s.roster
 	if r.groups > 0 || id < 1 || id > len(r.places)+1 || id > serversMax || !s.settled() {
@@ -141,8 +141,8 @@ func (s *Sim) enrol(id int, p place) bool {
 	return true
 }
 
-// moveOver ends a server's process, which goes by the newest list from its next
-// start on.
+// moveOver ends a server's process. From its next start on, the server uses the newest
+// list.
 func (v *server) moveOver() {
 	s := v.sim
 	if v.absent || v.members == s.roster.newest {
@@ -165,7 +165,7 @@ func (v *server) moveOver() {
 	}
 }
 
-// mixed reports whether some servers still go by an older list.
+// mixed reports whether some servers still use an older list.
 func (s *Sim) mixed() bool {
 	for _, v := range s.servers {
 		if !v.absent && v.members != s.roster.newest {

@@ -12,44 +12,47 @@ type player interface {
 	attached()
 	disconnected()
 	expired()
-	proven(at claim.Moment) // a ping that was sent then has been answered
-	eager() bool            // it pings every tenth of the timeout
-	crashed()               // its process has ended, another begins
+	proven(at claim.Moment) // a ping that was sent at that moment was answered
+	eager() bool            // whether it pings every tenth of the timeout
+	crashed()               // its process has ended, and another one begins
 }
 
-// runner carries out what a state machine asks for, over its client's session.
+// runner carries out the requests of a state machine, over its client's session.
+//
+// At most one request is under way, the one of the present round. Answers of earlier rounds
+// and watches of earlier lives are ignored. answered <= round.
 type runner struct {
 	c     *client
 	step  func(claim.Event)
 	alarm int64
-	n     uint64 // of the request under way, as its state machine counts
-	round int    // of requests: an answer to an earlier one means nothing
-	life  int    // of state machines: a watch of an earlier one tells nothing
-	// answered is the last round whose answer was stepped. What the watches of
-	// a later one have to tell is held back until it is.
+	n     uint64 // number of the request under way, as the state machine counts
+	round int    // number of requests and resets so far
+	life  int    // number of state machines so far
+	// answered is the last round whose answer was passed to the state machine. Watches that
+	// a later round has set are held back until its answer was.
 	answered int
 	held     []claim.Fired
-	// Of a cache: its reads are one request, and maybe its servers know no
-	// watches of trees.
+	// together makes the reads of a cache one request. oneShot says that the cache uses
+	// one-shot watches, as if its servers had no watches of trees.
 	together, oneShot bool
 }
 
 func (h *runner) now() claim.Moment { return h.c.clock.moment(h.c.sim.now) }
 
-// proven, eager, disconnected and expired are those of a player that counts on
-// no deadline.
+// proven, eager, disconnected and expired are the methods of a player that relies on no
+// deadline.
 func (h *runner) proven(claim.Moment) {}
 func (h *runner) eager() bool         { return false }
 func (h *runner) disconnected()       { h.step(claim.Disconnected{}) }
 func (h *runner) expired()            { h.step(claim.Expired{}) }
 
-// soon does something after a while, unless the process ends before.
+// soon runs do after a while, unless the process ends before.
 func (h *runner) soon(within int64, do func()) {
 	life := h.life
 	h.c.sim.after(h.c.random.below(within), func() {
 		switch {
 		case h.life != life:
-		case h.c.silent: // it stands still
+		case h.c.silent: // the process hangs
 			h.soon(within, do)
 		default:
 			do()
@@ -72,7 +75,7 @@ func (h *runner) drop() {
 	h.life++
 }
 
-// wake steps a tick when the state machine wants one.
+// wake schedules a tick if the state machine asks for one.
 func (h *runner) wake(in time.Duration) {
 	if in == 0 {
 		return
@@ -90,8 +93,8 @@ func (h *runner) wake(in time.Duration) {
 	})
 }
 
-// carryOut carries out the operations of a request, one after the other or, in a
-// claim.Batch, one behind the other.
+// carryOut carries out the operations of a request. Each waits for the answer to the one
+// before, except in a claim.Batch, whose operations are sent without waiting.
 func (h *runner) carryOut(round int, req claim.Request, done []claim.Result) {
 	if len(done) == len(req.Ops) {
 		h.answer(round, claim.Reply{N: req.N, Results: done})
@@ -102,7 +105,7 @@ func (h *runner) carryOut(round int, req claim.Request, done []claim.Result) {
 	next := func(r claim.Result) { all(r) }
 	op := &left[0]
 	switch err := h.hindrance(req.Session); {
-	case h.round != round: // nobody asks any more
+	case h.round != round: // the request was dropped
 	case err != nil:
 		next(claim.Result{Err: err})
 	case h.together && plainReads(left) > 0:
@@ -117,7 +120,7 @@ func (h *runner) carryOut(round int, req claim.Request, done []claim.Result) {
 	}
 }
 
-// hindrance is why nothing can be asked for within a session; nil: it can.
+// hindrance returns why no request can be sent within a session; nil: it can.
 func (h *runner) hindrance(session wire.SessionID) error {
 	switch {
 	case !h.c.attached:
@@ -128,7 +131,7 @@ func (h *runner) hindrance(session wire.SessionID) error {
 	return nil
 }
 
-// carryOne makes the requests that one operation takes, as long as somebody asks.
+// carryOne sends the requests that one operation needs, unless the state machine drops it.
 func (h *runner) carryOne(round int, session wire.SessionID, c *claim.Plan, next func(claim.Result)) {
 	op, more := c.Next()
 	if !more {
@@ -151,7 +154,7 @@ func (h *runner) carryOne(round int, session wire.SessionID, c *claim.Plan, next
 	}
 }
 
-// unwatch has the watches of a znode tell nothing.
+// unwatch makes the watches of a znode report nothing any more.
 func (h *runner) unwatch(path string) {
 	for i := range h.c.watches {
 		if h.c.watches[i].path == path {
@@ -173,7 +176,8 @@ func (h *runner) batch(ops []claim.Op, next func([]claim.Result)) {
 	}
 }
 
-// answer steps the answer to a request, and then what its watches had to tell.
+// answer passes the answer of a request to the state machine, and then what the watches of
+// the request have reported.
 func (h *runner) answer(round int, r claim.Reply) {
 	if h.round != round {
 		return
@@ -188,7 +192,7 @@ func (h *runner) answer(round int, r claim.Reply) {
 	}
 }
 
-// request makes one request.
+// request sends one request.
 func (h *runner) request(op *claim.Op, next func(claim.Result)) {
 	q := requestOf(op)
 	switch op.Kind {
@@ -207,7 +211,7 @@ func (h *runner) request(op *claim.Op, next func(claim.Result)) {
 	h.c.send(q)
 }
 
-// watch is one that tells the state machine.
+// watch returns a watch that reports to the state machine.
 func (h *runner) watch(path string, kids bool) *watch {
 	life, round, n := h.life, h.round, h.n
 	return &watch{path: path, kids: kids, tell: func(t wire.EventType) {
@@ -222,7 +226,7 @@ func (h *runner) watch(path string, kids bool) *watch {
 	}}
 }
 
-// requestOf is an operation as the protocol has it.
+// requestOf returns an operation as a request of the protocol.
 func requestOf(op *claim.Op) *call {
 	q := &call{path: op.Path}
 	var body wire.Record
@@ -269,7 +273,7 @@ func creation(op *claim.Op) *wire.CreateRequest {
 	return &wire.CreateRequest{Path: op.Path, Data: op.Data, ACL: wire.OpenACL(), Flags: flags}
 }
 
-// partOf is an operation of a multi.
+// partOf returns an operation as a part of a multi.
 func partOf(op *claim.Op) wire.Op {
 	switch op.Kind {
 	case claim.OpCheck:
@@ -284,7 +288,7 @@ func partOf(op *claim.Op) wire.Op {
 	panic("sim: a state machine asks for a multi with " + op.Kind.String())
 }
 
-// resultOf is an answer as a state machine wants it.
+// resultOf returns an answer in the form that a state machine takes.
 func resultOf(r *response) claim.Result {
 	res := claim.Result{Failed: -1}
 	if r.header.Err != wire.OK {

@@ -7,8 +7,8 @@ import (
 	"bellwether/internal/election"
 )
 
-// snapJoins are the ways in which a server comes to join a leader by a snapshot
-// although the others have no transaction that it lacked before.
+// snapJoins are ways in which a server joins a leader by a snapshot although it already has
+// every transaction that the others have.
 var snapJoins = map[string]func(s *scene, v *server){
 	"nothing written, restarted": func(s *scene, v *server) { s.rejoin(v, false) },
 	"nothing written, wiped":     func(s *scene, v *server) { s.rejoin(v, true) },
@@ -19,8 +19,8 @@ var snapJoins = map[string]func(s *scene, v *server){
 	},
 }
 
-// rejoin restarts a follower, with an empty disk if it is wiped, and waits until
-// it serves.
+// rejoin restarts a follower, with an empty disk if wiped is true, and waits until it
+// serves.
 func (s *scene) rejoin(v *server, wiped bool) {
 	s.t.Helper()
 	s.Do(Act{Kind: Kill, A: int(v.id)})
@@ -53,8 +53,8 @@ func (s *scene) sameVotes() {
 	}
 }
 
-// electedWithout filters the quorum port of the server that would win each election
-// by its id, and restarts the leader: another one leads in time.
+// electedWithout filters the quorum port of the server that would win each election by its
+// id, and restarts the leader. It checks that another server leads in time.
 func (s *scene) electedWithout(best *server) {
 	s.t.Helper()
 	s.Do(Act{Kind: Filter, A: int(best.id), Value: filterIn | filterOut})
@@ -65,9 +65,10 @@ func (s *scene) electedWithout(best *server) {
 	s.whole()
 }
 
-// A server that was synchronised by a snapshot casts the same vote as servers
-// that have the same history: it does not count as the only one that has it.
-// Otherwise the others would elect it again and again while it cannot be joined.
+// TestSnapshotGivesNoMoreHistory checks that a server that was synchronised by a snapshot
+// casts the same vote as servers with the same history. Otherwise it would count as the
+// only server with the newest history, and the others would elect it again and again while
+// learners cannot reach it.
 func TestSnapshotGivesNoMoreHistory(t *testing.T) {
 	for name, join := range snapJoins {
 		for _, voters := range []int{3, 5} {
@@ -85,9 +86,9 @@ func TestSnapshotGivesNoMoreHistory(t *testing.T) {
 	}
 }
 
-// ZooKeeper's leaders send snapshots with the zero of their epoch. Our servers
-// that have followed such a leader vote alike, whether it sent them a snapshot or
-// the transactions that they lacked.
+// TestSnapshotOfZooKeeperGivesNoMoreHistory checks native servers that have followed a
+// leader of ZooKeeper, which sends snapshots with the zero of its epoch. They vote alike,
+// whether they got a snapshot or the transactions that they lacked.
 func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		o := halfDeadOptions(seed, 5)
@@ -98,9 +99,9 @@ func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 		}
 		s.until("ZooKeeper leads", 10*second, func() bool { return s.leader() != nil && s.leader().compatible })
-		s.write(s.leader(), 3) // so that the others are no candidates
+		s.write(s.leader(), 3) // so that the others cannot be elected
 		s.clients[0].silent = true
-		s.RunFor(30 * second) // its session has expired
+		s.RunFor(30 * second) // until its session has expired
 		for _, v := range s.servers {
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 			s.Do(Act{Kind: Start, A: int(v.id)})
@@ -115,9 +116,10 @@ func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 	}
 }
 
-// A deposed leader whose log holds nothing but a transaction that was never
-// committed joins one that has no transaction at all, by a snapshot of nothing. It
-// has the same history from then on, also when it is started again.
+// TestSnapshotOfNothingReplacesATail lets a deposed leader, whose log holds only a
+// transaction that was never committed, join a leader with no transaction at all. It gets
+// an empty snapshot. From then on it has the same history as that leader, also after a
+// restart.
 func TestSnapshotOfNothingReplacesATail(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		s := halfDead(t, seed, 3)
@@ -129,7 +131,7 @@ func TestSnapshotOfNothingReplacesATail(t *testing.T) {
 		s.until("another server leads", 20*second, func() bool { return s.leader() != old && s.leader() != nil })
 		s.clients = nil
 		for range 2 {
-			s.Do(Act{Kind: Kill, A: int(old.id)}) // and with it what its clients have asked for
+			s.Do(Act{Kind: Kill, A: int(old.id)}) // which also drops the requests of its clients
 			s.Do(Act{Kind: Heal, A: 1})
 			s.Do(Act{Kind: Start, A: int(old.id)})
 			s.until("all serve", 30*second, func() bool { return s.allServe() == "" })
@@ -143,9 +145,9 @@ func TestSnapshotOfNothingReplacesATail(t *testing.T) {
 	}
 }
 
-// A leader that is about to stop transfers leadership without an election, also
-// where the third server was synchronised by a snapshot: the next leader needs
-// that one, which is not ahead of it.
+// TestHandOverBesideASnapshot checks that a leader which is about to stop transfers
+// leadership without an election, also if a snapshot synchronised the third server. The
+// next leader needs that server, which must not have more history than itself.
 func TestHandOverBesideASnapshot(t *testing.T) {
 	for name, join := range snapJoins {
 		t.Run(name, func(t *testing.T) {
@@ -163,20 +165,21 @@ func TestHandOverBesideASnapshot(t *testing.T) {
 					handed++
 				}
 			}
-			if handed < 7 { // a connection that is reset takes the name with it
+			if handed < 7 { // a connection that is reset loses the packet that names the successor
 				t.Errorf("%d of 10 were handed over", handed)
 			}
 		})
 	}
 }
 
-// Logs of voters and observers end at the same zxid, whether they were
-// synchronised by DIFF, TRUNC or SNAP, as long as nothing is written after.
+// TestSynchronisedLogsEndAtTheSameZxid checks that the logs of voters and observers end at
+// the same zxid after they were synchronised by DIFF, TRUNC or SNAP, as long as nothing is
+// written afterwards.
 func TestSynchronisedLogsEndAtTheSameZxid(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		s := newScene(t, Options{Seed: seed, Voters: 5, Observers: 2})
 		s.write(s.leader(), 3)
-		cut := s.leader() // keeps a write that nobody else has
+		cut := s.leader() // it keeps a write that no other server has
 		own := s.client(cut)
 		s.cut(cut)
 		own.ask(own.making("/lost"))
@@ -187,7 +190,7 @@ func TestSynchronisedLogsEndAtTheSameZxid(t *testing.T) {
 		}
 		s.RunFor(10 * second)
 		s.until("all serve", 20*second, func() bool { return s.allServe() == "" })
-		s.moveLead(cut) // to an epoch without a transaction
+		s.moveLead(cut) // so that the leader's epoch has no transaction
 		for _, v := range []*server{s.servers[5], s.without(s.leader(), cut)[0]} {
 			s.rejoin(v, true)
 		}

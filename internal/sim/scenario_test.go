@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// scene is an ensemble without faults but those of a scenario.
+// scene is an ensemble without faults, except those of a scenario.
 type scene struct {
 	*Sim
 	t *testing.T
@@ -47,7 +47,8 @@ func newScene(t *testing.T, o Options) *scene {
 	return s
 }
 
-// until waits for a condition; not in time, or a broken rule, ends the test.
+// until waits for a condition. The test ends if the condition does not hold in time or a
+// rule is broken.
 func (s *scene) until(what string, within int64, holds func() bool) {
 	s.t.Helper()
 	if !s.RunUntil(holds, within) {
@@ -55,8 +56,8 @@ func (s *scene) until(what string, within int64, holds func() bool) {
 	}
 }
 
-// RunUntil lets things happen until a condition holds, for so many µs at most.
-// It reports whether the condition holds and no rule is broken.
+// RunUntil plays events until a condition holds, for at most within µs. It reports whether
+// the condition holds and no rule is broken.
 func (s *Sim) RunUntil(holds func() bool, within int64) bool {
 	for end := s.now + within; !holds(); {
 		if s.now > end || !s.step() {
@@ -66,7 +67,7 @@ func (s *Sim) RunUntil(holds func() bool, within int64) bool {
 	return s.failed == nil
 }
 
-// Failed is the rule that was broken, nil if none is.
+// Failed returns the rule that was broken; nil: none is.
 func (s *Sim) Failed() error {
 	if s.failed == nil {
 		return nil
@@ -74,14 +75,14 @@ func (s *Sim) Failed() error {
 	return s.failed
 }
 
-// RunFor lets things happen for so many µs.
+// RunFor plays events for d µs.
 func (s *Sim) RunFor(d int64) bool {
 	end := s.now + d
 	return s.RunUntil(func() bool { return s.now >= end }, d+second)
 }
 
-// scripted adds a client that connects to one server alone and does nothing by
-// itself; nil: to any.
+// scripted adds a client that does nothing by itself and connects only to the given server;
+// nil: to any server.
 func (s *Sim) scripted(only *server) *client {
 	c := &client{sim: s, id: len(s.clients) + 1, random: s.random.fork(), script: true, only: only}
 	c.host = host{name: "scripted client", on: true, clock: newClock(0)}
@@ -108,21 +109,21 @@ func (s *scene) carried(k *call) {
 	}
 }
 
-// allEqual says what is missing until nothing is under way.
+// allEqual says what is still under way. It returns an empty text if nothing is.
 func (s *Sim) allEqual() string { return s.allDone(s.now, s.history.Last().Zxid) }
 
-// setting is a request to write.
+// setting returns a request that writes a znode.
 func (c *client) setting(path string) *call {
 	v := c.mark()
 	return &call{op: wire.OpSetData, path: path, value: v, body: wire.Append(nil, &wire.SetDataRequest{Path: path, Data: []byte(v), Version: -1})}
 }
 
-// syncing is a request for the present.
+// syncing returns a sync request.
 func syncing(path string) *call {
 	return &call{op: wire.OpSync, path: path, body: wire.Append(nil, &wire.PathRequest{Path: path})}
 }
 
-// other is a server that does not lead.
+// other returns a server that does not lead.
 func (s *scene) other() *server {
 	for _, v := range s.servers {
 		if v != s.leader() {
@@ -132,7 +133,7 @@ func (s *scene) other() *server {
 	return nil
 }
 
-// cut takes a server off all other servers, but not off clients.
+// cut cuts a server off from all other servers, but not from clients.
 func (s *scene) cut(v *server) {
 	for _, o := range s.servers {
 		if o != v {
@@ -141,8 +142,8 @@ func (s *scene) cut(v *server) {
 	}
 }
 
-// A single client that pipelines syncs and writes is answered without anybody
-// else asking for anything (ZOOKEEPER-4537).
+// TestZK4537SyncsAndWritesOfOneClient checks that a single client that pipelines syncs and
+// writes is answered although no other client sends anything (ZOOKEEPER-4537).
 func TestZK4537SyncsAndWritesOfOneClient(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
@@ -160,9 +161,9 @@ func TestZK4537SyncsAndWritesOfOneClient(t *testing.T) {
 	}
 }
 
-// The counter of an epoch runs out under load, again and again: every client
-// goes on within a short while, nothing is lost or reordered (ZOOKEEPER-1277,
-// 2789, 4883).
+// TestZK1277ClientsOverARollOver lets the counter of an epoch run out under load, again and
+// again. It checks that every client goes on within a short time, and that nothing is lost
+// or reordered (ZOOKEEPER-1277, 2789, 4883).
 func TestZK1277ClientsOverARollOver(t *testing.T) {
 	for _, keep := range []int{-1, 1} {
 		s := newScene(t, Options{Voters: 3, CounterMax: 25, KeepClients: keep})
@@ -187,9 +188,9 @@ func TestZK1277ClientsOverARollOver(t *testing.T) {
 	}
 }
 
-// A leader loses its quorum with writes on their way to a slow disk. What of
-// its old role goes on must not write into the history of the next one
-// (ZOOKEEPER-4541, 4712, 4502, 4409).
+// TestZK4541EndOfARoleInAWholeServer lets a leader lose its quorum while writes are on
+// their way to a slow disk. What remains of its old role must not write into the history of
+// the next one (ZOOKEEPER-4541, 4712, 4502, 4409).
 func TestZK4541EndOfARoleInAWholeServer(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
@@ -215,9 +216,10 @@ func TestZK4541EndOfARoleInAWholeServer(t *testing.T) {
 	}
 }
 
-// Three servers become four, started one by one with the larger membership,
-// the new one first: only so each hears a quorum of four. The fourth, with the largest id, leads then, and what it proposes is
-// committed (ZOOKEEPER-3829, 3814, 3830, 3842).
+// TestZK3829TheFourthLeadsAndCommits turns three servers into four, which are started one
+// by one with the larger membership. The new server is first, because only then does each
+// server need a quorum of four. The fourth server, which has the largest id, then leads,
+// and its proposals are committed (ZOOKEEPER-3829, 3814, 3830, 3842).
 func TestZK3829TheFourthLeadsAndCommits(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	c := s.client(nil)
@@ -258,8 +260,9 @@ func TestZK3829TheFourthLeadsAndCommits(t *testing.T) {
 	s.carried(c.ask(c.setting("/a")))
 }
 
-// A leader is stopped, another one takes over and commits; going on, the old
-// one must not show the past to who asks for the present (etcd 20418).
+// TestEtcd20418AStoppedLeaderShowsNothingOld stops a leader until another one takes over
+// and commits. When the old leader goes on, it must not answer a sync with an old state
+// (etcd 20418).
 func TestEtcd20418AStoppedLeaderShowsNothingOld(t *testing.T) {
 	for seed := range uint64(20) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
@@ -284,7 +287,8 @@ func TestEtcd20418AStoppedLeaderShowsNothingOld(t *testing.T) {
 	}
 }
 
-// A client that has seen more than a server is not let in there (etcd 15271).
+// TestEtcd15271AServerBehindRefuses checks that a server refuses a client that has seen
+// more than the server has applied (etcd 15271).
 func TestEtcd15271AServerBehindRefuses(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	behind := s.other()
@@ -318,8 +322,8 @@ func TestEtcd15271AServerBehindRefuses(t *testing.T) {
 	}
 }
 
-// Reads of a follower's client, without any ping, keep its session alive
-// (ClickHouse Keeper 121361).
+// TestKeeper121361ReadsKeepASessionAlive checks that the reads of a follower's client keep
+// its session alive, without any ping (ClickHouse Keeper 121361).
 func TestKeeper121361ReadsKeepASessionAlive(t *testing.T) {
 	s := newScene(t, Options{Voters: 3, Observers: 1})
 	for _, v := range s.servers {
@@ -335,8 +339,8 @@ func TestKeeper121361ReadsKeepASessionAlive(t *testing.T) {
 	}
 }
 
-// A session asked for while the leader is lost is there soon after the next
-// one serves (ClickHouse Keeper 114401).
+// TestKeeper114401ASessionAskedForInBetween checks that a session which is requested while
+// the leader is lost exists soon after the next leader serves (ClickHouse Keeper 114401).
 func TestKeeper114401ASessionAskedForInBetween(t *testing.T) {
 	for _, keep := range []int{-1, 1} {
 		s := newScene(t, Options{Voters: 3, KeepClients: keep})
@@ -352,8 +356,9 @@ func TestKeeper114401ASessionAskedForInBetween(t *testing.T) {
 	}
 }
 
-// A session that nobody knows is refused, and no other is given for it
-// (ClickHouse Keeper 116690): that a client gets another one fails each run.
+// TestKeeper116690AnUnknownSessionIsRefused checks that an unknown session is refused. In
+// every run it is a failure if a client gets another session than the one that it asked for
+// (ClickHouse Keeper 116690).
 func TestKeeper116690AnUnknownSessionIsRefused(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	for _, v := range s.servers {
@@ -368,9 +373,9 @@ func TestKeeper116690AnUnknownSessionIsRefused(t *testing.T) {
 	}
 }
 
-// A session is asked for, and before it is made its server loses the leader and
-// finds it again in the same epoch. What was asked for before may still come
-// to be: no session is made twice.
+// TestASessionIsMadeOnce requests a session. Before the session is made, its server loses
+// the leader and finds it again in the same epoch. The earlier request may still be carried
+// out, and no session may be made twice.
 func TestASessionIsMadeOnce(t *testing.T) {
 	s := newScene(t, Options{Voters: 3, LocalSessions: -1})
 	f, l := s.other(), s.leader()
@@ -399,9 +404,9 @@ func TestASessionIsMadeOnce(t *testing.T) {
 	}
 }
 
-// A leader whose machine was suspended, so that its clock stood, does not take
-// what a quorum has answered before for news: it answers no ping until it knows
-// more.
+// TestSuspendedLeaderAnswersNoPing checks a leader whose machine was suspended, so that its
+// clock stood still. The leader must not consider the earlier answers of a quorum as new:
+// it answers no ping before it has heard from a quorum again.
 func TestSuspendedLeaderAnswersNoPing(t *testing.T) {
 	asked := 0
 	for seed := range uint64(10) {
@@ -409,7 +414,7 @@ func TestSuspendedLeaderAnswersNoPing(t *testing.T) {
 		l := s.leader()
 		c := s.client(l)
 		s.Do(Act{Kind: Suspend, A: int(l.id)})
-		s.cut(l) // the ends of its links do not tell it
+		s.cut(l) // the links do not tell the leader that they have ended
 		s.until("another leads", 10*second, func() bool { return s.leader() != l })
 		s.Do(Act{Kind: Awake, A: int(l.id)})
 		if !c.attached {
