@@ -12,8 +12,8 @@ import (
 	"bellwether/zk"
 )
 
-// agent is what all recipes have in common: a client, the recipe's name and path, how it makes
-// znodes, and whom it tells. Its fields do not change once it is in use.
+// agent is what all recipes have in common: a client, the recipe's name and path, the ACL of the znodes that
+// it creates, and its reporter. Its fields do not change once it is in use.
 type agent struct {
 	c      *zk.Client
 	recipe string // its name in errors
@@ -23,12 +23,12 @@ type agent struct {
 	report *reporter
 	clock  clock
 
-	leaseDelay time.Duration // 0: what the client knows
+	leaseDelay time.Duration // 0: the delay that the client knows
 	keepAlive  time.Duration // between two frequent pings; 0: a tenth of the session timeout
-	cleanUp    time.Duration // how long a call whose context ended waits for what it removes
+	cleanUp    time.Duration // how long a call whose context has ended waits for the removal of what it created
 
-	over error   // returned by operations whose handle is over
-	more []zk.Op // what claim.OpMore stands for
+	over error   // wrapped by the error of an operation whose handle is over
+	more []zk.Op // the operations that claim.OpMore stands for
 	// itemACL, unless it is nil, receives the ACL of the item that Queue.TakeTo read last.
 	itemACL *zk.ACLs
 }
@@ -40,7 +40,7 @@ func newAgent(c *zk.Client, recipe, path string, acl zk.ACLs, logger *slog.Logge
 // validate checks the path.
 func (a *agent) validate() error { return checkPath(a.recipe, a.path) }
 
-// checkPath checks the path that a recipe is given.
+// checkPath returns an error if path is not a valid path of a znode.
 func checkPath(recipe, path string) error {
 	if !wire.ValidPath(path) {
 		return fmt.Errorf("%s: %q is not the path of a znode, as /app/x is, without an empty, . or .. part: %w", recipe, path, zk.ErrBadArguments)
@@ -48,7 +48,7 @@ func checkPath(recipe, path string) error {
 	return nil
 }
 
-// checkName checks the name of a znode, or a part of it.
+// checkName returns an error if name cannot be the name of a znode.
 func checkName(recipe, name string) error {
 	if name == "" || strings.Contains(name, "/") || !wire.ValidPath("/"+name) {
 		return fmt.Errorf("%s: %q cannot be the name of a znode: %w", recipe, name, zk.ErrBadArguments)
@@ -56,12 +56,12 @@ func checkName(recipe, name string) error {
 	return nil
 }
 
-// workWhile is the context of a function that runs while something is held: it ends with ctx and with held,
-// and when the client is closed or detached, before a server hears of it. stop ends it without waiting.
+// workWhile returns the context of a function that runs while something is held. The context ends with ctx and with
+// held. It also ends when the client is closed or detached, before a server learns of that. stop ends it without waiting.
 func (a *agent) workWhile(ctx, held context.Context) (work context.Context, stop func()) {
 	work, cancel := context.WithCancelCause(ctx)
 	unlink := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
-	// AfterFunc takes a goroutine, for which Close of the client does not wait.
+	// AfterFunc runs its function on a goroutine, for which Close of the client does not wait. OnClose runs before Close tells a server.
 	unhook := a.c.OnClose(func() { cancel(a.lost(SessionClosed, nil)) })
 	return work, func() {
 		unhook()
@@ -70,18 +70,18 @@ func (a *agent) workWhile(ctx, held context.Context) (work context.Context, stop
 	}
 }
 
-// lost is the end of a term or a campaign.
+// lost returns the error with which a term or a campaign ended.
 func (a *agent) lost(r Reason, err error) *LostError {
 	return &LostError{Parent: a.path, Reason: r, Err: err, recipe: a.recipe}
 }
 
-// isOver is the error of an operation that was not carried out because its handle is over.
+// isOver returns the error of an operation that was not carried out because its handle is over.
 func (a *agent) isOver(lost error) error { return fmt.Errorf("%w: %w", a.over, lost) }
 
-// never is a moment so long ago that nothing sent then proves anything.
+// never is a time so long ago that a ping sent then proves nothing.
 var never = claim.Moment{Mono: -1 << 62, Wall: -1 << 62}
 
-// lease is the client's lease if it belongs to this session.
+// lease returns the client's lease, or false if it does not belong to this session.
 func (a *agent) lease(id zk.SessionID) (claim.Lease, bool) {
 	l := a.c.Lease()
 	if l.Session != id || id == 0 {
@@ -93,7 +93,7 @@ func (a *agent) lease(id zk.SessionID) (claim.Lease, bool) {
 	return claim.Lease{Sent: a.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
 }
 
-// rest waits for the next pause, which is longer than the one before.
+// rest waits for the next pause. Each pause is longer than the one before.
 func (a *agent) rest(ctx context.Context, pause *claim.Backoff) error {
 	now := a.clock.read()
 	pause.Fail(now)

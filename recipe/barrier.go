@@ -8,24 +8,24 @@ import (
 	"bellwether/zk"
 )
 
-// Barrier holds back every waiter while one znode, at its path, exists. It is compatible
+// Barrier keeps clients waiting while one znode, at its path, exists. It is compatible
 // with Curator's DistributedBarrier and kazoo's Barrier.
 type Barrier struct {
 	b    agent
 	path string
 }
 
-// BarrierOptions are the settings of a Barrier or a DoubleBarrier; nil is all
+// BarrierOptions are the settings of a Barrier or a DoubleBarrier. A nil pointer means all
 // defaults.
 type BarrierOptions struct {
-	// ACL of the znodes made, open to everybody by default.
+	// ACL is given to each znode that the barrier creates. By default everybody may do everything.
 	ACL zk.ACLs
-	// Kazoo, for a DoubleBarrier, is set where members use kazoo's. Its members
-	// wait for the znode "ready" to go while they leave, so it is removed first
-	// instead of last.
+	// Kazoo must be set for a DoubleBarrier that members using kazoo share. Members of
+	// kazoo wait until the znode "ready" is gone while they leave, so with Kazoo it is
+	// removed first instead of last.
 	Kazoo bool
 
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
@@ -34,7 +34,7 @@ type BarrierOptions struct {
 // its znode.
 func NewBarrier(c *zk.Client, path string, o *BarrierOptions) (*Barrier, error) {
 	b := barrierAgent(c, path, o)
-	b.cleanUp = unwatchTime // for who waits no more
+	b.cleanUp = unwatchTime // for the removal of a watch after Wait was cancelled
 	return &Barrier{b, path}, b.validate()
 }
 
@@ -49,10 +49,10 @@ func barrierAgent(c *zk.Client, path string, o *BarrierOptions) agent {
 // Close closes the barrier. Closing a closed barrier changes nothing.
 func (b *Barrier) Close(ctx context.Context) error { return b.do(ctx, "close", barrier.CloseBarrier) }
 
-// Open lets everybody pass. Opening an open barrier changes nothing.
+// Open opens the barrier, so that all waiting clients pass. Opening an open barrier changes nothing.
 func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, "open", barrier.OpenBarrier) }
 
-// Wait returns nil if the barrier was open at some moment since the call.
+// Wait waits until the barrier is open. It returns nil if the barrier was open at some moment since the call.
 func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, "wait", barrier.PassBarrier) }
 
 func (b *Barrier) do(ctx context.Context, op string, act barrier.BarrierAct) error {

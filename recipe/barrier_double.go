@@ -11,25 +11,27 @@ import (
 	"bellwether/zk"
 )
 
-// DoubleBarrier lets its members begin together and end together. Enter returns when
-// enough members are in, Leave when all members that were in are out. Its znodes are
+// DoubleBarrier lets its members begin together and end together. Enter returns when n
+// members have entered, Leave when all members that had entered have left. Its znodes are
 // those of Curator's DistributedDoubleBarrier and kazoo's DoubleBarrier: an ephemeral
-// one for each member, and "ready".
+// znode for each member, and the znode "ready".
 //
-// A DoubleBarrier is one member, which enters and leaves in turn.
+// A DoubleBarrier value is one member. It calls Enter and Leave in turn.
+//
+// Invariant while turn is free: in is 0 exactly if m is nil, and otherwise it is the session of m.
 type DoubleBarrier struct {
 	b     agent
 	path  string
 	n     int
 	kazoo bool
 
-	turn turn                 // of Enter and Leave, which one does at a time; guards m
+	turn turn                 // makes Enter and Leave run one at a time; guards m
 	m    *barrier.Member      // nil while this member is out
-	in   atomic.Int64         // the session in which it is in, 0 while it is out
-	stay atomic.Pointer[stay] // from Enter to Leave; nil before the first Enter
+	in   atomic.Int64         // the session in which this member entered, 0 while it is out
+	stay atomic.Pointer[stay] // follows the session from Enter to Leave; nil before the first Enter
 }
 
-// NewDoubleBarrier prepares one member of a barrier for n members.
+// NewDoubleBarrier prepares one member of the double barrier at path, which has n members.
 func NewDoubleBarrier(c *zk.Client, path string, n int, o *BarrierOptions) (*DoubleBarrier, error) {
 	d := &DoubleBarrier{b: barrierAgent(c, path, o), path: path, n: n, kazoo: o != nil && o.Kazoo, turn: newTurn()}
 	if n < 1 {
@@ -46,7 +48,7 @@ var (
 	ErrNotEntered = errors.New("this member of the barrier is not in")
 )
 
-// Enter waits until n members are in. After an error this member is out; if the context
+// Enter waits until n members have entered. After an error this member is out. If the context
 // ended at the last moment, the others may have begun without it. If the session expires
 // the member is out, and the error is ErrSessionExpired.
 func (d *DoubleBarrier) Enter(ctx context.Context) error {
@@ -67,14 +69,14 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	return nil
 }
 
-// Session returns the session in which the member is in, 0 while it is out.
+// Session returns the session in which the member entered, or 0 while the member is out.
 func (d *DoubleBarrier) Session() zk.SessionID { return zk.SessionID(d.in.Load()) }
 
-// Context returns the context of what this member does between Enter and Leave. It ends
-// when Leave is called, and when the client is closed, before a server is told. If
-// DoubleBarrier.Proof returns nil and the process runs, it also ends before the other
-// members can take this one for gone. Its cause is a *LostError. Before Enter the
-// context has ended, because of ErrNotEntered.
+// Context returns the context for the work of this member between Enter and Leave. The
+// context ends when Leave is called. It also ends when the client is closed, before a
+// server learns of that. If DoubleBarrier.Proof returns nil and the process is not
+// suspended, the context also ends before the other members can treat this one as gone.
+// Its cause is a *LostError. Before Enter the context has ended; its cause is ErrNotEntered.
 func (d *DoubleBarrier) Context() context.Context {
 	if in := d.stay.Load(); in != nil {
 		return in.Context()
@@ -84,8 +86,8 @@ func (d *DoubleBarrier) Context() context.Context {
 	return ctx
 }
 
-// Left returns how long the member stays in without another proof that its session
-// lives. It reads the clocks now; once the member is out it returns 0 or less.
+// Left returns for how long the member is known to be in, unless a new ping proves that its
+// session lives for longer. It reads the clocks when it is called. Once the member is out it returns 0 or less.
 func (d *DoubleBarrier) Left() time.Duration {
 	if in := d.stay.Load(); in != nil {
 		return in.Left()
@@ -103,8 +105,8 @@ func (d *DoubleBarrier) Proof() error {
 	return ErrNotEntered
 }
 
-// Lost returns nil while the member is in, then a *LostError, and before Enter
-// ErrNotEntered.
+// Lost returns nil while the member is in, and afterwards a *LostError. Before Enter it
+// returns ErrNotEntered.
 func (d *DoubleBarrier) Lost() error {
 	if in := d.stay.Load(); in != nil {
 		return in.Lost()
@@ -112,7 +114,7 @@ func (d *DoubleBarrier) Lost() error {
 	return ErrNotEntered
 }
 
-// Leave waits until all members are out. After an error it may be called again. If the
+// Leave waits until all members have left. After an error it may be called again. If the
 // session has expired the member is out, and the error is ErrSessionExpired.
 func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if err := d.turn.take(ctx); err != nil {

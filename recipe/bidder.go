@@ -13,12 +13,12 @@ import (
 	"bellwether/zk"
 )
 
-// bidder makes bids below one parent: elections, locks and semaphores have it in common. Its
+// bidder makes bids below one parent. Elections, locks and semaphores share it. Its
 // fields do not change once it is in use.
 type bidder struct {
 	agent
-	cfg  lines.Config // without the nonce
-	gate lines.Config // of a semaphore: the line in front of the one for its leases
+	cfg  lines.Config // without the nonce, which prepare sets
+	gate lines.Config // of a semaphore: the lock at which clients wait before they wait for a lease
 	opt  ElectionOptions
 }
 
@@ -41,7 +41,7 @@ func newBidder(c *zk.Client, cfg lines.Config, o ElectionOptions, recipe string,
 	return b
 }
 
-// validate checks what every election and lock is given.
+// validate checks the settings that every election and lock has.
 func (b *bidder) validate() error {
 	if err := b.agent.validate(); err != nil {
 		return err
@@ -55,8 +55,8 @@ func (b *bidder) validate() error {
 	return nil
 }
 
-// campaign makes bids with start until one has its term. It pauses after each bid that ended without
-// one.
+// campaign makes bids with start until the term of one begins. It pauses after each bid that ended without
+// a term.
 func (b *bidder) campaign(ctx context.Context, pause *claim.Backoff, start func(context.Context) *term) (*Handle, error) {
 	for {
 		if h, end := b.bid(ctx, start); h != nil || !end.Again() {
@@ -104,7 +104,7 @@ func (b *bidder) bid(ctx context.Context, start func(context.Context) *term) (h 
 	}
 }
 
-// wish is the event by which an Observation names a bid.
+// wish returns the Event that Observations of a bid have: "campaign" or "acquire".
 func (b *bidder) wish() string {
 	if b.recipe == "election" {
 		return "campaign"
@@ -112,7 +112,7 @@ func (b *bidder) wish() string {
 	return "acquire"
 }
 
-// prepare makes the next bid, with a nonce of its own, and the context for its run, which is to follow.
+// prepare makes the next bid, with a nonce of its own. It returns the bid and the context with which the caller must run it.
 func (b *bidder) prepare(ctx context.Context, try bool) (*term, context.Context) {
 	cfg, gate := b.cfg, b.gate
 	rand.Read(cfg.Nonce[:])

@@ -18,16 +18,16 @@ const (
 	cacheBytesMax = 256 << 20
 )
 
-// CacheOptions are the settings of a Cache; nil is all defaults.
+// CacheOptions are the settings of a Cache. A nil pointer means all defaults.
 type CacheOptions struct {
-	// ChildrenOnly keeps the root and its children, not what is below them.
+	// ChildrenOnly limits the copy to the root and its children.
 	ChildrenOnly bool
-	// NodesMax and BytesMax, of data, are what a Cache may hold. More ends
-	// it with a *CacheFullError. Default 100,000 and 256 MiB.
+	// NodesMax and BytesMax limit the number of znodes and the bytes of their data. A Cache that
+	// would exceed one of them ends with a *CacheFullError. The defaults are 100,000 and 256 MiB.
 	NodesMax int
 	BytesMax int
 
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
@@ -36,8 +36,8 @@ type CacheOptions struct {
 type Node struct {
 	Path string
 	Data []byte
-	// Stat is of the time the data was read: what it says of children may be older
-	// than Cache.Children.
+	// Stat is the stat that was read with the data. Its counts of children may therefore be older
+	// than the result of Cache.Children.
 	Stat zk.Stat
 }
 
@@ -51,31 +51,33 @@ func (e *CacheFullError) Error() string {
 	return fmt.Sprintf("more than %d znodes or %d bytes at %s", e.NodesMax, e.BytesMax, e.Root)
 }
 
-// Cache is a copy of a subtree that follows the servers' with a persistent watch. It
-// lags behind them as any read does, and never goes back. After a lost connection or
-// session it asks which znodes have changed and reads only those. On servers before 3.6
+// Cache is a copy of a subtree. It follows the changes on the servers with a persistent watch. Like
+// any read it may lag behind the leader, but it never goes back to an older state. After the loss of a
+// connection or a session it asks which znodes have changed, and reads only those. On servers before 3.6
 // it uses one-shot watches on each znode. Its methods may be called from any goroutine.
+//
+// Invariant: once err is set it does not change, and each feed gets it.
 type Cache struct {
 	agent
-	*driver // whose mu guards the fields below
+	*driver // its mu guards tree, n, err, began and feeds
 	opt     CacheOptions
 	cancel  context.CancelFunc
-	ready   chan struct{} // closed when everything was read once
+	ready   chan struct{} // closed when everything has been read once
 	gone    chan struct{} // closed when run has returned
 
-	tree  *cache.Cache // which holds the znodes
-	n     int          // how many events there were
+	tree  *cache.Cache // holds the znodes
+	n     int          // the number of events so far
 	err   error        // why it has ended
-	began time.Time    // of its opening, and then of its being loaded
+	began time.Time    // when OpenCache was called, and after loading when loading ended
 	feeds map[*cacheFeed]bool
 
-	// watches are the one-shot watches at each znode, where the server has none for a tree. They belong
-	// to the request under way, and to the loop after its end.
+	// oneShot holds the one-shot watches at each znode, for servers without a watch for a whole subtree. The
+	// request under way owns the map. After the loop has ended, run owns it.
 	oneShot map[watchAt]*zk.Watch
 }
 
-// OpenCache makes a Cache of the subtree at root, which need not exist. It returns when
-// all of the subtree was read. The caller still owns the client.
+// OpenCache makes a Cache of the subtree at root. The root need not exist. OpenCache returns when
+// the whole subtree has been read. The caller still owns the client.
 func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) (*Cache, error) {
 	k := &Cache{ready: make(chan struct{}), gone: make(chan struct{}), feeds: map[*cacheFeed]bool{}, oneShot: map[watchAt]*zk.Watch{}, began: time.Now()}
 	if o != nil {
@@ -91,7 +93,7 @@ func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) 
 	k.cancel = cancel
 	k.driver = k.newDriver(k.tree)
 	k.readOnly, k.resigns, k.locked = true, true, k.publish
-	k.carry = func(_ context.Context, req claim.Request) answer { return k.carryOut(run, req) } // Close cancels it
+	k.carry = func(_ context.Context, req claim.Request) answer { return k.carryOut(run, req) } // run is cancelled by Close
 	go k.run(run)
 	select {
 	case <-k.ready:
@@ -111,7 +113,7 @@ func orDefault(n, otherwise int) int {
 	return n
 }
 
-// Close ends the Cache and removes its watch. The copy stays readable.
+// Close ends the Cache and removes its watches. The copy stays readable.
 func (k *Cache) Close() {
 	k.cancel()
 	<-k.gone
@@ -121,15 +123,15 @@ func (k *Cache) Close() {
 func (k *Cache) Done() <-chan struct{} { return k.gone }
 
 // Err returns nil until the Cache has ended, and then the reason: zk.ErrClosed, a
-// *CacheFullError or what the servers refuse.
+// *CacheFullError or the error of a server that refused a request.
 func (k *Cache) Err() error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.err
 }
 
-// Stale reports whether the Cache may lag by more than usual: it is not connected, or
-// has not caught up since it was.
+// Stale reports whether the Cache may lag by more than usual: the client is not connected, or the
+// Cache has not caught up since the client connected.
 func (k *Cache) Stale() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -143,14 +145,14 @@ func (k *Cache) Len() int {
 	return k.tree.Len()
 }
 
-// revision grows with each change.
+// revision returns a number that grows with each change.
 func (k *Cache) revision() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.n
 }
 
-// Get returns a znode, or false if there is none.
+// Get returns the znode at path, or false if there is none.
 func (k *Cache) Get(path string) (Node, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,7 +160,7 @@ func (k *Cache) Get(path string) (Node, bool) {
 	return nodeOf(n), n != nil
 }
 
-// nodeOf is a znode as the state machine has it; nil is none.
+// nodeOf converts a znode of the state machine; nil becomes the zero Node.
 func nodeOf(n *cache.Node) Node {
 	if n == nil {
 		return Node{}
@@ -166,14 +168,14 @@ func nodeOf(n *cache.Node) Node {
 	return Node(*n)
 }
 
-// Children returns the names of a znode's children in order.
+// Children returns the sorted names of the children of the znode at path.
 func (k *Cache) Children(path string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.tree.Children(path)
 }
 
-// All yields every znode as it is now, parents before children, in the order of names.
+// All yields a copy of all znodes, taken when All is called. Parents come before children, in the order of their names.
 func (k *Cache) All() iter.Seq[Node] {
 	k.mu.Lock()
 	all := k.tree.All()

@@ -14,13 +14,13 @@ import (
 	"bellwether/zk"
 )
 
-// watchesSlack is how many one-shot watches that have fired are kept with few znodes.
+// watchesSlack is how many one-shot watches that have fired are kept even if the Cache has few znodes.
 const watchesSlack = 1024
 
-// readersMax is how many single reads are under way at once.
+// readersMax limits the single reads that are under way at once.
 const readersMax = 32
 
-// carryOut carries out a request beside the loop.
+// carryOut carries out a request, on a goroutine other than the loop's.
 func (k *Cache) carryOut(ctx context.Context, req claim.Request) answer {
 	return answer{Reply: claim.Reply{N: req.N, Results: k.results(ctx, req)}}
 }
@@ -29,8 +29,8 @@ func isLost(res []claim.Result) bool {
 	return slices.ContainsFunc(res, func(r claim.Result) bool { return errors.Is(r.Err, wire.ErrConnectionLoss) })
 }
 
-// results carries out operations within their session, as what another's server
-// shows may be older than what is held.
+// results carries out operations within the session of the request, because the server of another
+// session may be behind the state that the Cache has shown.
 func (k *Cache) results(ctx context.Context, req claim.Request) (res []claim.Result) {
 	ctx = zk.InSession(ctx, req.Session)
 	ops := req.Ops
@@ -53,7 +53,7 @@ func (k *Cache) results(ctx context.Context, req claim.Request) (res []claim.Res
 	return res
 }
 
-// counts is how many operations of a kind come first.
+// counts returns how many operations at the start of ops satisfy is.
 func counts(ops []claim.Op, is func(claim.Op) bool) int {
 	for i, op := range ops {
 		if !is(op) {
@@ -63,21 +63,21 @@ func counts(ops []claim.Op, is func(claim.Op) bool) int {
 	return len(ops)
 }
 
-// isPlain: it can be read in one request with others.
+// isPlain reports whether an operation can be read in one request with others.
 func isPlain(op claim.Op) bool {
 	return !op.Alone && (op.Kind == claim.OpGet || op.Kind == claim.OpList)
 }
 
-// isSingle: it is read in a request of its own.
+// isSingle reports whether an operation is read in a request of its own.
 func isSingle(op claim.Op) bool {
 	return op.Alone || op.Kind == claim.OpWatch || op.Kind == claim.OpWatchAll
 }
 
-// together is one request.
+// together carries out operations in one request.
 func (k *Cache) together(ctx context.Context, ops []claim.Op) []claim.Result {
 	res := k.readAll(ctx, ops)
 	var large *zk.TooLargeError
-	if errors.As(res[0].Err, &large) { // the others have it too
+	if errors.As(res[0].Err, &large) { // all results carry the same error
 		for i := range res {
 			res[i].Err = fmt.Errorf("%w: %w", cache.ErrTooLarge, large)
 		}
@@ -85,11 +85,11 @@ func (k *Cache) together(ctx context.Context, ops []claim.Op) []claim.Result {
 	return res
 }
 
-// each reads each znode by itself, some at a time. The stream hears the watches
-// that are set.
+// each reads each znode in a request of its own, up to readersMax at a time. The watches that it sets
+// report their events to the stream.
 func (k *Cache) each(ctx context.Context, ops []claim.Op) []claim.Result {
 	res, watches := make([]claim.Result, len(ops)), make([]*zk.Watch, len(ops))
-	next := make(chan int) // unbuffered: readers take what they can do
+	next := make(chan int) // unbuffered: each reader takes the next index when it is free
 	var readers sync.WaitGroup
 	for range min(readersMax, len(ops)) {
 		readers.Go(func() {
@@ -109,14 +109,14 @@ func (k *Cache) each(ctx context.Context, ops []claim.Op) []claim.Result {
 	return res
 }
 
-// watchAt is where a one-shot watch stands, and for what.
+// watchAt identifies a one-shot watch by its path and kind.
 type watchAt struct {
 	path     string
 	children bool
 }
 
-// keep notes a one-shot watch, to be given up in the end. Those that have fired are
-// forgotten when there are many.
+// keep records a one-shot watch, so that closeStream can remove it. When there are many, keep
+// deletes the records of watches that have fired.
 func (k *Cache) keep(op claim.Op, w *zk.Watch) {
 	if w == nil {
 		return
@@ -126,7 +126,7 @@ func (k *Cache) keep(op claim.Op, w *zk.Watch) {
 	}
 	at := watchAt{op.Path, op.Kind == claim.OpWatchAll}
 	if old := k.oneShot[at]; old != nil && !isDone(old) {
-		unwatch(context.Background(), k.c, old) // here: the server's is the new one's now
+		unwatch(context.Background(), k.c, old) // removes it in the client only: on the server the new watch has taken its place
 	}
 	k.oneShot[at] = w
 }
@@ -140,7 +140,7 @@ func isDone(w *zk.Watch) bool {
 	}
 }
 
-// carryTree carries out an operation that is no read.
+// carryTree carries out an operation on the stream, or another operation that is not a plain read.
 func (k *Cache) carryTree(ctx context.Context, op claim.Op) (r claim.Result) {
 	var err error
 	switch op.Kind {
@@ -161,7 +161,7 @@ func (k *Cache) carryTree(ctx context.Context, op claim.Op) (r claim.Result) {
 	return r
 }
 
-// since asks what has changed. Where the stream is over, it will tell that.
+// since asks the server what has changed. If the stream has ended, the stream reports that to the loop.
 func (k *Cache) since(ctx context.Context, op claim.Op) ([]claim.TreeEvent, error) {
 	if k.stream == nil {
 		return nil, wire.ErrConnectionLoss
@@ -178,12 +178,12 @@ func (k *Cache) since(ctx context.Context, op claim.Op) ([]claim.TreeEvent, erro
 	return told, err
 }
 
-// closeStream gives the watch up, or all those that stand for it.
+// closeStream removes the persistent watch, and all one-shot watches that replace it on old servers.
 func (k *Cache) closeStream(ctx context.Context) {
 	ctx, cancel := whileAnswered(ctx, k.c, unwatchTime)
 	defer cancel()
 	if k.stream != nil {
-		_ = k.stream.Close(ctx) // the server forgets it with the connection at the latest
+		_ = k.stream.Close(ctx) // if the request fails, the server drops the watch when the connection ends
 	}
 	k.stream = nil
 	_ = zk.RemoveWatches(ctx, slices.Collect(maps.Values(k.oneShot))...)

@@ -10,17 +10,17 @@ import (
 // CacheEventType says what a CacheEvent reports.
 type CacheEventType int
 
-// The types.
+// The types of a CacheEvent.
 const (
-	// NodeAdded: the znode was created. A znode that was deleted and created again gives
-	// a NodeRemoved first.
+	// NodeAdded: the znode was created. For a znode that was deleted and created again, a
+	// NodeRemoved comes first.
 	NodeAdded CacheEventType = iota
 	// NodeChanged: the data of the znode was set.
 	NodeChanged
-	// NodeRemoved: the znode was deleted. Children come before parents.
+	// NodeRemoved: the znode was deleted. The events of children come before those of their parents.
 	NodeRemoved
-	// CacheCurrent: all events are told of what existed when Events was called, or of
-	// what had changed during a lost connection.
+	// CacheCurrent: the reader has received an event for everything that existed when Events was called. After a lost
+	// connection it means that the reader has received all changes that happened meanwhile.
 	CacheCurrent
 )
 
@@ -31,23 +31,23 @@ func (t CacheEventType) String() string {
 // CacheEvent is a change of a Cache.
 type CacheEvent struct {
 	Type CacheEventType
-	Node Node // as it is now; as it was, for NodeRemoved
-	Old  Node // as it was, for NodeChanged
+	Node Node // the new state; for NodeRemoved the last state
+	Old  Node // the state before a NodeChanged
 }
 
-// cacheFeed is what one reader of Events has not read. driver.mu guards it.
+// cacheFeed holds the events that one reader of Events has not read yet. driver.mu guards it.
 type cacheFeed struct {
 	news cacheNews
-	err  error // comes after the news
+	err  error // reported after all news was read
 	more chan struct{}
 }
 
 // Events yields every znode as NodeAdded, then CacheCurrent, and then the changes in the
-// order in which the Cache saw them. When an event has come, Get returns its result. A
-// reader may be slow: unread changes of one znode come as one event, and a znode that
-// was created and deleted meanwhile gives none, so the memory for a reader is bounded by
-// what it was told and what exists. The second value is the error that ends the
-// iteration: the context's, or that of an ended Cache.
+// order in which the Cache saw them. After an event, Get returns a state that includes it. A
+// reader may be slow: unread changes of one znode are merged into one event, and a znode that
+// was created and deleted before the reader read it gives no event. So the memory for a reader is
+// bounded by the znodes that it was told of and those that exist. The second value is the error
+// that ends the iteration: the context's, or the one with which the Cache has ended.
 func (k *Cache) Events(ctx context.Context) iter.Seq2[CacheEvent, error] {
 	return func(yield func(CacheEvent, error) bool) {
 		for events, err := range k.batches(ctx) {
@@ -64,7 +64,7 @@ func (k *Cache) Events(ctx context.Context) iter.Seq2[CacheEvent, error] {
 	}
 }
 
-// batches is Events, as many at a time as there are. An error comes by itself.
+// batches yields the same events as Events, in slices of all that are ready. An error comes with no events.
 func (k *Cache) batches(ctx context.Context) iter.Seq2[[]CacheEvent, error] {
 	return func(yield func([]CacheEvent, error) bool) {
 		f, events := k.subscribe()
@@ -91,7 +91,7 @@ func (k *Cache) batches(ctx context.Context) iter.Seq2[[]CacheEvent, error] {
 	}
 }
 
-// subscribe makes a feed, and the events of what is there now.
+// subscribe makes a feed. It also returns the events that describe the current state.
 func (k *Cache) subscribe() (*cacheFeed, []CacheEvent) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +111,7 @@ func (k *Cache) unsubscribe(f *cacheFeed) {
 	delete(k.feeds, f)
 }
 
-// take empties a feed. An error comes when all before it was taken.
+// take removes and returns all events of a feed. It returns the feed's error once no event is left.
 func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -121,7 +121,7 @@ func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 	return nil, f.err
 }
 
-// feed gives an event to all feeds. driver.mu is held.
+// feed adds an event to all feeds. driver.mu is held.
 func (k *Cache) feed(e cache.CacheEvent) {
 	k.n++
 	for f := range k.feeds {

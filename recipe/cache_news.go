@@ -7,21 +7,21 @@ import (
 	"bellwether/internal/claim/cache"
 )
 
-// cacheNews is the difference between what a reader was told and what there is. Each
-// znode that differs is in it once, so it is bounded by the two.
+// cacheNews is the difference between what a reader was told and the current state. It has one entry for each
+// znode that differs, so its size is bounded by the sizes of the two states.
 type cacheNews struct {
 	changes map[string]*cacheChange // by path
-	n       int                     // of events so far
-	current bool                    // everything was read meanwhile
+	n       int                     // the number of events so far
+	current bool                    // a CacheCurrent event has come since the last take
 }
 
-// cacheChange is how one znode differs.
+// cacheChange is the difference for one znode.
 type cacheChange struct {
-	told, now  *cache.Node // as the reader knows it, and as it is; nil: none
-	gone, came int         // the events that took away what was told, and brought what is
+	told, now  *cache.Node // what the reader was told, and the current state; nil: the znode does not exist
+	gone, came int         // the numbers of the events that removed told, and that led to now
 }
 
-// add takes an event.
+// add merges an event into the difference.
 func (w *cacheNews) add(e cache.CacheEvent) {
 	w.n++
 	if e.Type == cache.CacheCurrent {
@@ -45,7 +45,7 @@ func (w *cacheNews) add(e cache.CacheEvent) {
 	case cache.NodeChanged:
 		if c.now = e.Node; c.told != nil && c.gone == 0 {
 			c.came = w.n
-		} // else it is to be added where it was, before what is below it
+		} // else it keeps its number: NodeAdded must come before the events of its children
 	case cache.NodeRemoved:
 		if c.now = nil; c.told == nil {
 			delete(w.changes, e.Node.Path)
@@ -55,9 +55,9 @@ func (w *cacheNews) add(e cache.CacheEvent) {
 	}
 }
 
-// take empties it into events. What went goes in the order in which it did first, and
-// what came in that in which it did last: children before their parents, and behind
-// them. Where the Cache is stale again CacheCurrent is still to come.
+// take returns the difference as events, and empties it. Removals come in the order of the first removal of each
+// znode, and additions in the order of the last addition. So children are removed before their parents, and added
+// after them. If the Cache is stale again, CacheCurrent is left out, because another one follows later.
 func (w *cacheNews) take(stale bool) []CacheEvent {
 	type ranked struct {
 		n int

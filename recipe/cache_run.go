@@ -11,16 +11,16 @@ import (
 	"bellwether/zk"
 )
 
-// run drives the machine until it is over, and then gives up the watches.
+// run drives the machine until it is over, and then removes the watches.
 func (k *Cache) run(ctx context.Context) {
 	defer close(k.gone)
-	_ = k.driver.run(ctx) // which ends with the machine
+	_ = k.driver.run(ctx) // the machine holds the error
 	if k.stream != nil || len(k.oneShot) > 0 {
 		k.closeStream(ctx)
 	}
 }
 
-// publish hands the events of a step to the feeds. driver.mu is held, so that whoever has an event finds its
+// publish gives the events of a step to the feeds. driver.mu is held, so that a reader who has an event finds its
 // znode in the Cache.
 func (k *Cache) publish(claim.Moment, claim.Event) {
 	for _, e := range k.tree.Events() {
@@ -44,13 +44,13 @@ func (k *Cache) loaded() bool {
 	}
 }
 
-// note observes what began at Cache.began. driver.mu is held.
+// note reports an event that began at Cache.began and ends now. driver.mu is held.
 func (k *Cache) note(event string, err error) {
 	k.observed(event, k.path, k.began, err)
 	k.began = time.Now()
 }
 
-// end sets the error, and ends all feeds with it. driver.mu is held.
+// end sets the error of the Cache and of all feeds. driver.mu is held.
 func (k *Cache) end() {
 	switch k.err = k.tree.Err(); {
 	case errors.Is(k.err, cache.ErrCacheFull):

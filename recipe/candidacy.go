@@ -9,11 +9,13 @@ import (
 	"bellwether/zk"
 )
 
-// candidacy is one call of Campaign or Lead, or one bid of a Partitioner or of Work,
-// with all bids that it makes. Resign ends it, whichever bid it has at that moment.
+// candidacy is one call of Campaign or Lead, or one bid of a Partitioner or of Work. It covers
+// all bids that the call makes. Resign ends the candidacy, whichever bid it has at that moment.
+//
+// Invariant: at most one bid of an Election exists at a time. Once ended is true, last does not change.
 type candidacy struct {
-	cancel context.CancelCauseFunc // of the context under which it campaigns and leads
-	over   chan struct{}           // closed by end: no other bid follows
+	cancel context.CancelCauseFunc // of the context with which it campaigns and leads
+	over   chan struct{}           // closed by end: no further bid follows
 
 	mu       sync.Mutex
 	resigned bool
@@ -21,10 +23,10 @@ type candidacy struct {
 	last     *term // the latest bid
 }
 
-// leading is the key of the candidacy in the context of its leading function.
+// leading is the key of the candidacy in the context that the leading function gets.
 type leading struct{}
 
-// begin claims the Election for one candidacy. Its context ends with ctx, and with Resign.
+// begin starts a candidacy of the Election, which has one at a time. The returned context ends with ctx, and with Resign.
 func (e *Election) begin(ctx context.Context) (*candidacy, context.Context, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -42,14 +44,14 @@ func (e *Election) begin(ctx context.Context) (*candidacy, context.Context, erro
 	return k, ctx, nil
 }
 
-// candidate is the present candidacy, or nil before the first.
+// candidate returns the current candidacy, or nil before the first.
 func (e *Election) candidate() *candidacy {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.present
 }
 
-// campaign makes bids until one leads. One bid at a time stands.
+// campaign makes bids until one leads. It first waits until the previous bid is gone.
 func (e *Election) campaign(ctx context.Context, k *candidacy, pause *claim.Backoff) (*Handle, error) {
 	if last := k.bid(); last != nil {
 		select {
@@ -61,7 +63,7 @@ func (e *Election) campaign(ctx context.Context, k *candidacy, pause *claim.Back
 	return e.bidder.campaign(ctx, pause, e.start(k))
 }
 
-// start makes the next bid of a candidacy.
+// start returns the function that makes and runs the next bid of a candidacy.
 func (e *Election) start(k *candidacy) func(context.Context) *term {
 	return func(ctx context.Context) *term {
 		t, run := e.prepare(ctx, false)
@@ -74,15 +76,15 @@ func (e *Election) start(k *candidacy) func(context.Context) *term {
 	}
 }
 
-// bid is the latest bid, or nil before the first.
+// bid returns the latest bid, or nil before the first.
 func (k *candidacy) bid() *term {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.last
 }
 
-// resign ends the candidacy. It reports whether that had ended already, but for a
-// handle of Campaign, which is given up here.
+// resign ends the candidacy. It reports whether the candidacy had ended already. If it had, resign
+// gives up the handle that Campaign returned.
 func (k *candidacy) resign() (ended bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,8 +96,8 @@ func (k *candidacy) resign() (ended bool) {
 	return k.ended
 }
 
-// end is called when no other bid follows. It returns ErrResigned if Resign was called, and
-// the error is no more than its consequence; a handle, where there is one, is given up then.
+// end marks that no further bid follows. It returns ErrResigned if Resign was called and err is nil or
+// only the end of the context. After Resign it also gives up the handle, if there is one.
 func (k *candidacy) end(ctx context.Context, err error) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +113,7 @@ func (k *candidacy) end(ctx context.Context, err error) error {
 	return err
 }
 
-// stopError is an error that ends Lead, whatever it is.
+// stopError is an error that ends Lead in every case.
 type stopError struct{ err error }
 
 func (e *stopError) Error() string { return e.err.Error() }
@@ -120,7 +122,7 @@ func (e *stopError) Unwrap() error { return e.err }
 
 // Stop marks an error of the function given to Lead or Run, so that Lead or Run returns
 // it. Without the mark, an error of a connection or session ends only the term. If the
-// function returns the result of Stop as it is, Lead and Run return err itself.
+// function returns the result of Stop unchanged, Lead and Run return err itself.
 // Stop(nil) is nil.
 func Stop(err error) error {
 	if err == nil {
@@ -129,9 +131,9 @@ func Stop(err error) error {
 	return &stopError{err}
 }
 
-// passes reports whether an error that a leading function has returned says nothing
-// about its work: only that the connection or the session failed it, that a server
-// could not serve for a while, or that another claim went with the session.
+// passes reports whether an error of a leading function says nothing about its work. It is true for the loss of a
+// connection or a session, for a server that temporarily cannot serve, and for another term or hold that was lost
+// with the session.
 func passes(err error) bool {
 	var lost *LostError
 	var op *zk.OpError

@@ -16,17 +16,17 @@ type answer struct {
 	watches []*setWatch
 }
 
-// setWatch is a watch that a request set.
+// setWatch is a watch that a request has set.
 type setWatch struct {
 	*zk.Watch
 	path   string
-	absent bool   // there was no znode
-	n      uint64 // of the request that set it
-	given  bool   // it was given up, so its end is no event; of the driver's loop alone
+	absent bool   // the znode did not exist when the watch was set
+	n      uint64 // the number of the request that set it
+	given  bool   // the watch was removed, so its end is not an event; used only by the driver's loop
 }
 
-// carryOut carries out one request within its session. When the reply to an operation is lost, the later
-// operations are not sent and count as lost too. watch is the one that an OpUnwatch gives up.
+// carryOut carries out one request within its session. If the reply to an operation is lost, carryOut does not send
+// the later operations, and reports them as lost too. watch is the watch that an OpUnwatch removes.
 func (a *agent) carryOut(ctx context.Context, req claim.Request, watch *zk.Watch) answer {
 	ctx = zk.InSession(ctx, req.Session)
 	ans := answer{Reply: claim.Reply{N: req.N}}
@@ -56,8 +56,8 @@ func (a *agent) carryOut(ctx context.Context, req claim.Request, watch *zk.Watch
 	return ans
 }
 
-// batch carries out a claim.Batch in one round trip. If the reply to its first operation is lost, the reads
-// behind it count as lost too: they do not rest on it.
+// batch carries out a claim.Batch in one round trip. If the reply to its first operation is lost, batch reports the
+// reads behind it as lost too, because they may show the state before that operation.
 func (a *agent) batch(ctx context.Context, ops []claim.Op) []claim.Result {
 	if k := ops[0].Kind; k == claim.OpList || k == claim.OpGet {
 		return a.readAll(ctx, ops)
@@ -67,7 +67,7 @@ func (a *agent) batch(ctx context.Context, ops []claim.Op) []claim.Result {
 	behind := sync.OnceFunc(func() { close(queued) })
 	go func() {
 		defer close(answered)
-		defer behind() // if it was not sent
+		defer behind() // for the case that the request was not sent
 		first = a.carryPlain(zk.Queued(ctx, behind), ops[0])
 	}()
 	<-queued
@@ -104,7 +104,7 @@ func (a *agent) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 	return out
 }
 
-// named adds to an error which of several reads failed.
+// named wraps an error of one of several reads with the operation and path that failed.
 func named(op claim.Op, err error) error {
 	if err == nil {
 		return nil
@@ -116,7 +116,7 @@ func named(op claim.Op, err error) error {
 	return &zk.OpError{Op: code.String(), Path: op.Path, Err: err}
 }
 
-// carryOne carries out one operation, and returns the watch that it sets.
+// carryOne carries out one operation. It returns the result and the watch that the operation set.
 func (a *agent) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
 	r, w := a.course(ctx, op)
 	r.Err = sorted(ctx, r.Err)
@@ -129,7 +129,7 @@ func (a *agent) carryPlain(ctx context.Context, op claim.Op) claim.Result {
 	return r
 }
 
-// course makes the requests that an operation takes. Its errors are the client's, not yet sorted.
+// course makes the requests that one operation takes. It returns the client's errors unchanged.
 func (a *agent) course(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
 	var watch *zk.Watch
 	c := claim.NewPlan(op)
@@ -141,7 +141,7 @@ func (a *agent) course(ctx context.Context, op claim.Op) (claim.Result, *zk.Watc
 	return c.Result(), watch
 }
 
-// request makes one request. It takes the watch that is set before it, and returns the one that is set after it.
+// request makes one request. watch is the watch that was set before it; request returns the one that is set after it.
 func (a *agent) request(ctx context.Context, op claim.Op, watch *zk.Watch) (r claim.Result, _ *zk.Watch) {
 	switch op.Kind {
 	case claim.OpWatch:
@@ -154,7 +154,7 @@ func (a *agent) request(ctx context.Context, op claim.Op, watch *zk.Watch) (r cl
 		r.Err = missing(there, r.Err)
 	case claim.OpUnwatch:
 		if watch != nil {
-			_ = watch.Remove(ctx) // the client forgets it at once, the server with the connection at the latest
+			_ = watch.Remove(ctx) // the client drops the watch at once, the server when the connection ends at the latest
 		}
 		watch = nil
 	default:
@@ -193,7 +193,7 @@ func (a *agent) plain(ctx context.Context, op claim.Op) (r claim.Result) {
 	return r
 }
 
-// missing is zk.ErrNoNode if the znode is not there.
+// missing returns zk.ErrNoNode if the znode does not exist.
 func missing(there bool, err error) error {
 	if err == nil && !there {
 		return zk.ErrNoNode
@@ -215,7 +215,7 @@ func (a *agent) createOptions(op claim.Op) []zk.CreateOption {
 	return opts
 }
 
-// multi carries out a multi, and says which of its operations failed.
+// multi carries out a multi. It returns the index of the operation that failed, or -1 if the results name none.
 func (a *agent) multi(ctx context.Context, ops []claim.Op) (failed int, err error) {
 	var list []zk.Op
 	for _, op := range ops {
@@ -251,13 +251,13 @@ func (a *agent) multi(ctx context.Context, ops []claim.Op) (failed int, err erro
 	return -1, err
 }
 
-// sorted turns errors of the client into the codes that machines know.
+// sorted translates errors of the client into the codes that the machines handle.
 func sorted(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, zk.ErrQueueFull):
-		return wire.ErrThrottledOp // not sent: later
+		return wire.ErrThrottledOp // the request was not sent; the machine tries again later
 	case ctx.Err() != nil:
 		return wire.ErrConnectionLoss
 	}

@@ -17,40 +17,40 @@ import (
 )
 
 // Decision is the outcome of a transaction: Commit, Abort or, while there is none,
-// Undecided. As a string it is the word that the znode holds.
+// Undecided. Its string is the word that the znode "decision" holds.
 type Decision = commit.Decision
 
 // The decisions.
 const (
 	// Undecided: the decision is not known, or has not been made yet.
 	Undecided Decision = commit.Undecided
-	// Commit: each site has voted for the transaction.
+	// Commit: every site has voted for the transaction.
 	Commit Decision = commit.Commit
-	// Abort: a site has voted against the transaction, or did not vote in time.
+	// Abort: a site has voted against the transaction, or has not voted in time.
 	Abort Decision = commit.Abort
 )
 
-// Tx is a transaction as a site sees it.
+// Tx is a transaction, as the functions of the application get it.
 type Tx struct {
-	Path  string // its znode, which names it for ever
+	Path  string // its znode; no other transaction ever has this path
 	Sites []string
 	Data  []byte
 }
 
-// CommitOptions are the settings of a Coordinator or a Site; nil is all
+// CommitOptions are the settings of a Coordinator or a Site. A nil pointer means all
 // defaults.
 type CommitOptions struct {
-	// Plain, for a Coordinator: each site watches the votes of all and no
-	// coordinator is needed once the transaction has begun. That costs n(n-1)
-	// watch events; otherwise it is four for each site.
+	// Plain, for a Coordinator, lets each site watch all votes, so that the sites need no
+	// coordinator once the transaction has begun. That costs n(n-1) watch events for n
+	// sites. Without Plain there are four events for each site.
 	Plain bool
-	// Patience is how long a decision is waited for before whoever has not
-	// voted counts as an abort. Default 30 s.
+	// Patience is how long a participant waits for the decision. After that a site that
+	// has not voted counts as an abort. Default 30 s.
 	Patience time.Duration
-	// ACL of the znodes made, open to everybody by default. All who take part
-	// must be able to read, create, write and delete.
+	// ACL is given to each znode that is created. By default everybody may do everything. The
+	// coordinator and all sites must be able to read, create, write and delete.
 	ACL zk.ACLs
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
@@ -75,20 +75,20 @@ func newCommitter(c *zk.Client, root string, o *CommitOptions) (committer, error
 	return committer{b, root, opt}, b.validate()
 }
 
-// config is what the state machine of a transaction is about.
+// config returns the settings of a transaction's state machine. site is empty for the coordinator.
 func (c *committer) config(path, site string) commit.CommitConfig {
 	return commit.CommitConfig{Path: path, Site: site, Patience: c.opt.Patience}
 }
 
-// freshTx is a name that never was and never comes again.
+// freshTx returns a name that no other transaction has or will have.
 func freshTx() string {
 	var id [16]byte
 	rand.Read(id[:])
 	return claim.TxPrefix + hex.EncodeToString(id[:])
 }
 
-// checkTx looks at the path of a transaction: no other is found by sites that serve the
-// root, and what stands elsewhere is not to be taken for one.
+// checkTx returns an error unless tx can be the path of a transaction below the root. Sites that serve the
+// root find only such paths, and a znode at any other path must not be treated as a transaction.
 func (c *committer) checkTx(tx string) error {
 	if name := path.Base(tx); tx != claim.Join(c.root, name) || !wire.ValidPath(tx) || !strings.HasPrefix(name, claim.TxPrefix) {
 		return fmt.Errorf("commit: %q is not the path of a transaction, as Coordinator.Path makes them: %s…: %w",
@@ -97,7 +97,7 @@ func (c *committer) checkTx(tx string) error {
 	return nil
 }
 
-// checkSite looks at the name of a site, which becomes part of a znode's.
+// checkSite returns an error if name cannot be the name of a site. It becomes part of the name of a znode.
 func checkSite(name string) error {
 	return checkName("commit", name)
 }

@@ -11,13 +11,16 @@ import (
 	"bellwether/zk"
 )
 
-// txMachine is a claim.Site or a claim.Coordinator.
+// txMachine is a commit.Site or a commit.Coordinator.
 type txMachine interface {
 	machine
 	State() commit.CommitState
 }
 
-// actor calls the application when the machine says that it is the application's turn.
+// actor calls the functions of the application when the machine asks for it.
+//
+// Invariants: at most one call runs at a time, and no call begins once over is true. The driver's loop alone uses
+// acting. failed is read only after all calls have ended.
 type actor struct {
 	prepare func(context.Context, Tx) error
 	decided func(context.Context, Tx, Decision) error
@@ -26,12 +29,12 @@ type actor struct {
 	path   string
 	m      txMachine
 	acting bool
-	calls  sync.WaitGroup // of the application
+	calls  sync.WaitGroup // counts the running calls of the application
 
-	mu     sync.Mutex // guards the fields below; no call begins when over is set
+	mu     sync.Mutex // guards the fields below
 	over   bool
 	known  Decision
-	failed []error // what the application's calls returned
+	failed []error // the errors that the application's calls returned
 }
 
 // outcome is the result of driving the machine.
@@ -40,9 +43,9 @@ type outcome struct {
 	err      error
 }
 
-// commit drives the machine until it is over. When the context ends the machine resigns: it removes what
-// others would wait for. commit waits a while for that, and the rest goes on in the background. All calls of the
-// application end before commit returns.
+// commit drives the machine until it is over. When the context ends, the machine resigns: it removes the znodes for
+// which others would wait. commit waits for that for cleanUp at most, and the rest continues in the background. All
+// calls of the application end before commit returns.
 func (a *agent) commit(ctx context.Context, path string, m txMachine, act *actor) (d Decision, err error) {
 	start, event := time.Now(), "commit"
 	if _, site := m.(*commit.Site); site {
@@ -69,15 +72,15 @@ func (a *agent) commit(ctx context.Context, path string, m txMachine, act *actor
 	select {
 	case o := <-ended:
 		return o.decision, act.verdict(ctx, o.err)
-	default: // the state machine goes on in the background
+	default: // the machine continues in the background
 		act.mu.Lock()
 		defer act.mu.Unlock()
 		return act.known, act.verdict(ctx, ctx.Err())
 	}
 }
 
-// verdict joins an error with those of the application that it does not wrap, without those that only say
-// that the context ended. The calls of the application are over.
+// verdict joins err with the errors of the application that err does not wrap. It leaves out errors that say only
+// that the context ended. All calls of the application must have ended.
 func (a *actor) verdict(ctx context.Context, err error) error {
 	for _, own := range a.failed {
 		switch {
@@ -91,7 +94,7 @@ func (a *actor) verdict(ctx context.Context, err error) error {
 	return err
 }
 
-// outcome is the result when run has returned err.
+// outcome returns the result of the machine after run has returned err.
 func (a *actor) outcome(ctx context.Context, err error) outcome {
 	s := a.m.State()
 	switch {
@@ -104,7 +107,7 @@ func (a *actor) outcome(ctx context.Context, err error) outcome {
 	return outcome{s.Decision, err}
 }
 
-// end stops the calls of the application and waits for them.
+// end cancels the calls of the application and waits for them.
 func (a *actor) end(stop context.CancelFunc) {
 	stop()
 	a.mu.Lock()
@@ -113,7 +116,7 @@ func (a *actor) end(stop context.CancelFunc) {
 	a.calls.Wait()
 }
 
-// stepped starts a call of the application if it is its turn.
+// stepped starts a call of the application if the machine asks for one and none is running.
 func (a *actor) stepped(ctx context.Context, ev claim.Event) {
 	switch ev.(type) {
 	case commit.Prepared, commit.Carried:
@@ -130,7 +133,7 @@ func (a *actor) stepped(ctx context.Context, ev claim.Event) {
 }
 
 // perform calls the application. An error of prepare is a vote to abort. An error of decided ends the
-// machine; the decision stays to be carried out later.
+// machine; the decision must then be carried out later.
 func (a *actor) perform(ctx context.Context, s commit.CommitState) {
 	tx := Tx{Path: a.path, Sites: s.Tx.Sites, Data: s.Tx.Data}
 	if s.Phase == commit.TxPrepare {
@@ -150,7 +153,7 @@ func (a *actor) perform(ctx context.Context, s commit.CommitState) {
 	a.d.tell(ctx, commit.Carried{})
 }
 
-// note keeps an error of the application for the caller.
+// note records an error of the application, which verdict returns to the caller.
 func (a *actor) note(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,28 +13,28 @@ import (
 
 // Config is a configuration that a leader has published.
 type Config struct {
-	Token   zk.Zxid // of the leader: pass it on with what is done by the configuration
-	Version int32   // of the znode, 0 for the first one
+	Token   zk.Zxid // of the leader; pass it on with each request that results from this configuration
+	Version int32   // of the znode, 0 for the first configuration
 	Data    []byte
 }
 
-// ConfigOptions are the settings of PublishConfig and WatchConfig; nil is all defaults.
+// ConfigOptions are the settings of PublishConfig and WatchConfig. A nil pointer means all defaults.
 type ConfigOptions struct {
-	ACL zk.ACLs // of the znode that PublishConfig makes, open to everybody by default
+	ACL zk.ACLs // given to the znode that PublishConfig creates; by default everybody may do everything
 
-	// Logger and Observer are those of ElectionOptions. PublishConfig uses those of the
-	// leader's election where both are nil.
+	// Logger and Observer receive reports as described at ElectionOptions. If both are nil,
+	// PublishConfig uses those of the leader's election.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
 
-// ErrConfigNewer says that a later leader has published a configuration already.
+// ErrConfigNewer says that a later leader has already published a configuration.
 var ErrConfigNewer = value.ErrNewer
 
 // PublishConfig publishes a leader's configuration at path. It writes only while the
 // handle's bid exists, which the same transaction checks. It creates the znode if it is
 // missing, but not the parent. If the term is over it returns ErrNotLeader. After a
-// zk.UnknownOutcomeError, publish the same data again.
+// zk.UnknownOutcomeError the caller should publish the same data again.
 func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *ConfigOptions) error {
 	if h.t.cfg.Naming == PlainNames {
 		return ErrNoGuard
@@ -57,17 +57,17 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *
 	switch {
 	case errors.Is(err, value.ErrBidGone):
 		return b.isOver(b.lost(BidGone, nil))
-	case err == inner.Err() && err != nil && ctx.Err() == nil: // nothing is in doubt
+	case err == inner.Err() && err != nil && ctx.Err() == nil: // the outcome is known: nothing was written
 		return b.isOver(h.Lost())
 	}
 	return err
 }
 
-// WatchConfig yields the configuration at path, once there is one, and each later one,
-// until the context ends. Configurations in quick succession may be seen as one. A
-// configuration of an older leader than one seen before is left out. A change costs one
-// event and one read. The second value is the error that ends the iteration: the
-// context's, zk.ErrClosed, or what the server refuses.
+// WatchConfig yields the configuration at path as soon as there is one, and then each later
+// configuration until the context ends. It may merge changes in quick succession into one. It
+// leaves out a configuration of a leader older than one already yielded. A change costs one
+// event and one read. The second value is the error that ends the iteration: the context's,
+// zk.ErrClosed, or the error of a server that refused a request.
 func WatchConfig(ctx context.Context, c *zk.Client, path string, o *ConfigOptions) iter.Seq2[Config, error] {
 	var opt ConfigOptions
 	if o != nil {

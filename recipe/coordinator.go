@@ -10,9 +10,9 @@ import (
 	"bellwether/zk"
 )
 
-// Coordinator begins transactions below a root and has the sites decide and carry out
-// each: two-phase commit. If it fails, the sites decide without it. Its methods may be
-// called from any goroutine.
+// Coordinator begins transactions below a root by two-phase commit: the sites vote on each
+// transaction, and all carry out the same decision. If the coordinator fails, the sites decide
+// without it. Its methods may be called from any goroutine.
 type Coordinator struct{ committer }
 
 // NewCoordinator prepares a coordinator of transactions below root, which is created if
@@ -22,20 +22,20 @@ func NewCoordinator(c *zk.Client, root string, o *CommitOptions) (*Coordinator, 
 	return &Coordinator{com}, err
 }
 
-// Path returns a fresh path for a transaction. Write it down before Commit: Recover
-// needs it after a crash.
+// Path returns a new path for a transaction. The caller must store the path before Commit,
+// because Recover needs it after a crash.
 func (c *Coordinator) Path() string { return claim.Join(c.root, freshTx()) }
 
-// Decided is a function that is told the decision of a transaction. Once it returns nil,
-// everybody else may forget the decision, so it must first make the decision durable.
+// Decided is a function that receives the decision of a transaction. Once it returns nil,
+// all others may forget the decision. So it must first make the decision durable.
 type Decided func(ctx context.Context, tx Tx, d Decision) error
 
-// Commit gives a transaction to the sites, at a fresh path of Coordinator.Path below the
-// root, and returns its decision: Commit if each site has voted for it; Abort if one has
-// voted against it, has come and gone before the decision, or has not voted in time.
+// Commit gives a transaction to the sites and returns its decision. The path must be a new one
+// from Coordinator.Path. The decision is Commit if each site has voted for the transaction. It is
+// Abort if a site has voted against it, has failed before the decision, or has not voted in time.
 //
 // Commit returns an error without a decision if the context ends, decided fails or the
-// server refuses. The sites then decide without the coordinator, and Recover returns the
+// server refuses a request. The sites then decide without the coordinator, and Recover returns the
 // decision. Commit survives lost replies and sessions that expire.
 func (c *Coordinator) Commit(ctx context.Context, path string, sites []string, data []byte, decided Decided) (Decision, error) {
 	for i, s := range sites {
@@ -51,17 +51,17 @@ func (c *Coordinator) Commit(ctx context.Context, path string, sites []string, d
 	return c.drive(ctx, cfg, decided)
 }
 
-// Recover finds out, or brings about, the decision of a transaction for which an earlier
-// process called Commit. A transaction that had not begun is aborted and can never
-// begin: its znode stays, and is empty.
+// Recover returns the decision of a transaction for which an earlier process called Commit. If there
+// is no decision yet, Recover makes one. A transaction that had not begun is aborted and can never
+// begin: Recover creates an empty znode at its path, which stays.
 func (c *Coordinator) Recover(ctx context.Context, path string, decided Decided) (Decision, error) {
 	cfg := c.config(path, "")
 	cfg.Doubt = true
 	return c.drive(ctx, cfg, decided)
 }
 
-// Forget removes a transaction whose decided function returned nil in an earlier
-// process, in case that process ended right after it.
+// Forget removes a transaction whose decided function returned nil in an earlier process.
+// It is needed if that process ended before it could remove the transaction.
 func (c *Coordinator) Forget(ctx context.Context, path string) error {
 	cfg := c.config(path, "")
 	cfg.Finished = true

@@ -16,30 +16,30 @@ import (
 // Instance is one instance of a service, in the form of Curator's service discovery.
 type Instance struct {
 	Name    string // of the service
-	ID      string // unique for the service
+	ID      string // unique among the instances of the service
 	Address string
 	Port    int // 0: none
 	SSLPort int // 0: none
-	// Payload is any JSON. Curator reads objects by the class in their "@class".
+	// Payload is any JSON value. Curator reads an object by the class that its "@class" names.
 	Payload    json.RawMessage
-	Registered time.Time // zero: when it is registered
-	// URI describes how to make an URI of the instance; kept as Curator has it.
+	Registered time.Time // zero: Register sets the current time
+	// URI describes how to build a URI of the instance, in Curator's form.
 	URI      *URISpec
-	Disabled bool // is not picked
+	Disabled bool // Provider.Pick does not return it
 }
 
-// URISpec is Curator's UriSpec.
+// URISpec is Curator's UriSpec: the parts of which a URI is built.
 type URISpec struct {
 	Parts []URIPart `json:"parts"`
 }
 
-// URIPart is a literal, or a variable such as scheme, address or port.
+// URIPart is a literal part of a URI, or a variable such as scheme, address or port.
 type URIPart struct {
 	Value    string `json:"value"`
 	Variable bool   `json:"variable"`
 }
 
-// instanceJSON is Curator's layout.
+// instanceJSON is an instance in the JSON layout of Curator.
 type instanceJSON struct {
 	Name                string          `json:"name"`
 	ID                  string          `json:"id"`
@@ -50,13 +50,13 @@ type instanceJSON struct {
 	RegistrationTimeUTC int64           `json:"registrationTimeUTC"`
 	ServiceType         string          `json:"serviceType"`
 	URISpec             *URISpec        `json:"uriSpec"`
-	Enabled             *bool           `json:"enabled"` // nil before Curator 2.12: yes
+	Enabled             *bool           `json:"enabled"` // nil, as before Curator 2.12, means enabled
 }
 
-// serviceDynamic is the type of what goes with its session.
+// serviceDynamic is Curator's service type for instances that end with their session.
 const serviceDynamic = "DYNAMIC"
 
-// MarshalJSON writes the instance as Curator does.
+// MarshalJSON encodes the instance in Curator's layout.
 func (i Instance) MarshalJSON() ([]byte, error) {
 	enabled := !i.Disabled
 	j := instanceJSON{Name: i.Name, ID: i.ID, Address: i.Address, Payload: i.Payload, RegistrationTimeUTC: i.Registered.UnixMilli(),
@@ -70,7 +70,7 @@ func (i Instance) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UnmarshalJSON reads what Curator wrote, of any version and service type.
+// UnmarshalJSON decodes an instance that any version of Curator wrote, of any service type.
 func (i *Instance) UnmarshalJSON(data []byte) error {
 	var j instanceJSON
 	if err := json.Unmarshal(data, &j); err != nil {
@@ -87,7 +87,7 @@ func (i *Instance) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Discovery registers instances of services, and finds them.
+// Discovery registers instances of services and finds them.
 type Discovery struct {
 	c    *zk.Client
 	base string
@@ -95,7 +95,7 @@ type Discovery struct {
 }
 
 // NewDiscovery prepares a Discovery of the services below base, which is Curator's
-// basePath. The options are those of the instances registered; nil means all defaults.
+// basePath. The options apply to the instances that it registers; nil means all defaults.
 // The caller still owns the client.
 func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) (*Discovery, error) {
 	d := &Discovery{c: c, base: base}
@@ -105,8 +105,8 @@ func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) (*Discovery
 	return d, checkPath("discovery", base)
 }
 
-// Register publishes an instance until the Registration is closed. If the instance has
-// no ID, it gets one.
+// Register publishes an instance until the returned Registration is closed. If the instance has
+// no ID, Register gives it one.
 func (d *Discovery) Register(ctx context.Context, i Instance) (*Registration, error) {
 	if i.ID == "" {
 		i.ID = nonce()
@@ -124,7 +124,7 @@ func (d *Discovery) Register(ctx context.Context, i Instance) (*Registration, er
 	return Register(ctx, d.c, claim.Join(claim.Join(d.base, i.Name), i.ID), data, &d.opt)
 }
 
-// Names returns the services that have been registered, in order.
+// Names returns the sorted names of all services that have ever been registered.
 func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	names, _, err := d.c.Children(ctx, d.base)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -134,29 +134,31 @@ func (d *Discovery) Names(ctx context.Context) ([]string, error) {
 	return names, err
 }
 
-// Strategy chooses one of n, which is at least 1, and returns its index below n. The
-// function rand.IntN is one.
+// Strategy chooses one of n instances, n being at least 1, and returns its index below n. The
+// function rand.IntN is a Strategy.
 type Strategy func(n int) int
 
-// RoundRobin returns a Strategy that chooses each in turn.
+// RoundRobin returns a Strategy that chooses the instances in turn.
 func RoundRobin() Strategy {
 	var last atomic.Uint64
 	return func(n int) int { return int((last.Add(1) - 1) % uint64(n)) }
 }
 
-// Provider knows the instances of one service from a Cache, so looking one up asks no
-// server. Its methods may be called from any goroutine.
+// Provider finds the instances of one service. It reads them from a Cache, so a lookup sends no
+// request to a server. Its methods may be called from any goroutine.
+//
+// Invariant: all and open hold the instances of the Cache at revision seen.
 type Provider struct {
 	cache *Cache
 	pick  Strategy
 
 	mu   sync.Mutex
-	seen int // revision of the cache
+	seen int // revision of the Cache from which all and open were read; -1 before the first read
 	all  []Instance
 	open []Instance // those that are not disabled
 }
 
-// Provider opens a Provider of the service with this name, which need not exist yet. A
+// Provider opens a Provider of the service with this name. The service need not exist yet. A
 // nil strategy means RoundRobin.
 func (d *Discovery) Provider(ctx context.Context, name string, pick Strategy) (*Provider, error) {
 	if err := checkName("discovery "+d.base, name); err != nil {
@@ -172,8 +174,8 @@ func (d *Discovery) Provider(ctx context.Context, name string, pick Strategy) (*
 	return &Provider{cache: k, pick: pick, seen: -1}, nil
 }
 
-// Pick returns an instance chosen by the strategy, or false if there is none. An
-// instance that has just ended may be returned: try another one then.
+// Pick returns an instance chosen by the strategy, or false if there is none. The
+// instance may have just ended; the caller should then pick another one.
 func (p *Provider) Pick() (Instance, bool) {
 	p.mu.Lock()
 	p.refresh()
@@ -186,7 +188,7 @@ func (p *Provider) Pick() (Instance, bool) {
 }
 
 // All returns the present instances in the order of their IDs, disabled ones included.
-// It leaves out those that it cannot read.
+// It leaves out znodes that do not hold an instance.
 func (p *Provider) All() []Instance {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,7 +196,7 @@ func (p *Provider) All() []Instance {
 	return slices.Clone(p.all)
 }
 
-// refresh reads the instances again if the Cache has changed. Provider.mu is held.
+// refresh reads the instances from the Cache again if the Cache has changed. Provider.mu is held.
 func (p *Provider) refresh() {
 	now := p.cache.revision()
 	if now == p.seen {
@@ -213,9 +215,9 @@ func (p *Provider) refresh() {
 	}
 }
 
-// Cache returns the Cache from which the Provider knows its instances, for its events
-// and Stale.
+// Cache returns the Cache from which the Provider reads its instances. Use it for its events
+// and for Stale.
 func (p *Provider) Cache() *Cache { return p.cache }
 
-// Close ends the Provider.
+// Close ends the Provider and its Cache.
 func (p *Provider) Close() { p.cache.Close() }

@@ -10,82 +10,82 @@ import (
 )
 
 // machine is a state machine of internal/claim: the steps of one recipe, without a clock, a
-// connection or a goroutine. It takes events by Step and says by Ready what has to be done
-// next: at most one request to the servers, operations that take their own time, the moment of the
-// next Tick, and whether the session needs frequent pings. Over reports that it takes no more events.
+// connection or a goroutine. Step takes an event. Ready returns what has to be done next: at most one
+// request to the servers, operations that take their own time, the time of the next Tick, and whether
+// the session needs frequent pings. Over reports that the machine takes no more events.
 type machine interface {
 	Step(now claim.Moment, ev claim.Event)
 	Ready() claim.Ready
 	Over() bool
 }
 
-// driver drives one machine over a client. All recipes share it: run is the only loop that carries
+// driver drives one machine over a client. All recipes use it: run is the only loop that carries
 // requests and events between a machine and zk.
 //
 // # Events
 //
-// The loop steps what becomes of the session (Attached, Disconnected, Expired, Closed) before anything
-// else that waits; then, as they come, the end of the context (Resign), what other goroutines tell (replies, fired
-// watches, ends of operations), what a stream of tree events tells, and Tick. What a stream told before the
-// servers answered a request is stepped before the Reply to it.
+// The loop takes changes of the session (Attached, Disconnected, Expired, Closed) before any other
+// waiting event. It then takes the following events as they come: the end of the context (Resign), the events of
+// other goroutines (replies, fired watches, ends of operations), the events of a stream, and Tick. If
+// stream events arrived before the reply to a request, the loop steps them before that Reply.
 //
 // # Goroutines
 //
 // The loop runs on the goroutine that calls run. Each request, each watch and each operation that start
-// begins is carried out on a goroutine of its own, which hands its event to the loop over the unbuffered
-// channel events. All of them end before run returns. One request is under way at a time.
+// begins runs on a goroutine of its own, which gives its event to the loop over the unbuffered
+// channel events. All these goroutines end before run returns. At most one request is under way at a time.
 //
 // # Locks
 //
-// mu guards the machine while it is stepped and asked. Other goroutines hold it to read the machine.
+// mu guards the machine while the loop calls its methods. Other goroutines hold mu to read the machine.
 // It is not held across I/O, channel operations or calls of the application.
 //
 // # Cancellation and closing
 //
-// With resigns, the end of run's context is stepped as Resign, and the loop goes on until the machine is
-// over: requests under way are finished, and what the recipe has made is removed. Without it run returns
-// the context's error, and cancels requests under way. When the client is closed the machine gets
+// With resigns, the end of run's context becomes a Resign event, and the loop continues until the machine is
+// over: it finishes requests under way, and removes what the recipe has created. Without resigns, run returns
+// the context's error and cancels requests under way. When the client is closed the machine gets
 // Closed. Contexts that the application holds end earlier, before the client tells a server that the
-// session closes: their owners register them with Client.OnClose.
+// session closes: the code that made such a context registers it with Client.OnClose.
 //
 // # A lost connection
 //
-// The machine gets Disconnected. A request under way is answered with wire.ErrConnectionLoss, which leaves
-// open whether it was carried out; the machine finds out, and says by Wake when it tries again. zk sets
-// watches again after a reconnect. Each request names its session and is never carried out in another.
+// The machine gets Disconnected. A request under way is answered with wire.ErrConnectionLoss. The machine then
+// does not know whether the request was carried out: it finds out, and Ready.Wake says when it tries again. zk sets
+// watches again after a reconnect. Each request names its session and is never carried out in another one.
 type driver struct {
 	a *agent
 	m machine
 
-	// Set before run, and optional.
+	// Optional fields, set before run.
 
-	resigns  bool        // the end of the context is stepped as Resign
-	enough   func() bool // run also returns when it reports true; called by the loop, without mu
-	first    claim.Event // stepped before anything else
-	readOnly bool        // a server without a quorum is good enough: the machine only reads
-	tidy     bool        // watches are given up when run returns, because what they watch stays
-	// locked is called with mu held, after the machine was stepped by ev and before it is asked by Ready.
+	resigns  bool        // the end of the context becomes a Resign event
+	enough   func() bool // run also returns when enough reports true; the loop calls it without mu
+	first    claim.Event // stepped before any other event
+	readOnly bool        // the machine only reads, so a server without a quorum can serve it
+	tidy     bool        // run removes all watches at its end, because the watched znodes stay
+	// locked is called with mu held, after Step of the machine and before Ready.
 	locked func(now claim.Moment, ev claim.Event)
-	// stepped is called at the end of each step, without mu. It may step again.
+	// stepped is called at the end of each step, without mu. It may call step.
 	stepped func(ctx context.Context, ev claim.Event)
-	// start begins an operation that takes its own time. Its events come by tell, or by step before start returns.
+	// start begins an operation that takes its own time. The operation reports its events by tell, or by step before start returns.
 	start func(ctx context.Context, op claim.Op)
 	// carry carries out a request in place of agent.carryOut. It runs beside the loop and may set stream.
 	carry func(ctx context.Context, req claim.Request) answer
 
 	mu      sync.Mutex   // guards session, and m while it is stepped
-	session zk.SessionID // the first that was attached; 0 before
+	session zk.SessionID // the first session that was attached; 0 before
 
-	// Of the loop alone.
+	// Only the loop uses these fields.
 	status  zk.Status
 	asking  bool // a request is under way
 	watches map[string]*setWatch
-	stream  *zk.Stream // of tree events; nil: none. While asking it belongs to carry.
-	calm    func()     // ends the frequent pings; nil: there are none
+	stream  *zk.Stream // of tree events; nil: none. While asking is true it belongs to carry.
+	calm    func()     // ends the frequent pings; nil: no frequent pings
 	timer   *time.Timer
 
 	events  chan heard // from the other goroutines, unbuffered
-	failed  chan error // ends run with this error
+	failed  chan error // an error sent here ends run, which returns it
 	threads sync.WaitGroup
 }
 
@@ -100,7 +100,7 @@ func (a *agent) newDriver(m machine) *driver {
 	return &driver{a: a, m: m, events: make(chan heard), failed: make(chan error, 1), watches: map[string]*setWatch{}}
 }
 
-// run drives the machine until it is over or enough, its context ends or a part of it fails.
+// run drives the machine until the machine is over, enough reports true, the context ends or an error comes over failed.
 func (d *driver) run(ctx context.Context) error {
 	d.timer = time.NewTimer(time.Hour)
 	defer d.timer.Stop()
@@ -134,9 +134,9 @@ func (d *driver) run(ctx context.Context) error {
 				return outer.Err()
 			}
 			resign()
-		case <-d.status.Changed(): // nextStatus steps it
+		case <-d.status.Changed(): // nextStatus steps the change
 		case h := <-d.events:
-			resign() // of which the event may be a consequence
+			resign() // the event may be a consequence of the end of the context
 			d.hear(ctx, h)
 		case err := <-d.failed:
 			return err
@@ -149,15 +149,15 @@ func (d *driver) run(ctx context.Context) error {
 	return nil
 }
 
-// done reports whether run has nothing left to do.
+// done reports whether run can return.
 func (d *driver) done() bool { return d.m.Over() || d.enough != nil && d.enough() }
 
-// nextStatus steps what has become of the session since the last call.
+// nextStatus steps all changes of the session since the last call.
 func (d *driver) nextStatus(ctx context.Context) {
 	for {
 		select {
 		case <-d.status.Changed():
-			s, err := d.status.Next(context.Background()) // it is there
+			s, err := d.status.Next(context.Background()) // does not wait: Changed is closed
 			if err != nil {
 				return
 			}
@@ -168,13 +168,13 @@ func (d *driver) nextStatus(ctx context.Context) {
 	}
 }
 
-// attached steps one status of the client.
+// attached steps one status of the client as an event.
 func (d *driver) attached(ctx context.Context, s zk.Status) {
 	d.status = s
 	switch {
 	case s.State == zk.Connected, s.State == zk.ReadOnly && d.readOnly:
 		lease, ok := d.a.lease(s.Session)
-		if !ok { // the session is over again; the next status says so
+		if !ok { // the session is over already; the next status says so
 			lease = claim.Lease{Sent: never, Timeout: s.Timeout}
 		}
 		d.mu.Lock()
@@ -190,12 +190,12 @@ func (d *driver) attached(ctx context.Context, s zk.Status) {
 		}
 	case s.State == zk.AuthFailed, s.State == zk.Closed:
 		d.step(ctx, claim.Closed{})
-	default: // also a server without a quorum: it keeps no session alive
+	default: // includes a server without a quorum, which keeps no session alive
 		d.step(ctx, claim.Disconnected{})
 	}
 }
 
-// step gives one event to the machine and does what it says. The loop's goroutine calls it.
+// step gives one event to the machine and carries out its Ready. Only the loop's goroutine calls it.
 func (d *driver) step(ctx context.Context, ev claim.Event) {
 	d.mu.Lock()
 	now := d.a.clock.read()
@@ -226,7 +226,7 @@ func (d *driver) step(ctx context.Context, ev claim.Event) {
 	}
 }
 
-// ping starts or ends frequent pings of the session.
+// ping starts or stops frequent pings of the session.
 func (d *driver) ping(on bool) {
 	switch {
 	case on && d.calm == nil:
@@ -237,8 +237,8 @@ func (d *driver) ping(on bool) {
 	}
 }
 
-// send carries out a request beside the loop. A watch that it gives up is the first of its operations;
-// its end is no event.
+// send carries out a request on a goroutine of its own. If the request removes a watch, that is its first
+// operation; the end of that watch is not an event.
 func (d *driver) send(ctx context.Context, req claim.Request) {
 	var given *zk.Watch
 	if op := req.Ops[0]; op.Kind == claim.OpUnwatch {
@@ -259,7 +259,7 @@ func (d *driver) send(ctx context.Context, req claim.Request) {
 	})
 }
 
-// tell gives an event to the loop, unless run has ended.
+// tell gives an event to the loop. If run has ended, tell drops the event.
 func (d *driver) tell(ctx context.Context, ev claim.Event) { d.hand(ctx, heard{ev: ev}) }
 
 func (d *driver) hand(ctx context.Context, h heard) {
@@ -275,7 +275,7 @@ func (d *driver) hand(ctx context.Context, h heard) {
 }
 
 // hear steps an event of another goroutine. Before a reply it steps what the client learned earlier:
-// the loss of the connection, and events of the stream. A watch that came with the reply is heard from here on.
+// changes of the session, and events of the stream. From then on it waits for the watches that came with the reply.
 func (d *driver) hear(ctx context.Context, h heard) {
 	switch {
 	case h.watch != nil && h.watch.given:
@@ -293,31 +293,32 @@ func (d *driver) hear(ctx context.Context, h heard) {
 	d.step(ctx, h.ev)
 }
 
-// await tells the loop of a watch's event. A machine has forgotten a watch whose session ended already.
+// await gives the event of a watch to the loop. The machine ignores the event if the watch's session has ended.
 func (d *driver) await(ctx context.Context, w *setWatch) {
 	select {
 	case <-w.Done():
-		ev, _ := w.Wait(ctx) // an error is an event of no type
+		ev, _ := w.Wait(ctx) // with an error, the event has no type
 		d.hand(ctx, heard{ev: claim.Fired{Path: w.path, Type: ev.Type, N: w.n}, watch: w})
 	case <-ctx.Done():
 		d.leave(ctx, w)
 	}
 }
 
-// leave handles a watch for which nobody listens any more. A watch of a znode that recipes delete soon fires by itself, and to
-// remove it would cost as much. One of a missing znode would stay, and is removed.
+// leave removes a watch that the loop does not wait for any more, if the watch would stay. A watch on a znode that the
+// recipe soon deletes is not removed: it fires by itself, and removing it would cost as much as its event. A watch
+// on a missing znode would stay, so leave removes it.
 func (d *driver) leave(ctx context.Context, w *setWatch) {
 	if w.absent || d.tidy {
 		unwatch(ctx, d.a.c, w.Watch)
 	}
 }
 
-// streamBatchMax is how many events of a stream are stepped together: many changes of one znode
-// are then one read.
+// streamBatchMax limits how many events of a stream are stepped together. Several changes of one znode
+// in a batch cost one read.
 const streamBatchMax = 1024
 
-// told has a value when the stream has something to tell. While a request is under way, which may use the
-// stream itself, events wait in it.
+// told returns a channel that has a value when the stream has an event. While a request is under way it returns nil,
+// because the request may use the stream; the events wait in the stream.
 func (d *driver) told() <-chan struct{} {
 	if d.asking || d.stream == nil {
 		return nil
@@ -325,8 +326,8 @@ func (d *driver) told() <-chan struct{} {
 	return d.stream.Ready()
 }
 
-// listen steps what the stream has to tell, at most a batch, and reports whether there may be more. ready says
-// that a value was received from told: Next is called once for each.
+// listen steps waiting events of the stream, up to a batch, and reports whether there may be more. ready says
+// that the caller has received a value from told. For each such value listen calls Next once.
 func (d *driver) listen(ctx context.Context, ready bool) bool {
 	var told claim.Told
 	defer func() {

@@ -15,19 +15,19 @@ import (
 	"bellwether/zk"
 )
 
-// cleanUpDefault is ElectionOptions.CleanUp where it is 0.
+// cleanUpDefault is the wait that ElectionOptions.CleanUp = 0 means.
 const cleanUpDefault = 500 * time.Millisecond
 
-// Naming is how a candidate names its bid, which decides with whose candidates it can
-// share a parent. Candidates of this package see the bids of all namings; other
+// Naming is how a candidate names its bid. It decides with which other libraries' candidates the
+// candidate can share a parent. Candidates of this package see the bids of all namings; other
 // libraries see only their own pattern. The zero value is OwnNames.
 type Naming = claim.Naming
 
-// The namings. All but PlainNames make a path that never comes again.
+// The namings. Under all of them but PlainNames, no two bids ever have the same path.
 const (
 	// OwnNames are <32 hex digits>-n_<seq>, for parents that no other library uses.
 	OwnNames Naming = claim.Own
-	// PlainNames are n_<seq>, as Apache's LeaderElectionSupport has them: no guard, and
+	// PlainNames are n_<seq>, as Apache's LeaderElectionSupport has them. They have no guard, and
 	// no LEADER unless ElectionOptions.Leader is set.
 	PlainNames Naming = claim.Plain
 	// CuratorLatchNames are _c_<uuid>-latch-<seq>, as Curator's LeaderLatch has them.
@@ -38,62 +38,62 @@ const (
 	// KazooNames are <32 hex digits>__lock__<seq>, as kazoo's Election and Lock have
 	// them.
 	KazooNames Naming = claim.KazooLock
-	// GoZKNames are _c_<32 hex digits>-lock-<seq>, as go-zookeeper's Lock has them: no
-	// LEADER unless ElectionOptions.Leader is set.
+	// GoZKNames are _c_<32 hex digits>-lock-<seq>, as go-zookeeper's Lock has them. They have
+	// no LEADER unless ElectionOptions.Leader is set.
 	GoZKNames Naming = claim.GoZKLock
 )
 
-// ElectionOptions are the settings of an Election; nil is all defaults.
+// ElectionOptions are the settings of an Election. A nil pointer means all defaults.
 type ElectionOptions struct {
-	// Naming of the bid. Default OwnNames.
+	// Naming is how the candidate names its bid. Default OwnNames.
 	Naming Naming
-	// Leader is the path of the znode by which the leader makes itself known.
-	// Default is LEADER below the parent; with PlainNames and GoZKNames none, as
-	// those libraries fail on a child that they cannot parse.
+	// Leader is the path of the znode in which the leader publishes itself.
+	// The default is LEADER below the parent. With PlainNames and GoZKNames the default is no
+	// such znode, because those libraries fail on a child that they cannot parse.
 	Leader string
-	// ACL of the znodes made, open to everybody by default. Candidates must be
-	// able to read and create below the parent, and to delete their own.
+	// ACL is given to each znode that the Election creates. By default everybody may do everything.
+	// Candidates must be able to read and create below the parent, and to delete their own znodes.
 	ACL zk.ACLs
 
-	// LeaseDelay is D of the lease: how long whoever expires sessions may not
-	// know of an answered ping. Default is what the client knows (zk.Lease).
-	// One tick for a standalone server, (syncLimit + 2) ticks for an ensemble.
+	// LeaseDelay is the delay D in the computation of the lease: for how long the server that
+	// expires sessions may not know of an answered ping. It is one tick for a standalone server and
+	// (syncLimit + 2) ticks for an ensemble. The default is the delay that the client knows (zk.Lease).
 	LeaseDelay time.Duration
-	// KeepAlive is the time between two pings of a leader. Default is a tenth
+	// KeepAlive is the time between two pings while this client leads. The default is a tenth
 	// of the session timeout.
 	KeepAlive time.Duration
 	// Margin is how long before the deadline a handle ends, for work that
-	// needs time to stop. Its bid stays until the deadline, or until Resign.
+	// needs time to stop. The bid stays until the deadline, or until Resign.
 	// Default 0.
 	Margin time.Duration
-	// Overrun is called, once a term, when the function given to Lead still
-	// runs although its deadline has passed. It may end the process.
+	// Overrun is called, once a term, if the function given to Lead still
+	// runs when its deadline has passed. It may end the process.
 	Overrun func(*Handle)
-	// CleanUp is how long Campaign and Lead wait at most, once their context has
-	// ended, for the bid's removal. Default 500 ms. Without a connection they return
-	// at once. The removal goes on in the background until it is done or the session ends.
+	// CleanUp limits how long Campaign and Lead wait, once their context has
+	// ended, for the removal of the bid. Default 500 ms. Without a connection they return
+	// at once. The removal continues in the background until it is done or the session ends.
 	CleanUp time.Duration
 
-	// Logger is told what happens: terms at Info, trouble at Warn, steps and each Observation at
-	// Debug. Observer is told each Observation, for metrics. Both are called in order, one call
-	// at a time, beside the recipe: one that blocks delays nothing but later reports, of
-	// which those that find 1024 waiting are left out. Neither may panic. Default none.
+	// Logger receives log records: terms at Info, problems at Warn, steps and each Observation at
+	// Debug. Observer receives each Observation, for metrics. One goroutine calls both in order, one call
+	// at a time. A call that blocks delays only later reports. While 1024 reports wait, new ones
+	// are dropped. Neither function may panic. By default there are none.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
 
-// Election is one candidate in the election at a path. It campaigns for one term at a
+// Election is one candidate in the election at a path. It has at most one bid at a
 // time. Its methods may be called from any goroutine.
 type Election struct {
 	bidder
 
 	mu      sync.Mutex
-	present *candidacy // the last one begun
+	present *candidacy // the candidacy that began last
 	seen    value.Succession
 }
 
 // NewElection prepares a candidate of the election at parent, which is created if it is
-// missing. The id is the name, in UTF-8, by which others see this candidate. The caller
+// missing. The id is the name, in UTF-8, that others see for this candidate. The caller
 // still owns the client and may share it.
 func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election, error) {
 	var opt ElectionOptions
@@ -108,7 +108,7 @@ func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election
 	return e, e.validate()
 }
 
-// strict: the other library of this naming fails on a child it cannot parse.
+// strict reports whether the other library that uses this naming fails on a child it cannot parse.
 func strict(n Naming) bool { return n == PlainNames || n == GoZKNames }
 
 func (e *Election) validate() error {
@@ -122,12 +122,12 @@ func (e *Election) validate() error {
 }
 
 // Campaign makes a bid and waits until it leads. It survives lost
-// connections, and starts again when the session expires. It returns the
+// connections, and makes a new bid when the session expires. It returns the
 // context's error, ErrResigned, ErrCampaigning, zk.ErrClosed, or a
-// [*LostError] when the server refuses what it needs. The bid is removed
-// before an error is returned, or in the background: see ElectionOptions.CleanUp.
+// [*LostError] if the server refuses a request that it needs. Campaign removes the bid
+// before it returns an error, or in the background: see ElectionOptions.CleanUp.
 //
-// The handle ends by itself or by Resign; afterwards Campaign may be called
+// The handle ends when its term is lost, or by Resign. Campaign may then be called
 // again, for a new bid at the end of the line.
 func (e *Election) Campaign(ctx context.Context) (*Handle, error) {
 	k, ctx, err := e.begin(ctx)
@@ -144,18 +144,19 @@ func (e *Election) Campaign(ctx context.Context) (*Handle, error) {
 // Resign ends the Campaign or Lead that is under way, or gives up the handle of
 // the last Campaign. It waits until the bid is gone.
 //
-//   - A candidate that waits in line gives up its bid; Campaign or Lead returns ErrResigned.
-//   - A leading function of Lead is told by its context, and is waited for: also where the term
-//     is lost already and the function winds down. Lead returns ErrResigned, or the
-//     function's own error. With the context that the function got, or one derived from
-//     it, Resign does not wait for the function; with another one the function would wait
-//     for itself: it calls Handle.Resign.
-//   - Between two terms Lead returns ErrResigned, and no other bid follows.
-//   - Before the first Campaign or Lead, and after the end of the last, nothing happens. One
-//     that begins later is not concerned.
+//   - While the candidate waits in line, Resign removes its bid. Campaign or Lead returns ErrResigned.
+//   - While the function given to Lead runs, Resign ends the function's context and waits for the
+//     function, even if the term is already lost and the function is ending. Lead returns ErrResigned,
+//     or the function's own error. If Resign is called with the function's context, or with a
+//     context derived from it, Resign does not wait. A function that calls Resign with any other
+//     context would wait for itself; it should call Handle.Resign.
+//   - Between two terms Lead returns ErrResigned, and no further bid follows.
+//   - Before the first Campaign or Lead, and after the end of the last, Resign does nothing. It does not
+//     affect a Campaign or Lead that begins later.
 //
-// The error is the context's: the resignation stands, and the rest goes on in the background. Or it is
-// that of a server that refuses to remove the bid, which then stands until the session ends.
+// If the context of Resign ends first, Resign returns the context's error; the resignation remains in effect, and the
+// rest continues in the background. If a server refuses to remove the bid, Resign returns the server's error, and the
+// bid stays until the session ends.
 func (e *Election) Resign(ctx context.Context) error {
 	k := e.candidate()
 	if k == nil {
@@ -176,23 +177,24 @@ func (e *Election) Resign(ctx context.Context) error {
 	return nil
 }
 
-// Lead campaigns and, while it leads, runs fn; when leadership is lost it
-// waits for fn, and campaigns again after a pause that grows from 50 ms to 2 s
-// while it goes on losing. It returns when ctx ends, with ctx's error; when Resign is called,
-// with ErrResigned; when Campaign fails; and when fn is done:
+// Lead campaigns, and runs fn while it leads. When leadership is lost, Lead waits until fn
+// has returned, and campaigns again after a pause. The pauses grow from 50 ms to 2 s
+// while terms continue to fail. Lead returns ctx's error when ctx ends, ErrResigned when
+// Resign is called, and the error of a campaign that fails. When fn returns,
+// its error decides:
 //
-//   - nil from fn ends Lead with nil.
-//   - An error that says no more than that the term is over, or that a connection or
-//     session failed, ends the term and not Lead: the context's error once it
-//     has ended, that of Handle.Do (ErrNotLeader), and any that is or wraps a
-//     *zk.UnknownOutcomeError, zk.ErrConnectionLoss, zk.ErrSessionExpired, or what a
-//     server answers that cannot serve at the moment. So fn may return the error of
+//   - If fn returns nil while it leads, Lead returns nil.
+//   - An error that says only that the term is over, or that a connection or
+//     session failed, ends the term but not Lead. Such errors are: the context's error once the
+//     context has ended, ErrNotLeader of Handle.Do, and any error that is or wraps a
+//     *zk.UnknownOutcomeError, zk.ErrConnectionLoss, zk.ErrSessionExpired, or the error of a
+//     server that temporarily cannot serve. So fn may return the error of
 //     any call of the client.
-//   - Any other error of fn ends Lead with it, and so does every error marked by [Stop].
+//   - Lead returns any other error of fn, and every error marked by [Stop].
 //
 // The context given to fn ends with the term, with ctx and with Resign; its
-// cause says why. fn must return then: nobody can stop it, see
-// ElectionOptions.Overrun. Leadership is resigned after fn has returned, not before.
+// cause says why. fn must then return, because nothing can stop it; see
+// ElectionOptions.Overrun. Lead gives up leadership only after fn has returned.
 func (e *Election) Lead(ctx context.Context, fn func(ctx context.Context, h *Handle) error) (err error) {
 	k, ctx, err := e.begin(ctx)
 	if err != nil {
@@ -218,8 +220,8 @@ func (e *Election) lead(ctx context.Context, k *candidacy, fn func(context.Conte
 	}
 }
 
-// supervise runs fn for one term. Unless another bid is to follow it waits a while
-// until the bid is gone.
+// supervise runs fn for one term. Unless another bid follows, supervise then waits until
+// the bid is gone, for ElectionOptions.CleanUp at most.
 func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Context, *Handle) error) claim.TermEnd {
 	work, stop := e.workWhile(ctx, h.ctx)
 	defer stop()
@@ -244,13 +246,13 @@ func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Con
 	return end
 }
 
-// isEnd reports whether an error says no more than that the context ended.
+// isEnd reports whether an error says only that the context has ended.
 func isEnd(err error, ctx context.Context) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// saysOver reports whether an error says no more than that the term is over, which
-// an operation of its handle may find out first.
+// saysOver reports whether an error says only that the term is over. An operation of the handle
+// may find that out before the handle does.
 func saysOver(err error, h *Handle) bool {
 	var lost *LostError
 	return errors.Is(err, ErrNotLeader) && errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent

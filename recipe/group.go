@@ -15,13 +15,13 @@ import (
 	"bellwether/zk"
 )
 
-// GroupNaming is how members are named, which decides what other library sees them.
+// GroupNaming is how a group names its members. It decides which other libraries see them.
 type GroupNaming int
 
 // The namings.
 const (
-	// MemberNames are <id>, as Curator's GroupMember has them; the data is the member's
-	// own.
+	// MemberNames are <id>, as Curator's GroupMember has them. The data is chosen by the
+	// member.
 	MemberNames GroupNaming = iota
 	// PartyNames are <32 hex digits>__party__ with the id as data, as kazoo's Party has
 	// them.
@@ -33,16 +33,16 @@ const (
 // partySuffix marks the members of kazoo's Party.
 const partySuffix = "__party__"
 
-// GroupOptions are the settings of a Group; nil is all defaults.
+// GroupOptions are the settings of a Group. A nil pointer means all defaults.
 type GroupOptions struct {
 	Naming GroupNaming
-	ACL    zk.ACLs // of the znodes made, open to everybody by default
-	// Predecessors and Wait are those of RegistrationOptions. With the namings of
-	// kazoo no two members meet at one znode.
+	ACL    zk.ACLs // given to each znode that is created; by default everybody may do everything
+	// Predecessors and Wait are described at RegistrationOptions. Under the namings of
+	// kazoo no two members have the same path, so they have no effect.
 	Predecessors []zk.SessionID
 	Wait         bool
 
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
@@ -54,12 +54,12 @@ type Group struct {
 	opt    GroupOptions
 }
 
-// Member is one member of a group.
+// Member is one member of a Group.
 type Member struct {
 	ID      string
 	Data    []byte
 	Session zk.SessionID
-	Token   zk.Zxid // czxid of its znode
+	Token   zk.Zxid // the czxid of its znode
 }
 
 // NewGroup prepares a group at parent, which Join creates if it is missing. The caller
@@ -72,12 +72,12 @@ func NewGroup(c *zk.Client, parent string, o *GroupOptions) (*Group, error) {
 	return g, checkPath("group", parent)
 }
 
-// Join makes the client a member with this id until the Registration is closed, also in
-// later sessions. With PartyNames the data of a member is its id, and data is ignored.
+// Join makes the client a member with this id until the returned Registration is closed, in
+// later sessions too. With PartyNames the data of a member is its id, and data is ignored.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration, error) {
 	name := id
 	if data == nil {
-		data = []byte{} // Curator's GroupMember fails on a member without any
+		data = []byte{} // Curator's GroupMember fails on a member without data
 	}
 	switch g.opt.Naming {
 	case PartyNames:
@@ -93,7 +93,7 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Registration
 			ACL: g.opt.ACL, Predecessors: g.opt.Predecessors, Wait: g.opt.Wait, Logger: g.opt.Logger, Observer: g.opt.Observer})
 }
 
-// nonce is 32 hex digits that nobody else has.
+// nonce returns 32 random hex digits, which are unique in practice.
 func nonce() string {
 	var b [16]byte
 	rand.Read(b[:])
@@ -125,8 +125,8 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	return g.members(nodes)
 }
 
-// Watch yields the members, and yields them again after each change or several changes,
-// until the context ends. A change costs a watcher one event and, if a member has
+// Watch yields the members, and yields them again after each change, until the context ends. It may
+// merge several changes into one. A change costs a watcher one event and, if a member has
 // joined, one read. The second value is the error that ends the iteration, as for
 // Cache.Events.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
@@ -137,7 +137,7 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 			return
 		}
 		defer k.Close()
-		news := true // at first
+		news := true // the first list is always yielded
 		for events, err := range k.batches(ctx) {
 			if err != nil {
 				yield(nil, err)
@@ -158,8 +158,8 @@ func (g *Group) Watch(ctx context.Context) iter.Seq2[[]Member, error] {
 	}
 }
 
-// members are those of the znodes that are members by the naming. The error is an
-// *OtherRecipeError where they are the bids of an election or a lock.
+// members returns those of the znodes that are members according to the naming. If the znodes are the bids
+// of an election or a lock, the error is an *OtherRecipeError.
 func (g *Group) members(nodes []Node) ([]Member, error) {
 	out := []Member{}
 	var names []string

@@ -18,24 +18,24 @@ type Handle struct {
 }
 
 // Context returns a context that ends with the term; its cause is a *LostError. If
-// Handle.Proof returns nil and the process runs, it ends before the server can give
-// leadership to another candidate. A process that was suspended or starved finds out
-// late; Left reads the clocks when it is called.
+// Handle.Proof returns nil and the process is not suspended, the context ends before the server can give
+// leadership to another candidate. A process that was suspended, or got no CPU time, finds out
+// late. Left reads the clocks when it is called.
 func (h *Handle) Context() context.Context { return h.ctx }
 
-// Token returns the fencing token, the czxid of the bid. The token of each leader is
-// larger than those of all leaders before, as long as the ensemble lives.
+// Token returns the fencing token, which is the czxid of the bid. The token of each leader is
+// larger than those of all earlier leaders, as long as the ensemble exists.
 func (h *Handle) Token() zk.Zxid { return h.token }
 
 // Bid returns the path of the bid.
 func (h *Handle) Bid() string { return h.bid }
 
-// Left returns how long the term lasts without another proof that the session lives. It
-// reads the clocks now; once the term is over it returns 0 or less.
+// Left returns how long the term lasts unless a new ping proves that the session lives for longer. It
+// reads the clocks when it is called. Once the term is over it returns 0 or less.
 func (h *Handle) Left() time.Duration { return h.t.left() }
 
 // Proof returns nil if it is proven that the term ends before the server can give
-// leadership away. Otherwise it returns a *NoProof: the context ends after two thirds of
+// leadership away. Otherwise it returns a *NoProof. The context then ends after two thirds of
 // the session timeout without an answered ping, and only token and guard protect against
 // an older leader.
 func (h *Handle) Proof() error {
@@ -44,7 +44,7 @@ func (h *Handle) Proof() error {
 	return h.t.bid.Proof()
 }
 
-// Lost returns nil while the term lasts, then a *LostError.
+// Lost returns nil while the term lasts, and afterwards a *LostError.
 func (h *Handle) Lost() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)
@@ -55,21 +55,21 @@ func (h *Handle) Lost() error {
 	return nil
 }
 
-// Published reports whether LEADER names this term, and if not, why, as far
-// as it is known: a [*LeaderTaken] or an error of the server. Leading does not depend on it.
+// Published reports whether LEADER names this term. If it does not, the error says why, if that
+// is known: a [*LeaderTaken] or an error of the server. Leading does not depend on LEADER.
 func (h *Handle) Published() (bool, error) {
 	s := h.t.state()
 	return s.Published, s.PublishErr
 }
 
-// Guard returns an operation that fails a Multi unless this bid exists. Under PlainNames
-// it proves little, see ErrNoGuard.
+// Guard returns an operation that makes a Multi fail unless this bid exists. Under PlainNames
+// it does not protect, see ErrNoGuard.
 func (h *Handle) Guard() zk.Op { return zk.CheckOp(h.bid, zk.AnyVersion) }
 
-// Do carries out all operations or none, and none unless this handle still leads: the
+// Do carries out all operations or none. It carries out none unless this handle still leads: the
 // same transaction checks the bid. If the term is over it returns ErrNotLeader. After a
 // zk.UnknownOutcomeError the operations may have been carried out. The results are those
-// of zk.Client.Multi without the guard's.
+// of zk.Client.Multi without the result of the guard.
 func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if h.t.cfg.Naming == PlainNames {
 		return nil, ErrNoGuard
@@ -89,11 +89,11 @@ func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	return res[1:], err
 }
 
-// Resign gives up the term, and ends the Campaign or Lead that it comes from, also where the
-// term is over already. A handle of Campaign is over at once: Resign waits until its
-// bid is gone, and its errors are those of [Election.Resign]. The function to which Lead, or Run of
-// a [Partitioner] or [Work], has given the handle is told by its context; Resign does not wait
-// for it. The bid goes when the function has returned, and Lead or Run returns ErrResigned.
+// Resign gives up the term. It also ends the Campaign or Lead that made the handle, even if the
+// term is already over. A handle of Campaign ends at once: Resign waits until its
+// bid is gone, and its errors are those of [Election.Resign]. For a handle that Lead, or Run of
+// a [Partitioner] or [Work], has given to a function, Resign ends the function's context and does not
+// wait. The bid is removed when the function has returned, and Lead or Run returns ErrResigned.
 func (h *Handle) Resign(ctx context.Context) error {
 	if !h.t.candidacy.resign() {
 		return nil
@@ -101,8 +101,8 @@ func (h *Handle) Resign(ctx context.Context) error {
 	return h.t.awaitGone(ctx)
 }
 
-// isUnsent: the session had expired, so that an operation of it was not carried
-// out, and what was claimed in it is gone.
+// isUnsent reports whether an operation was certainly not carried out because its session had expired. Everything
+// that was claimed in that session is then gone.
 func isUnsent(err error) bool {
 	var unclear *zk.UnknownOutcomeError
 	return errors.Is(err, zk.ErrSessionExpired) && !errors.As(err, &unclear)

@@ -8,33 +8,33 @@ import (
 	"bellwether/zk"
 )
 
-// IDs generates numbers, from 1, none of which is generated twice. It reserves a block
-// of numbers with one change of a counter; the numbers of a block that a process does
-// not use stay unused. Its methods may be called from any goroutine.
+// IDs generates numbers, starting at 1, and never generates a number twice. It reserves a block
+// of numbers with one change of a counter. If a process does not use all numbers of a block,
+// the rest stay unused. Its methods may be called from any goroutine.
 type IDs struct {
 	counter *Counter
 	block   int64
 
-	turn turn // who comes second waits for the first one's block
+	turn turn // makes concurrent calls of Next wait for one block; guards left
 	left value.Numbers
 }
 
-// idBlock is IDsOptions.Block where it is 0.
+// idBlock is the block size that IDsOptions.Block = 0 means.
 const idBlock = 100
 
-// IDsOptions are the settings of IDs; nil is all defaults.
+// IDsOptions are the settings of IDs. A nil pointer means all defaults.
 type IDsOptions struct {
-	// Block is how many numbers are reserved at a time. Default 100.
+	// Block is how many numbers each reservation takes. Default 100.
 	Block int
-	// ACL of the znodes made, open to everybody by default.
+	// ACL is given to each znode that is created. By default everybody may do everything.
 	ACL zk.ACLs
 
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
 
-// NewIDs prepares numbers from the counter at path. The caller still owns the client.
+// NewIDs prepares a generator of numbers with the counter at path. The caller still owns the client.
 func NewIDs(c *zk.Client, path string, o *IDsOptions) (*IDs, error) {
 	var opt IDsOptions
 	if o != nil {
@@ -60,9 +60,9 @@ func (d *IDs) Next(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	d.left.Reserved(sum, d.block)
-	id, _ := d.left.Next() // a block has one at least
+	id, _ := d.left.Next() // a block has at least one number
 	return id, nil
 }
 
-// Close removes the znode that the IDs have created beside their counter.
+// Close removes the mark of the counter, a znode below it; see Value.
 func (d *IDs) Close(ctx context.Context) error { return d.counter.Close(ctx) }

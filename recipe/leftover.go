@@ -13,26 +13,26 @@ import (
 )
 
 // leftover is a bid, or a place in the line of a queue, that a client was not permitted to
-// remove. It stands until the session ends, and all behind it wait.
+// remove. It exists until the session ends, and all bids behind it wait.
 type leftover struct {
 	path    string
 	session zk.SessionID
 }
 
-// lineOf is a line in which a client stands.
+// lineOf is a line of bids, and a client that has bids in it.
 type lineOf struct {
 	c      weak.Pointer[zk.Client]
 	parent string
 }
 
-// leftovers are those of this process. Each is forgotten when it is found removed, or its session
-// over. They are kept here because the next bid of a client may be that of another Lock.
+// leftovers are all leftovers of this process. Each is forgotten once it is found removed or its session
+// has ended. The map is global because the client's next bid in a line may come from another Lock value.
 var leftovers = struct {
 	sync.Mutex
 	at map[lineOf][]leftover
 }{at: map[lineOf][]leftover{}}
 
-// leave remembers a leftover.
+// leave records a leftover.
 func (a *agent) leave(at string) {
 	line := lineOf{weak.Make(a.c), path.Dir(at)}
 	leftovers.Lock()
@@ -40,9 +40,9 @@ func (a *agent) leave(at string) {
 	leftovers.at[line] = append(leftovers.at[line], leftover{at, a.c.Session().ID})
 }
 
-// removeLeftovers tries once more to remove what this client has left in the line at parent. The
-// error says what stands in the way of the client's next bid there, which would wait for it
-// without end.
+// removeLeftovers tries again to remove what this client has left in the line at parent. If that
+// fails, the error names the znode: the client's next bid in that line would wait for it until
+// the session ends.
 func (a *agent) removeLeftovers(ctx context.Context, parent string) error {
 	at := lineOf{weak.Make(a.c), parent}
 	leftovers.Lock()

@@ -11,11 +11,11 @@ import (
 	"bellwether/zk"
 )
 
-// LockOptions are the settings of a lock; nil is all defaults.
+// LockOptions are the settings of a lock or a semaphore. A nil pointer means all defaults.
 type LockOptions struct {
-	// ID of the holder, for others to read. UTF-8.
+	// ID is the name of the holder that other clients see. UTF-8.
 	ID string
-	// Naming of the bids: OwnNames, the default, or that of the library with
+	// Naming is how the bids are named: OwnNames, the default, or the naming of the library with
 	// which the parent is shared.
 	//
 	//	                  Lock                 ReadWriteLock                  Semaphore
@@ -23,21 +23,21 @@ type LockOptions struct {
 	//	KazooNames        Lock                 ReadLock, WriteLock            Semaphore
 	//	GoZKNames         Lock
 	Naming Naming
-	// ACL of the znodes made, open to everybody by default.
+	// ACL is given to each znode that is created. By default everybody may do everything.
 	ACL zk.ACLs
 
-	// LeaseDelay, KeepAlive, Margin and CleanUp are as in ElectionOptions.
+	// LeaseDelay, KeepAlive, Margin and CleanUp are described at ElectionOptions.
 	LeaseDelay time.Duration
 	KeepAlive  time.Duration
 	Margin     time.Duration
 	CleanUp    time.Duration
 
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
 
-// Lock is a lock that one client holds at a time, in the order of arrival; or one side
+// Lock is a lock that one client holds at a time, in the order of arrival. It can also be one side
 // of a ReadWriteLock. Its methods may be called from any goroutine; each call makes a
 // bid of its own.
 type Lock struct{ bidder }
@@ -64,7 +64,7 @@ func newLock(c *zk.Client, cfg lines.Config, o *LockOptions, recipe string) *Loc
 	return &Lock{newBidder(c, cfg, opt, recipe, ErrNotHeld)}
 }
 
-// validate refuses namings besides those given.
+// validate returns an error unless the naming is one of those given.
 func (l *Lock) validate(namings ...Naming) error {
 	for _, n := range namings {
 		if n == l.opt.Naming {
@@ -74,29 +74,29 @@ func (l *Lock) validate(namings ...Naming) error {
 	return fmt.Errorf("%s %s: no naming %v", l.recipe, l.cfg.Parent, l.opt.Naming)
 }
 
-// Lock waits until it holds the lock. It survives lost connections, and
-// stands at the end of the line again when the session expires. It returns
-// the context's error, zk.ErrClosed, or a [*LostError] when the server refuses
-// what it needs. An error leaves no bid behind: Lock waits for its removal while the client is
-// connected, for LockOptions.CleanUp at most; after that the removal goes on in the background.
+// Lock waits until it holds the lock. It survives lost connections. When the session
+// expires it makes a new bid, at the end of the line. It returns
+// the context's error, zk.ErrClosed, or a [*LostError] if the server refuses a request
+// that it needs. After an error it leaves no bid: Lock waits for the removal of its bid while the client is
+// connected, for LockOptions.CleanUp at most. After that the removal continues in the background.
 //
-// Who holds a lock and calls Lock again waits for itself; see [Hold.Again].
+// A client that holds the lock and calls Lock again waits for itself; see [Hold.Again].
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, false) }
 
-// TryLock takes the lock only if nobody holds it or waits for it; otherwise it returns
+// TryLock takes the lock only if no client holds it or waits for it; otherwise it returns
 // ErrHeld. It waits for a connection as Lock does.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, true) }
 
 // Do waits as Lock does until it holds the lock, runs fn, and releases the lock when
-// fn has returned, also when it panics. The context given to fn ends with the hold and with
-// ctx; its cause says why. fn must return then: the lock is not released before.
+// fn has returned, or has panicked. The context given to fn ends with the hold and with
+// ctx; its cause says why. fn must then return, because Do does not release the lock before.
 //
-// Do returns the error of Lock, without calling fn; or what fn returns. If the lock was lost
-// before fn returned, the error is or wraps ErrNotHeld and a [*LostError], whatever fn
-// returns: somebody else may have held the lock meanwhile. Do does not call fn again. If the server
-// refuses to remove the bid, which then stands until the session ends, and fn has
-// returned nil, Do returns what the server says. The removal is waited for within
-// LockOptions.CleanUp and goes on in the background after that.
+// If Lock fails, Do returns its error and does not call fn. Otherwise Do returns the error of fn. If the lock
+// was lost before fn returned, the error is or wraps ErrNotHeld and a [*LostError], whatever fn
+// returned, because another client may have held the lock meanwhile. Do does not call fn again. If fn
+// returned nil and the server refuses to remove the bid, Do returns the server's error; the bid then stays
+// until the session ends. Do waits for the removal for LockOptions.CleanUp at most. After that
+// the removal continues in the background.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, h *Hold) error) error {
 	h, err := l.Lock(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"bellwether/zk"
 )
 
-// Hold is a lock, or a lease of a semaphore, that is held. It lasts until it is released
+// Hold is a lock, or a lease of a semaphore, that a client holds. It lasts until it is released
 // or lost. It cannot be renewed: a program that wants the lock again gets another Hold.
 // Its methods may be called from any goroutine.
 type Hold struct {
@@ -21,7 +21,7 @@ type Hold struct {
 	released bool // guarded by grip.mu
 }
 
-// grip is what the Holds share that came of one by Again.
+// grip is what all Holds of one bid share: the first one, and those that Again has made of it.
 type grip struct {
 	h *Handle
 
@@ -29,7 +29,7 @@ type grip struct {
 	n  int // Holds not yet released
 }
 
-// hold is one more Hold. It is called with mu held, or for the first.
+// hold makes one more Hold. mu is held, except for the first Hold.
 func (g *grip) hold() *Hold {
 	g.n++
 	h := &Hold{g: g}
@@ -38,21 +38,21 @@ func (g *grip) hold() *Hold {
 }
 
 // Context returns a context that ends with the hold; its cause is a *LostError. If
-// Hold.Proof returns nil and the process runs, it ends before the server can give the
-// lock to another client. A process that was suspended or starved finds out late; Left
+// Hold.Proof returns nil and the process is not suspended, the context ends before the server can give the
+// lock to another client. A process that was suspended, or got no CPU time, finds out late. Left
 // reads the clocks when it is called.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Token returns the fencing token, the czxid of the bid. It is larger than those of all
-// earlier holders that could not hold the lock at the same time, as long as the ensemble
-// lives. A TokenGate refuses tokens that are too old.
+// Token returns the fencing token, which is the czxid of the bid. It is larger than the tokens of all
+// earlier holders that could not hold the lock at the same time, for the whole life of the
+// ensemble. A TokenGate refuses tokens that are too old.
 func (h *Hold) Token() zk.Zxid { return h.g.h.token }
 
 // Bid returns the path of the bid.
 func (h *Hold) Bid() string { return h.g.h.bid }
 
-// Left returns how long the hold lasts without another proof that the session lives. It
-// reads the clocks now; once the hold is over it returns 0 or less.
+// Left returns how long the hold lasts unless a new ping proves that the session lives for longer. It
+// reads the clocks when it is called. Once the hold is over it returns 0 or less.
 func (h *Hold) Left() time.Duration {
 	if h.ctx.Err() != nil {
 		return 0
@@ -60,16 +60,16 @@ func (h *Hold) Left() time.Duration {
 	return h.g.h.Left()
 }
 
-// path is the path of the lock.
+// path returns the path of the lock.
 func (h *Hold) path() string { return h.g.h.t.b.path }
 
 // Proof returns nil if it is proven that the hold ends before the server can give the
-// lock away. Otherwise it returns a *NoProof: the context ends after two thirds of the
+// lock away. Otherwise it returns a *NoProof. The context then ends after two thirds of the
 // session timeout without an answered ping, and only token and guard protect against an
 // older holder.
 func (h *Hold) Proof() error { return h.g.h.Proof() }
 
-// Lost returns nil while the hold lasts, then a *LostError.
+// Lost returns nil while the hold lasts, and afterwards a *LostError.
 func (h *Hold) Lost() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)
@@ -77,13 +77,13 @@ func (h *Hold) Lost() error {
 	return h.g.h.Lost()
 }
 
-// Guard returns an operation that fails a Multi unless the bid exists.
+// Guard returns an operation that makes a Multi fail unless the bid exists.
 func (h *Hold) Guard() zk.Op { return h.g.h.Guard() }
 
-// Do carries out all operations or none, and none unless the lock is still held: the
+// Do carries out all operations or none. It carries out none unless the lock is still held: the
 // same transaction checks the bid. If the hold is over it returns ErrNotHeld. After a
 // zk.UnknownOutcomeError the operations may have been carried out. The results are those
-// of zk.Client.Multi without the guard's.
+// of zk.Client.Multi without the result of the guard.
 func (h *Hold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if lost := h.Lost(); lost != nil {
 		return nil, h.g.h.t.b.isOver(lost)
@@ -91,8 +91,8 @@ func (h *Hold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	return h.g.h.Do(ctx, ops...)
 }
 
-// Again returns another Hold of the same bid, for a function that locks what its caller
-// has locked already. The lock is released when all of them are released.
+// Again returns another Hold of the same bid, for a function that takes a lock which its caller
+// already holds. The lock is released when all of these Holds are released.
 func (h *Hold) Again() (*Hold, error) {
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()
@@ -102,10 +102,10 @@ func (h *Hold) Again() (*Hold, error) {
 	return h.g.hold(), nil
 }
 
-// Release ends the hold. With the last of a bid it removes the bid and waits
-// until it is gone: what was done under the lock must have ended. The error
-// is the context's, and the removal then goes on in the background; or it is that of
-// a server that refuses to remove the bid, which then stands until the session ends.
+// Release ends the hold. The work under the lock must have ended before the call. Releasing the last Hold of
+// a bid removes the bid, and Release waits until it is gone. If the context ends first, Release returns the
+// context's error, and the removal continues in the background. If the server refuses to remove the bid, Release
+// returns the server's error, and the bid stays until the session ends.
 func (h *Hold) Release(ctx context.Context) error {
 	if !h.drop() {
 		return nil
@@ -123,7 +123,7 @@ type releaser interface {
 
 func (h *Hold) abandon() { h.drop() }
 
-// during runs fn under what is held, and releases that.
+// during runs fn while h is held, and then releases h.
 func during(ctx context.Context, b *bidder, h releaser, fn func(context.Context) error) error {
 	work, stop := b.workWhile(ctx, h.Context())
 	defer stop()
@@ -145,7 +145,7 @@ func during(ctx context.Context, b *bidder, h releaser, fn func(context.Context)
 	return err
 }
 
-// drop ends the hold without waiting. It reports whether the bid is given up.
+// drop ends the hold without waiting. It reports whether no Hold of the bid is left, so that the bid is given up.
 func (h *Hold) drop() (last bool) {
 	h.g.mu.Lock()
 	defer h.g.mu.Unlock()

@@ -17,14 +17,14 @@ import (
 // MultiLock is several locks that are held together or not at all. Its methods may be
 // called from any goroutine.
 //
-// The locks are taken in the order of their paths, so that two clients that want some of
-// the same locks do not wait for each other. A program that takes further locks must
-// keep to that order.
+// A MultiLock takes its locks in the order of their paths, so that two clients that want some of
+// the same locks do not wait for each other. A program that takes further locks while it holds a MultiLock must
+// take them in that order too.
 type MultiLock struct {
-	locks []*Lock // in that order
+	locks []*Lock // in the order of their paths
 }
 
-// NewMultiLock joins locks of one client, each with another parent: those of NewLock, or
+// NewMultiLock combines locks of one client, each with a different parent. They are locks of NewLock, or
 // sides of a ReadWriteLock.
 func NewMultiLock(locks ...*Lock) (*MultiLock, error) {
 	m := &MultiLock{slices.Clone(locks)}
@@ -43,18 +43,18 @@ func NewMultiLock(locks ...*Lock) (*MultiLock, error) {
 	return m, nil
 }
 
-// Lock waits until it holds all locks. Where one is lost while it waits for
-// another it starts again. Its errors are those of [Lock.Lock]; with an error
-// none is held.
+// Lock waits until it holds all locks. If it loses one while it waits for
+// another, it starts again with the first. Its errors are those of [Lock.Lock]. After an error
+// it holds none of the locks.
 func (m *MultiLock) Lock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, false) }
 
-// TryLock takes all of the locks only if nobody holds or waits for any of them;
-// otherwise it returns ErrHeld and releases those that it got.
+// TryLock takes all of the locks only if no client holds or waits for any of them.
+// Otherwise it returns ErrHeld and releases those that it got.
 func (m *MultiLock) TryLock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, true) }
 
 // Do waits as Lock does until it holds all locks, runs fn, and releases them when fn has returned,
-// as [Lock.Do] does with one lock. Where one is lost before fn returned, the error is or
-// wraps ErrNotHeld and the [*LostError] of that one.
+// as [Lock.Do] does with one lock. If one of them was lost before fn returned, the error is or
+// wraps ErrNotHeld and the [*LostError] of that lock.
 func (m *MultiLock) Do(ctx context.Context, fn func(ctx context.Context, h *MultiHold) error) error {
 	h, err := m.Lock(ctx)
 	if err != nil {
@@ -63,8 +63,8 @@ func (m *MultiLock) Do(ctx context.Context, fn func(ctx context.Context, h *Mult
 	return during(ctx, &m.locks[0].bidder, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
-// MultiHold is several locks that are held. It is over as soon as one of them is lost;
-// Release releases the others.
+// MultiHold is several locks that are held together. It is over as soon as one of them is lost;
+// Release then releases the others.
 type MultiHold struct {
 	holds []*Hold // in the order of their paths
 	m     *lines.Several
@@ -73,7 +73,7 @@ type MultiHold struct {
 	end   context.CancelCauseFunc
 }
 
-// join makes a context that ends with the first hold that does.
+// join makes the context of the MultiHold. The context ends when any of the holds ends.
 func (h *MultiHold) join() {
 	h.ctx, h.end = context.WithCancelCause(h.holds[0].ctx)
 	for _, one := range h.holds[1:] {
@@ -81,15 +81,15 @@ func (h *MultiHold) join() {
 	}
 }
 
-// Context returns a context that ends when the first of the locks is lost, or with
+// Context returns a context that ends when any of the locks is lost, or with
 // Release.
 func (h *MultiHold) Context() context.Context { return h.ctx }
 
-// Holds returns the holds of the locks in the order of their paths, for their tokens.
+// Holds returns the holds of the locks in the order of their paths. Use them for their tokens.
 // Release all of them with MultiHold.Release, not one by one.
 func (h *MultiHold) Holds() []*Hold { return slices.Clone(h.holds) }
 
-// Left returns how long all of the locks are held, see Hold.Left.
+// Left returns how long all of the locks are held: the smallest result of Hold.Left.
 func (h *MultiHold) Left() time.Duration {
 	left := h.holds[0].Left()
 	for _, one := range h.holds[1:] {
@@ -98,14 +98,14 @@ func (h *MultiHold) Left() time.Duration {
 	return left
 }
 
-// Proof returns nil if Hold.Proof does for each of the locks.
+// Proof returns nil if Hold.Proof returns nil for each of the locks, and otherwise the first error.
 func (h *MultiHold) Proof() error { return h.first((*Hold).Proof) }
 
-// Lost returns nil while all of the locks are held, then the *LostError of one that is
-// not.
+// Lost returns nil while all of the locks are held, and afterwards the *LostError of a lock that was
+// lost.
 func (h *MultiHold) Lost() error { return h.first((*Hold).Lost) }
 
-// first is the first error that a question to each hold gives.
+// first calls ask for each hold and returns the first error.
 func (h *MultiHold) first(ask func(*Hold) error) error {
 	for _, one := range h.holds {
 		if err := ask(one); err != nil {
@@ -115,7 +115,7 @@ func (h *MultiHold) first(ask func(*Hold) error) error {
 	return nil
 }
 
-// Do is [Hold.Do], with the bids of all locks checked in the same transaction.
+// Do is [Hold.Do] for several locks: the same transaction checks the bids of all of them.
 func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	b := h.holds[0].g.h.t.b
 	if lost := h.Lost(); lost != nil {
@@ -147,13 +147,13 @@ func (h *MultiHold) abandon() {
 	}
 }
 
-// at is the hold of the lock at a path.
+// at returns the hold of the lock at a path.
 func (h *MultiHold) at(path string) *Hold {
 	return h.holds[slices.IndexFunc(h.holds, func(one *Hold) bool { return one.path() == path })]
 }
 
 // Release ends all holds, and then waits until their bids are gone, as
-// [Hold.Release] does.
+// [Hold.Release] does. It returns the errors of all of them, joined.
 func (h *MultiHold) Release(ctx context.Context) error {
 	h.abandon()
 	var errs []error

@@ -8,24 +8,24 @@ import (
 	"bellwether/internal/claim/lines"
 )
 
-// takeAll is one Lock of a MultiLock: it carries out the operations of a claim.Several.
+// takeAll is one call of MultiLock.Lock or TryLock. It carries out the operations of a lines.Several.
 type takeAll struct {
 	*driver
 	locks []*Lock
 	try   bool
 	m     *lines.Several
 	h     *MultiHold
-	stop  context.CancelFunc // of the lock that is being taken
+	stop  context.CancelFunc // cancels the lock that is being taken
 }
 
-// lockTaken is claim.LockTaken with the hold.
+// lockTaken is a lines.LockTaken with the hold.
 type lockTaken struct {
 	lines.LockTaken
 	hold *Hold
 }
 
-// takeMachine is a claim.Several that knows the holds. Before each event it steps the loss of a hold, of which
-// the event may be a consequence.
+// takeMachine is a lines.Several with the holds that it has taken. Before each event it steps the losses of holds,
+// because the event may be a consequence of a loss.
 type takeMachine struct {
 	*lines.Several
 	h *MultiHold
@@ -44,7 +44,7 @@ func (m takeMachine) Step(now claim.Moment, ev claim.Event) {
 	m.Several.Step(now, ev)
 }
 
-// acquire returns when all locks are held, or the machine is over.
+// acquire drives the machine until all locks are held or the machine is over.
 func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
 	var paths []string
 	for _, l := range m.locks {
@@ -55,7 +55,7 @@ func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
 	t.driver = m.locks[0].newDriver(takeMachine{t.m, t.h})
 	t.enough = t.m.Held
 	t.start = func(driven context.Context, op claim.Op) { t.begin(ctx, driven, op) }
-	_ = t.run(context.WithoutCancel(ctx)) // the end of ctx ends the lock that is being taken, and so the rest
+	_ = t.run(context.WithoutCancel(ctx)) // when ctx ends, the lock that is being taken fails, and the machine then gives back the others
 	if t.m.Over() {
 		return nil, t.m.Err()
 	}
@@ -63,7 +63,7 @@ func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
 	return t.h, nil
 }
 
-// begin begins an operation. ctx is that of Lock, driven the driver's.
+// begin begins an operation. ctx is the context of Lock, driven that of the driver.
 func (t *takeAll) begin(ctx, driven context.Context, op claim.Op) {
 	switch op.Kind {
 	case claim.OpTake:
@@ -75,7 +75,7 @@ func (t *takeAll) begin(ctx, driven context.Context, op claim.Op) {
 	}
 }
 
-// take takes one lock. The loop is woken when its hold ends.
+// take takes one lock. When its hold ends, a Tick wakes the loop, so that the machine steps the loss.
 func (t *takeAll) take(ctx, driven context.Context, path string) {
 	lock := t.locks[slices.IndexFunc(t.locks, func(l *Lock) bool { return l.path == path })]
 	ctx, t.stop = context.WithCancel(ctx)
@@ -92,7 +92,7 @@ func (t *takeAll) take(ctx, driven context.Context, path string) {
 	})
 }
 
-// giveBack releases a lock. It waits a while until the bid is gone; the rest goes on in the background.
+// giveBack releases a lock. It waits until the bid is gone, for cleanUp at most; the rest continues in the background.
 func (t *takeAll) giveBack(ctx, driven context.Context, path string) {
 	hold := t.h.at(path)
 	t.h.holds = slices.DeleteFunc(t.h.holds, func(one *Hold) bool { return one == hold })

@@ -12,17 +12,17 @@ import (
 	"bellwether/zk"
 )
 
-// readsMax is how many bids Candidates reads in one request.
+// readsMax limits how many znodes Candidates and Group.Members read in one request.
 const readsMax = 128
 
-// Leader is the present leader, as it has published itself.
+// Leader is the current leader, as LEADER names it.
 type Leader struct {
 	ID    string
 	Bid   string // name below the parent
 	Token zk.Zxid
 }
 
-// Vacant reports whether nobody has published that it leads.
+// Vacant reports whether LEADER names no leader.
 func (l Leader) Vacant() bool { return l.Token == 0 }
 
 // Candidate is a bid that exists in an election.
@@ -30,12 +30,12 @@ type Candidate struct {
 	ID      string
 	Bid     string // name below the parent
 	Naming  Naming
-	Token   zk.Zxid // it will have if it leads
+	Token   zk.Zxid // the fencing token of the handle if this candidate leads
 	Session zk.SessionID
 }
 
-// Leader returns who leads, or ErrNoLeader. It reads LEADER once; where
-// none is kept, see ElectionOptions.Leader, it lists the candidates instead.
+// Leader returns the current leader, or ErrNoLeader. It reads LEADER once. If the election
+// has no LEADER, see ElectionOptions.Leader, it lists the candidates instead.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	if e.opt.Leader == "" {
 		return e.firstCandidate(ctx)
@@ -65,20 +65,20 @@ func (e *Election) firstCandidate(ctx context.Context) (Leader, error) {
 	return Leader{ID: all[0].ID, Bid: all[0].Bid, Token: all[0].Token}, nil
 }
 
-// know takes what LEADER says.
+// know compares the content of LEADER with what this Election has already seen, so that an older leader is not shown again.
 func (e *Election) know(n claim.Notice) claim.Notice {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.seen.Know(n)
 }
 
-// Observe yields who leads now and then each change, a vacancy included, until the
-// context ends. It survives lost connections and sessions; changes in quick
-// succession, or while it is not connected, may be seen as one. Each costs it at most two
-// watch events and the candidates none. The second value is an error that
-// ends it: the context's, zk.ErrClosed, or what the server refuses.
+// Observe yields the current leader and then each change, until the
+// context ends. It yields a vacant Leader while nobody leads. It survives lost connections and sessions. It may
+// merge changes in quick succession, or while it is not connected, into one. Each change costs the
+// observer at most two watch events, and costs the candidates nothing. The second value is the error that
+// ends the iteration: the context's, zk.ErrClosed, or the error of a server that refused a request.
 //
-// It needs LEADER: where none is kept it ends with ErrNoLeader.
+// Observe needs LEADER: if the election has none, it ends with ErrNoLeader.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		if e.opt.Leader == "" {
@@ -134,7 +134,7 @@ func (e *Election) readBids(ctx context.Context, bids []claim.Bid) ([]Candidate,
 	for i, r := range res {
 		switch {
 		case errors.Is(r.Err, zk.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner == 0:
-			continue // gone meanwhile, or no bid
+			continue // deleted meanwhile, or not a bid
 		case r.Err != nil:
 			return nil, &zk.OpError{Op: "getData", Path: claim.Join(e.cfg.Parent, bids[i].Name), Err: r.Err}
 		}

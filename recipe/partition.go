@@ -8,20 +8,20 @@ import (
 	"bellwether/zk"
 )
 
-// PartitionerOptions are the settings of a Partitioner or Work; nil is all defaults.
+// PartitionerOptions are the settings of a Partitioner or Work. A nil pointer means all defaults.
 type PartitionerOptions struct {
-	// Election are the settings of the election by which a part is owned.
+	// Election holds the settings of the election that each part has.
 	Election ElectionOptions
-	// Parallel is how many parts a member owns, or tries to, at the same time.
-	// Default no limit; for Work 1.
+	// Parallel limits how many parts a member owns, or stands for, at the same time.
+	// By default there is no limit; for Work the default is 1.
 	Parallel int
 }
 
-// Partitioner shares a fixed set of parts among the members of a group. Which
-// member a part is meant for follows from who is there; whether it owns it is
-// decided by an election of that part alone, in which a member stands while the part
-// is meant for it. So no part has two owners, whatever they know of each
-// other, and a part changes hands when its owner has let go, without a barrier.
+// Partitioner shares a fixed set of parts among the members of a group. The present members
+// determine to which of them each part is assigned. An election of that part alone decides who owns it:
+// a member takes part in the election while the part is assigned to it. So no part has two owners, whatever
+// the members know of each other. A part moves when its owner has let it go, and no
+// member waits for the others.
 type Partitioner struct {
 	c      *zk.Client
 	parent string
@@ -30,8 +30,8 @@ type Partitioner struct {
 	opt    PartitionerOptions
 }
 
-// NewPartitioner prepares a member, with its id, of those who share the parts. The parts
-// are names of znodes and the same for all members. The caller still owns the client.
+// NewPartitioner prepares a member of the group that shares the parts. The parts
+// are names of znodes, the same for all members. The caller still owns the client.
 func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *PartitionerOptions) (*Partitioner, error) {
 	p := &Partitioner{c: c, parent: parent, id: id, parts: slices.Clone(parts)}
 	if o != nil {
@@ -45,12 +45,13 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 	return p, checkPath("partitioner", parent)
 }
 
-// Run is a member until the context ends. For each part that it owns it calls
-// own, whose context ends when the part is to be let go; it is somebody else's
-// no sooner than own has returned or the handle is over, see Election.Lead. An
-// error of own ends Run with it, unless it is one of those that end a term and not
-// Lead: then this member stands for the part again after a pause. Where own returns nil before that, nobody stands
-// for the part until it is meant for another member. A member whose id is taken waits until it is free.
+// Run makes this client a member until the context ends. For each part that the member owns, Run calls
+// own. The context of own ends when the part must be let go. Nobody else owns the part before
+// own has returned or the handle is over, see Election.Lead. If
+// own returns an error, Run ends with that error, unless it is one of those after which Election.Lead
+// campaigns again: then this member stands for the part again after a pause. If own returns nil while the part is
+// assigned to this member, nobody stands for the part until it is assigned to another member. If another member
+// has the same id, Run waits until the id is free.
 func (p *Partitioner) Run(ctx context.Context, own func(ctx context.Context, part string, h *Handle) error) error {
 	cfg := share.SharingConfig{Parent: p.parent, ID: p.id, Parts: p.parts, Most: p.opt.Parallel}
 	return newSharing(p.c, cfg, p.opt.Election, own).run(ctx)

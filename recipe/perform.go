@@ -10,7 +10,7 @@ import (
 	"bellwether/zk"
 )
 
-// operation is the machine of a single operation.
+// operation is the machine of a single operation. Doubt returns the session of a request whose outcome is unknown, or 0.
 type operation interface {
 	machine
 	Outcome() claim.Outcome
@@ -18,14 +18,14 @@ type operation interface {
 	Doubt() zk.SessionID
 }
 
-// perform drives an operation to its end. When the context ends the machine resigns, and perform waits a
-// while until it is over; the rest goes on in the background until it is done or the session ends. With a
-// context that has ended before, perform does nothing.
+// perform drives an operation to its end. When the context ends the machine resigns, and perform waits for cleanUp at most
+// until it is over. After that the machine continues in the background until it is over or the session ends. If the
+// context has ended before the call, perform does nothing.
 func (a *agent) perform(ctx context.Context, op, path string, m operation) error {
 	return a.performUntil(ctx, op, path, m, nil)
 }
 
-// performUntil is perform for a machine that may have got far enough before it is over: enough says so.
+// performUntil is perform for a machine that can be done before it is over: performUntil also returns when enough reports true.
 func (a *agent) performUntil(ctx context.Context, op, path string, m operation, enough func() bool) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (a *agent) performUntil(ctx context.Context, op, path string, m operation, 
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = d.run(ctx) // which ends with the state machine
+		_ = d.run(ctx) // the machine holds the error
 	}()
 	select {
 	case <-done:
@@ -51,7 +51,7 @@ func (a *agent) performUntil(ctx context.Context, op, path string, m operation, 
 	case <-done:
 		err := a.verdict(ctx, op, path, m)
 		if ctx.Err() != nil && m.Outcome() == claim.Failed {
-			err = errors.Join(ctx.Err(), err) // given up, and what is left could not be removed
+			err = errors.Join(ctx.Err(), err) // the operation was cancelled, and what it had created could not be removed
 		}
 		return err
 	default:
@@ -62,7 +62,7 @@ func (a *agent) performUntil(ctx context.Context, op, path string, m operation, 
 	}
 }
 
-// verdict is the error of an operation that is over.
+// verdict returns the error of an operation that is over.
 func (a *agent) verdict(ctx context.Context, op, path string, m operation) error {
 	switch m.Outcome() {
 	case claim.Succeeded:
@@ -78,14 +78,14 @@ func (a *agent) verdict(ctx context.Context, op, path string, m operation) error
 	return &zk.OpError{Op: op, Path: path, Err: cmp.Or(a.c.Err(), error(zk.ErrClosed))}
 }
 
-// unclear is the error for an operation that was carried out once or not at all.
+// unclear returns the error of an operation of which it is unknown whether it was carried out, once, or not at all.
 func unclear(ctx context.Context, op, path string, session zk.SessionID) error {
 	why := cmp.Or(ctx.Err(), error(zk.ErrSessionExpired))
 	return &zk.OpError{Op: op, Path: path, Err: &zk.UnknownOutcomeError{Session: session, Err: why}}
 }
 
-// follow drives an operation until the context ends or next returns false. It calls next, on the
-// caller's goroutine, after each step.
+// follow drives an operation until the context ends or next returns false. It calls next after each step, on the
+// caller's goroutine.
 func (a *agent) follow(ctx context.Context, op, path string, m operation, next func() (more bool)) error {
 	enough := false
 	d := a.newDriver(m)

@@ -5,21 +5,21 @@ import (
 	"bellwether/zk"
 )
 
-// Place is a candidate's position in an election, as far as it knows without asking a
+// Place is a candidate's position in an election, as far as the candidate knows it without asking a
 // server.
 type Place struct {
-	Stands bool // its bid stands, and leads as soon as none is before it
-	Leads  bool // its handle has not ended
-	// Ahead is how many bids were before it when it last looked. It looks when the
-	// one right before it goes, so there may be fewer now; Candidates asks.
+	Stands bool // its bid exists, and leads as soon as no bid is before it
+	Leads  bool // it leads, and its handle has not ended
+	// Ahead is how many bids were before it when it last listed the bids. It lists them again only when
+	// the bid right before its own goes, so there may be fewer now. Candidates asks a server.
 	Ahead int
 	Bid   string  // name below the parent; empty while it is not known
-	Token zk.Zxid // it has if it leads; 0 while it is not known
-	// Published: it leads, and LEADER says so.
+	Token zk.Zxid // the token of its handle if it leads; 0 while it is not known
+	// Published reports whether it leads and LEADER says so.
 	Published bool
 }
 
-// Place returns the candidate's present position in the election, for a status page or a
+// Place returns the candidate's current position in the election, for a status page or a
 // readiness check. It asks no server.
 func (e *Election) Place() Place {
 	k := e.candidate()

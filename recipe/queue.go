@@ -17,7 +17,7 @@ import (
 	"bellwether/zk"
 )
 
-// QueueNaming is how items are named, which decides with whose producers and consumers a
+// QueueNaming is how a queue names its items. It decides with which other libraries' producers and consumers the
 // queue can be shared. Consumers of this package take items of all namings.
 type QueueNaming uint8
 
@@ -29,24 +29,24 @@ const (
 	// them.
 	KazooItems
 	// PlainItems are qn-<seq>, as Curator's SimpleDistributedQueue and Apache's recipe
-	// have them: no priorities.
+	// have them. They have no priorities.
 	PlainItems
 )
 
-// QueueOptions are the settings of a Queue or a WorkQueue; nil is all defaults.
+// QueueOptions are the settings of a Queue or a WorkQueue. A nil pointer means all defaults.
 type QueueOptions struct {
 	Naming QueueNaming
-	// ACL of the znodes made, open to everybody by default.
+	// ACL is given to each znode that is created. By default everybody may do everything.
 	ACL zk.ACLs
-	// DeliveriesMax, for a WorkQueue, is how often an item is delivered to a consumer. One that comes
-	// back after that goes to the WorkQueue at DeadLetters, with its data and ACL. 0, the default, is any number of times.
-	// Only the deliveries of this package are counted, and of those the ones to consumers that may
+	// DeliveriesMax, for a WorkQueue, limits how often an item is delivered. An item that comes
+	// back after that many deliveries goes to the WorkQueue at DeadLetters, with its data and ACL. 0, the default,
+	// means no limit. Only deliveries by this package count, and only those to consumers that are permitted to
 	// write the item: see Item.Deliveries.
 	DeliveriesMax int
-	// DeadLetters is the path of that WorkQueue. Default is the queue's own with .dead behind it.
+	// DeadLetters is the path of that WorkQueue. The default is the path of this queue followed by .dead.
 	DeadLetters string
 
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
@@ -58,15 +58,15 @@ var ErrPriority = errors.New("priorities are 0 to 999, and plain items have none
 // queue is what Queue and WorkQueue have in common.
 type queue struct {
 	b      agent
-	items  string // below which they stand
-	line   string // below which consumers wait
-	root   string // of a work queue: its path
-	claims string // of a work queue: where items are claimed
-	later  string // of a work queue: where items wait that are not due yet
+	items  string // the parent of the items
+	line   string // the parent of the bids of waiting consumers
+	root   string // of a work queue: its path; else empty
+	claims string // of a work queue: the parent of the claims
+	later  string // of a work queue: the parent of items that are not due yet
 	most   int    // QueueOptions.DeliveriesMax
-	dead   string // below which the items of the queue at QueueOptions.DeadLetters stand
+	dead   string // the parent of the items of the queue at QueueOptions.DeadLetters
 	naming QueueNaming
-	vetted *atomic.Bool // the path is not that of a work queue
+	vetted *atomic.Bool // vet has found that the path is not that of a work queue
 }
 
 func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) {
@@ -92,19 +92,19 @@ func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) 
 	return q, nil
 }
 
-// Put adds an item with the usual priority, 100.
+// Put adds an item with the default priority, 100.
 func (q *queue) Put(ctx context.Context, data []byte) error {
 	return q.PutPriority(ctx, data, claim.PriorityDefault)
 }
 
-// PutPriority adds an item, 0 being the most urgent and 999 the least. The
-// item is added once, whatever replies are lost. A zk.UnknownOutcomeError, when the context or
-// the session ended at the wrong moment, leaves open whether it was.
+// PutPriority adds an item. Priority 0 is the most urgent and 999 the least. The
+// item is added once, even if replies are lost. If the context or the session ends before the outcome
+// is known, the error is a zk.UnknownOutcomeError, and the item may have been added.
 func (q *queue) PutPriority(ctx context.Context, data []byte, priority int) error {
 	return q.put(ctx, data, priority, time.Time{})
 }
 
-// put adds an item, which is not due before a time unless that is zero.
+// put adds an item. If due is not zero, the item is not delivered before that time.
 func (q *queue) put(ctx context.Context, data []byte, priority int, due time.Time) error {
 	if priority < 0 || priority > 999 || q.naming == PlainItems && priority != claim.PriorityDefault {
 		return ErrPriority
@@ -126,8 +126,8 @@ func (q *queue) put(ctx context.Context, data []byte, priority int, due time.Tim
 	return q.b.perform(ctx, "put", q.items, queues.NewPut(cfg))
 }
 
-// vet looks, before the first item is put, whether the path is that of a work queue, whose
-// consumers would never see it. A work queue is looked at when it is made.
+// vet checks, before the first item is put, that the path is not that of a work queue, whose
+// consumers would never see the item. For a work queue it does nothing, because the machines check the path.
 func (q *queue) vet(ctx context.Context) error {
 	if q.root != "" || q.vetted.Load() {
 		return nil
@@ -139,11 +139,11 @@ func (q *queue) vet(ctx context.Context) error {
 	case err == nil && res[0].Err == nil && res[1].Err == nil:
 		return &OtherRecipeError{Path: q.items, Want: string(claim.KindQueue), Found: string(claim.KindWorkQueue)}
 	}
-	q.vetted.Store(true) // also where the server refuses to tell
+	q.vetted.Store(true) // also if the server refuses the read
 	return nil
 }
 
-// take drives one Take.
+// take takes one item. The returned machine knows the item.
 func (q *queue) take(ctx context.Context) (*queues.Take, error) {
 	cfg := queues.TakeConfig{Items: q.items, Line: q.line, Root: q.root, Claims: q.claims, Delayed: q.later, Most: q.most, Dead: q.dead}
 	rand.Read(cfg.Nonce[:])
@@ -154,7 +154,7 @@ func (q *queue) take(ctx context.Context) (*queues.Take, error) {
 	return m, q.b.perform(ctx, "take", q.items, m)
 }
 
-// Len is the number of items, those that are being worked on included.
+// Len returns the number of items, including those that consumers are working on.
 func (q *queue) Len(ctx context.Context) (int, error) {
 	names, _, err := q.b.c.Children(ctx, q.items)
 	return len(claim.ParseItems(names)), absent(err)

@@ -9,13 +9,13 @@ import (
 	"bellwether/zk"
 )
 
-// Queue gives each item to one consumer, the most urgent first and of those the oldest.
-// An item that was taken is removed: if its consumer fails, the item is lost. See
-// WorkQueue for items that come back.
+// Queue gives each item to one consumer: the most urgent item first, and among equally urgent ones the oldest.
+// An item that is taken is removed at once, so it is lost if its consumer fails. The items of a
+// WorkQueue are delivered again instead.
 type Queue struct{ queue }
 
-// NewQueue prepares a queue whose items are the children of path. Producers and
-// consumers both use it, in any number. Consumers wait in a queue of their own at
+// NewQueue prepares a queue whose items are the children of path. Any number of producers and
+// consumers may use it. Consumers wait in a line of their own, below
 // path.line.
 func NewQueue(c *zk.Client, path string, o *QueueOptions) (*Queue, error) {
 	q, err := newQueue(c, path, path, o)
@@ -23,8 +23,8 @@ func NewQueue(c *zk.Client, path string, o *QueueOptions) (*Queue, error) {
 }
 
 // Take waits for an item and takes it. It survives lost replies, and sessions that
-// expire while it waits. An error that is a zk.UnknownOutcomeError says that an item may
-// have been taken, which is then lost.
+// expire while it waits. If the error is a zk.UnknownOutcomeError, an item may
+// have been taken; it is then lost.
 func (q *Queue) Take(ctx context.Context) ([]byte, error) {
 	m, err := q.take(ctx)
 	if err != nil {
@@ -36,9 +36,9 @@ func (q *Queue) Take(ctx context.Context) ([]byte, error) {
 
 // TakeTo takes an item as Take does and calls deliver with its data. If
 // deliver fails, TakeTo puts the item back at its old place in the queue, with
-// its old ACL, and returns deliver's error. If the item could not be put back,
-// or that is not known, the error says so as well. The end of ctx does not keep
-// an item from being put back. An item is lost when this process ends while
+// its old ACL, and returns deliver's error. If putting the item back failed, or its
+// outcome is unknown, the error says so as well. TakeTo puts the item back even if
+// ctx has ended. The item is lost if this process ends while
 // deliver runs.
 func (q *Queue) TakeTo(ctx context.Context, deliver func(data []byte) error) error {
 	var acl zk.ACLs
@@ -62,8 +62,8 @@ func (q *Queue) TakeTo(ctx context.Context, deliver func(data []byte) error) err
 // putBackTime is how long TakeTo tries to put an item back.
 const putBackTime = 2 * time.Second
 
-// putBack makes the znode of a taken item again. No other item can have its
-// name: the sequence numbers of a parent only grow.
+// putBack creates the znode of a taken item again, with its old name. No other item can have that
+// name, because the sequence numbers of a parent only grow.
 func (q *queue) putBack(ctx context.Context, item string, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, putBackTime)
 	defer cancel()

@@ -12,22 +12,22 @@ import (
 )
 
 // WorkQueue is a queue whose items stay until they are acknowledged. If a consumer
-// fails, the items that it has taken come back at their old place. Its znodes are those
-// of kazoo's LockingQueue: path/entries, and for each item that is being worked on an
-// ephemeral in path/taken.
+// fails, the items that it has taken are delivered again, from their old place in the queue. Its znodes are
+// those of kazoo's LockingQueue: the items are below path/entries, and for each item that a consumer works on
+// there is an ephemeral below path/taken.
 type WorkQueue struct{ queue }
 
-// NewWorkQueue prepares a queue with acknowledgement at path.
+// NewWorkQueue prepares a work queue at path.
 func NewWorkQueue(c *zk.Client, path string, o *QueueOptions) (*WorkQueue, error) {
 	q, err := newQueue(c, path, claim.Join(path, "entries"), o)
 	q.root, q.claims, q.later = path, claim.Join(path, "taken"), claim.Join(path, "delayed")
 	return &WorkQueue{q}, err
 }
 
-// PutAt is PutPriority for an item that is not delivered before a time, by the clock of the
-// ensemble's leader: that of the consumers does not matter. Until then it stands in path/delayed, where consumers of other
-// libraries do not see it; a consumer of this package that waits, or comes, moves it to the items. From then on it is
-// as old as if it had been put at that moment.
+// PutAt is PutPriority for an item that is not delivered before the time due. The clock of the ensemble's leader
+// decides when that is; the clocks of the consumers do not matter. Until then the item is below path/delayed, where
+// consumers of other libraries do not see it. When it is due, a waiting or arriving consumer of this package moves it
+// to the items. Its age then counts from that moment.
 func (q *WorkQueue) PutAt(ctx context.Context, data []byte, priority int, due time.Time) error {
 	return q.put(ctx, data, priority, due)
 }
@@ -49,23 +49,23 @@ func (q *WorkQueue) Len(ctx context.Context) (int, error) {
 }
 
 // Item is an item of a WorkQueue that a consumer has taken. It belongs to the consumer
-// while the session lives in which it was taken: until Context ends, which it also does
-// with Release, and with Ack when the item is removed. If somebody deletes its claim,
-// only Ack notices.
+// until Context ends. Context ends when the session in which the item was taken ends,
+// with Release, and when Ack has removed the item. If somebody deletes the claim of the item,
+// only Ack notices that.
 type Item struct {
 	Data []byte
-	// Deliveries is how often the item was delivered by this package, this time included, whatever
-	// became of it: the version of its znode, to which the same data is written each time. 0 means that it is not
-	// known: the consumer may not write the item, or it is larger than 256 KiB.
+	// Deliveries is how often this package has delivered the item, including this delivery. It is the version
+	// of the item's znode: each delivery writes the same data to the znode again. 0 means that the number is not
+	// known, because the consumer is not permitted to write the item or the item is larger than 256 KiB.
 	Deliveries int
 	*stay
 	q     *WorkQueue
 	item  string // path
-	claim string // path of the ephemeral
+	claim string // path of the ephemeral that claims the item
 }
 
-// ErrTaken says that the item does not belong to this consumer any more: its session has
-// expired or somebody deleted its claim, and another consumer may have taken the item.
+// ErrTaken says that the item no longer belongs to this consumer: its session has
+// expired or somebody has deleted its claim. Another consumer may have taken the item.
 var ErrTaken = queues.ErrTaken
 
 // Take waits for an item and claims it. It survives lost replies, and sessions that
@@ -86,11 +86,11 @@ func (w *Item) Session() zk.SessionID { return w.d.session }
 // path.
 func (w *Item) Path() string { return w.item }
 
-// Ack removes the item, and carries out ops in the same transaction: all of
-// it, or nothing because the item is not this consumer's any more (ErrTaken)
-// or one of ops failed. Where somebody has deleted the item it is zk.ErrNoNode, and
-// the claim is given up. A zk.UnknownOutcomeError leaves open which; Ack may be called again, as
-// it may after the error of a context that ended.
+// Ack removes the item, and carries out ops in the same transaction. If the item no longer belongs to this
+// consumer, or one of ops fails, nothing is carried out; in the first case the error is ErrTaken. If somebody has
+// deleted the item, the error is zk.ErrNoNode, and Ack gives up the claim. After a zk.UnknownOutcomeError the
+// transaction may have been carried out. After that error, and after the error of a context that ended, Ack may
+// be called again.
 func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error {
 	err := w.handIn(ctx, "ack", false, ops)
 	if err == nil || errors.Is(err, ErrTaken) || errors.Is(err, zk.ErrNoNode) {
@@ -99,13 +99,13 @@ func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error {
 	return err
 }
 
-// Release gives the item back, so that any consumer can take it; the work on it must
-// have ended. The error may be the context's, which may have ended before the call:
-// Release then continues in the background until the item is given back or the session
+// Release gives the item back, so that any consumer can take it. The work on the item must
+// have ended before the call. If the context has ended, even before the call, Release returns its error
+// and continues in the background until the item is given back or the session
 // ends.
 func (w *Item) Release(ctx context.Context) error {
 	w.leave()
-	done := make(chan error, 1) // room, for nobody may wait
+	done := make(chan error, 1) // buffered, because the caller may have stopped waiting
 	go func() { done <- w.handIn(context.WithoutCancel(ctx), "release", true, nil) }()
 	select {
 	case err := <-done:
@@ -115,12 +115,12 @@ func (w *Item) Release(ctx context.Context) error {
 	}
 }
 
-// Guard returns an operation that fails a Multi of this client's session unless the item
-// is still claimed.
+// Guard returns an operation that makes a Multi fail unless the item is still claimed. The Multi must be
+// sent in the session in which the item was taken.
 func (w *Item) Guard() zk.Op { return zk.CheckOp(w.claim, zk.AnyVersion) }
 
-// handIn ends the claim. Who does not hold it cannot do so: the claim ends with
-// its session, and no other session's request is sent here.
+// handIn ends the claim by Ack or Release. It cannot end the claim of another consumer: the claim ends with
+// its session, and handIn sends its requests only in that session.
 func (w *Item) handIn(ctx context.Context, op string, release bool, more []zk.Op) error {
 	b := w.q.b
 	b.more = more

@@ -9,14 +9,14 @@ import (
 )
 
 // ReadWriteLock is held by any number of readers, or by one writer. Readers and writers
-// wait in one queue: a reader waits for the writers before it, a writer for all before
-// it. A writer that waits keeps later readers waiting.
+// wait in one line: a reader waits for the writers before it, a writer for all bids before
+// it. A writer that waits therefore keeps later readers waiting.
 //
-// A holder that also wants the other side waits for itself.
+// A client that holds one side and asks for the other side waits for itself.
 type ReadWriteLock struct{ read, write *Lock }
 
 // NewReadWriteLock prepares the lock at parent, which is created if it is missing. A
-// Lock of the same parent is one more writer.
+// Lock with the same parent acts as one more writer.
 func NewReadWriteLock(c *zk.Client, parent string, o *LockOptions) (*ReadWriteLock, error) {
 	o = o.orDefault()
 	reads, writes := claim.OwnRead, o.Naming
@@ -33,17 +33,17 @@ func NewReadWriteLock(c *zk.Client, parent string, o *LockOptions) (*ReadWriteLo
 	return l, l.write.validate(OwnNames, CuratorLockNames, KazooNames)
 }
 
-// Lock waits until it holds the lock alone, as [Lock.Lock] does.
+// Lock waits until this client holds the lock as the writer. It behaves as [Lock.Lock] does.
 func (l *ReadWriteLock) Lock(ctx context.Context) (*Hold, error) { return l.write.Lock(ctx) }
 
-// RLock waits until it holds the lock as a reader. The tokens of readers
-// that hold it together are in no order; see [TokenGate.AdmitShared].
+// RLock waits until this client holds the lock as a reader. The tokens of readers
+// that hold the lock together have no order; see [TokenGate.AdmitShared].
 func (l *ReadWriteLock) RLock(ctx context.Context) (*Hold, error) { return l.read.Lock(ctx) }
 
-// TryLock is Lock without waiting for others, as [Lock.TryLock].
+// TryLock is Lock without waiting for other clients, as [Lock.TryLock] is.
 func (l *ReadWriteLock) TryLock(ctx context.Context) (*Hold, error) { return l.write.TryLock(ctx) }
 
-// TryRLock is RLock without waiting for writers, as [Lock.TryLock].
+// TryRLock is RLock without waiting for writers, as [Lock.TryLock] is.
 func (l *ReadWriteLock) TryRLock(ctx context.Context) (*Hold, error) { return l.read.TryLock(ctx) }
 
 // Reader returns the readers' side, for a MultiLock.

@@ -15,24 +15,24 @@ import (
 	"bellwether/zk"
 )
 
-// RegistrationOptions are the settings of a Registration; nil is all defaults.
+// RegistrationOptions are the settings of a Registration. A nil pointer means all defaults.
 type RegistrationOptions struct {
-	// ACL of the znodes made, open to everybody by default.
+	// ACL is given to each znode that is created. By default everybody may do everything.
 	ACL zk.ACLs
-	// Predecessors are sessions whose znode at the path is taken over at once,
-	// as those of this Registration itself are: that of the process before
-	// this one, say, which died and has not expired yet.
+	// Predecessors are other sessions whose znode at the path Register may replace at once. An
+	// example is the session of an earlier process that has died and whose session has not expired
+	// yet. Register always replaces the znodes of the Registration's own older sessions.
 	Predecessors []zk.SessionID
-	// Wait lets Register wait until a foreign znode at the path is gone,
-	// in place of returning an *OwnedError.
+	// Wait makes Register wait until a znode of another owner at the path is gone,
+	// instead of returning an *OwnedError.
 	Wait bool
 
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
 
-// OwnedError says that the znode belongs to somebody else.
+// OwnedError says that the znode at Path belongs to another owner.
 type OwnedError struct {
 	Path  string
 	Owner zk.SessionID // 0: it is not ephemeral
@@ -45,35 +45,37 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("%s belongs to session %v", e.Path, e.Owner)
 }
 
-// ErrNoParent says that the parent of a registration cannot be created, or was deleted
-// as soon as it was created.
+// ErrNoParent says that the parent of a registration cannot be created, or is deleted
+// each time it was created.
 var ErrNoParent = registry.ErrNoParent
 
 // Registration keeps an ephemeral znode until Close: it creates the znode again in each
 // new session, and when somebody deletes it. Its methods may be called from any
 // goroutine.
+//
+// Invariants: once status is final it does not change, and done is closed soon after.
 type Registration struct {
 	b    *agent
 	path string
 	opt  RegistrationOptions
 
-	m      *registry.Registrant // of the driver, and after it of Close
+	m      *registry.Registrant // used by the driver's loop, and after its end by Close
 	driver *driver
-	cancel context.CancelFunc // has it resign
-	done   chan struct{}      // closed when the driver is done
+	cancel context.CancelFunc // makes the machine resign
+	done   chan struct{}      // closed when the driver's run has returned
 	known  registry.RegistrantState
 
 	mu     sync.Mutex
-	want   int // counts the data given
+	want   int // how often data was given: 1 for Register, and one for each Set
 	status RegistrationStatus
-	since  time.Time // of the status
+	since  time.Time // when status began
 }
 
-// Register creates an ephemeral znode with this data, and its parents if they are
-// missing, and keeps it. It returns when the znode exists. If there is a znode already,
-// Register takes it over if it belongs to this session or to an older one of its own,
-// see RegistrationOptions; otherwise it returns an *OwnedError. The caller still owns
-// the client. Register does not keep data after it returns.
+// Register creates an ephemeral znode with this data, and keeps it. It also creates missing
+// parents. It returns when the znode exists. If there is a znode already,
+// Register takes it over if it belongs to this session, or to a session that
+// RegistrationOptions.Predecessors names; otherwise it returns an *OwnedError. The caller still owns
+// the client. Register does not use the slice data after it returns.
 func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *RegistrationOptions) (*Registration, error) {
 	r := &Registration{path: path, want: 1, done: make(chan struct{}), since: time.Now()}
 	if o != nil {
@@ -85,23 +87,23 @@ func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *Re
 	r.status = RegistrationStatus{link: newStandingLink()}
 	r.driver = b.newDriver(r.m)
 	r.driver.resigns, r.driver.stepped = true, r.stepped
-	r.driver.tidy = true // a foreign znode may stay; the own goes before its watch is given up
+	r.driver.tidy = true // a znode of another owner may stay; the own znode is deleted before its watch is removed
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	go func() {
 		defer close(r.done)
-		_ = r.driver.run(run) // which ends with the state machine
+		_ = r.driver.run(run) // the machine holds the error
 	}()
 	if err := r.first(ctx); err != nil {
 		ctx, cancel := whileAnswered(ctx, c, cleanUpDefault)
 		defer cancel()
-		_ = r.Close(ctx) // what is left goes on in the background
+		_ = r.Close(ctx) // the rest of the removal continues in the background
 		return nil, err
 	}
 	return r, nil
 }
 
-// first waits until it stands, or is refused.
+// first waits until the znode exists or the registration is refused.
 func (r *Registration) first(ctx context.Context) error {
 	for s := r.Status(); ; {
 		switch {
@@ -120,9 +122,9 @@ func (r *Registration) first(ctx context.Context) error {
 // Path returns the path of the znode.
 func (r *Registration) Path() string { return r.path }
 
-// Set replaces the data. It returns when the znode holds the data, or that of a later
-// Set. After an error, the context's or that of an ended client, the data may still be
-// written.
+// Set replaces the data. It returns when the znode holds this data, or the data of a later
+// Set. If it returns an error, which is the context's or that of a client that has ended, the data may
+// still be written.
 func (r *Registration) Set(ctx context.Context, data []byte) error {
 	r.mu.Lock()
 	r.want++
@@ -148,9 +150,9 @@ func (r *Registration) Set(ctx context.Context, data []byte) error {
 	}
 }
 
-// Close ends the Registration and deletes its znode. If the error is the context's, the
-// deletion continues in the background until it is done or the session ends. Otherwise
-// the error is what the server refuses.
+// Close ends the Registration and deletes its znode. If the context ends first, Close returns its error, and the
+// deletion continues in the background until it is done or the session ends. Any other
+// error is that of a server that refused a request.
 func (r *Registration) Close(ctx context.Context) error {
 	r.cancel()
 	select {
@@ -164,7 +166,7 @@ func (r *Registration) Close(ctx context.Context) error {
 	return nil
 }
 
-// stepped tells what has become of it, by the driver's goroutine.
+// stepped makes the next status after each step that changed the state. The driver's goroutine calls it.
 func (r *Registration) stepped(context.Context, claim.Event) {
 	s := r.m.State()
 	if s == r.known {

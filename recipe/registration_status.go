@@ -10,11 +10,11 @@ import (
 // Standing says whether the znode of a Registration exists.
 type Standing int
 
-// The standings.
+// The values of Standing.
 const (
 	// Absent: the znode does not exist, or its session is over.
 	Absent Standing = iota
-	// Stands: the znode existed when last looked at, and its session lives.
+	// Stands: the znode existed when it was last read, and its session lives.
 	Stands
 	// Doubtful: the connection is lost. The znode exists as long as the session does.
 	Doubtful
@@ -24,24 +24,24 @@ func (s Standing) String() string {
 	return [...]string{"absent", "stands", "doubtful"}[s]
 }
 
-// RegistrationStatus is the status of a Registration from one change to the next. Each
-// knows the one that follows it, so that a caller that holds one misses none. The zero
-// RegistrationStatus belongs to no Registration, and none follows it.
+// RegistrationStatus is the status of a Registration from one change to the next. Each status
+// leads to the one that follows it, so a caller that holds a status misses no later one. The zero
+// RegistrationStatus belongs to no Registration, and no status follows it.
 type RegistrationStatus struct {
 	Standing Standing
 	Session  zk.SessionID
-	Token    zk.Zxid // czxid of the znode: it grows with each one made
-	// Err is why it does not stand, an *OwnedError or what the server refuses; nil
-	// while it is made, also again, after somebody has deleted it.
+	Token    zk.Zxid // the czxid of the znode, which grows each time the znode is created
+	// Err says why the znode does not exist: it is an *OwnedError or the error of a server that refused a request.
+	// It is nil while the znode is being created, for the first time or again.
 	Err error
 
-	have    int  // the data that the znode holds
-	refused bool // so that Register returns Err
+	have    int  // the number of the data that the znode holds; see Registration.want
+	refused bool // Register returns Err
 	final   bool
 	link    *standingLink
 }
 
-// standingLink leads from one status to the next, which is set before changed is closed.
+// standingLink leads from one status to the next. next is set before changed is closed.
 type standingLink struct {
 	changed chan struct{}
 	next    RegistrationStatus
@@ -53,7 +53,7 @@ func newStandingLink() *standingLink { return &standingLink{changed: make(chan s
 // client was closed.
 func (s RegistrationStatus) Final() bool { return s.final }
 
-// Changed returns a channel that is closed when another status has followed this one.
+// Changed returns a channel that is closed when a next status exists.
 func (s RegistrationStatus) Changed() <-chan struct{} {
 	if s.link == nil {
 		return nil
@@ -61,7 +61,7 @@ func (s RegistrationStatus) Changed() <-chan struct{} {
 	return s.link.changed
 }
 
-// Next waits for the status that follows this one. It returns only the context's error.
+// Next waits for the status that follows this one and returns it. The only error is the context's.
 func (s RegistrationStatus) Next(ctx context.Context) (RegistrationStatus, error) {
 	select {
 	case <-s.Changed():
@@ -71,14 +71,14 @@ func (s RegistrationStatus) Next(ctx context.Context) (RegistrationStatus, error
 	}
 }
 
-// Status returns the present status.
+// Status returns the current status.
 func (r *Registration) Status() RegistrationStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
 }
 
-// follow makes the next status, unless it would say the same, or none can follow.
+// follow makes the next status, unless nothing has changed or the current one is final.
 func (r *Registration) follow(s Standing, err error, final bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

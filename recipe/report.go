@@ -12,47 +12,48 @@ import (
 	"bellwether/internal/inorder"
 )
 
-// Observation is one thing that a recipe has done, for metrics. Every recipe's options take a function
-// that is told of each:
+// Observation is one thing that a recipe has done, for metrics. The Observer in the options of every recipe
+// receives each Observation:
 //
-//	recipe                    event                      took
+//	recipe                    event                      Took
 //	election                  campaign                   until it led, or Err
 //	lock, read lock,          acquire                    until it was held, or Err
 //	write lock, semaphore
-//	all of these              term                       the time led or held; Err is a *LostError
-//	queue                     put, take, ack, release    the call
-//	                          dead letter                no time; Znode is the item
-//	barrier                   close, open, wait          the call
-//	                          enter, leave               the call, of a DoubleBarrier
-//	registration              absent, stands, doubtful   the time that it was so; Err is why not
-//	cache                     load, follow               until all was read; from then to its end, by Err
-//	value                     change                     the call, also of Counter and IDs
-//	commit                    commit, join               the call, with Recover and Forget
-//	election (its leader's)   publish                    PublishConfig
-//	config                    news                       no time: WatchConfig has a configuration
-//	                          watch                      until WatchConfig ended, by Err
-//	work                      submit                     the call
+//	all of these              term                       how long it led or held; Err is a *LostError
+//	queue                     put, take, ack, release    duration of the call
+//	                          dead letter                0; Znode is the item
+//	barrier                   close, open, wait          duration of the call
+//	                          enter, leave               duration of the call, of a DoubleBarrier
+//	registration              absent, stands, doubtful   how long this status lasted; Err is its error
+//	cache                     load, follow               until all was read; from then to its end, with Err
+//	value                     change                     duration of the call, also for Counter and IDs
+//	commit                    commit, join               duration of the call, also for Recover and Forget
+//	election (its leader's)   publish                    duration of PublishConfig
+//	config                    news                       0; WatchConfig has read a configuration
+//	                          watch                      until WatchConfig ended, with Err
+//	work                      submit                     duration of the call
 //
 // The locks of a MultiLock, the elections of a Partitioner and of Work, and the registrations
+// of a Group and of a Discovery are reported under their own recipe names.
 // of a Group and of a Discovery are observed as what they are.
 type Observation struct {
-	Recipe string // as its errors begin
-	Path   string // of the recipe; of a semaphore that of its leases
-	Znode  string // that it was about: an item, a transaction, or the same as Path
+	Recipe string // the name with which its errors begin
+	Path   string // of the recipe; for a semaphore the path of its leases
+	Znode  string // the znode that the event is about: an item, a transaction, or the same as Path
 	Event  string
 	Took   time.Duration
-	Err    error // nil: it was done
+	Err    error // nil: it succeeded
 }
 
-// reporter tells the Logger and the Observer of a recipe what happens. One that blocks must
-// not keep the recipe from its deadlines. A nil reporter tells nobody.
+// reporter gives reports to the Logger and the Observer of a recipe, on a goroutine of their own. So a call that
+// blocks does not delay the recipe. A nil reporter reports nothing.
 type reporter struct {
 	logger  *slog.Logger
 	observe func(Observation)
 	queue   inorder.Queue
 }
 
-// newReporter is nil where nobody is to be told.
+// newReporter returns nil if there is neither a Logger nor an Observer.
 func newReporter(logger *slog.Logger, observe func(Observation)) *reporter {
 	if logger == nil && observe == nil {
 		return nil
@@ -67,7 +68,7 @@ func newReporter(logger *slog.Logger, observe func(Observation)) *reporter {
 	return r
 }
 
-// log is a record for the Logger, of the present time.
+// log adds a record for the Logger, with the current time.
 func (r *reporter) log(level slog.Level, msg string, args ...any) {
 	if r == nil {
 		return
@@ -86,7 +87,7 @@ func (r *reporter) record(now time.Time, level slog.Level, msg string, args []an
 	_ = r.logger.Handler().Handle(ctx, rec) // as slog.Logger does
 }
 
-// observed tells of what began at start and has ended now. It is a record at Debug too.
+// observed reports an event that began at start and ends now. It also logs the event at Debug.
 func (r *reporter) observed(o Observation, start time.Time) {
 	if r == nil {
 		return
@@ -107,12 +108,12 @@ func (r *reporter) observed(o Observation, start time.Time) {
 	})
 }
 
-// observed tells of an event of this recipe that began at start.
+// observed reports an event of this recipe that began at start and ends now. A zero start means that Took is 0.
 func (a *agent) observed(event, znode string, start time.Time, err error) {
 	a.report.observed(Observation{Recipe: a.recipe, Path: a.path, Znode: znode, Event: event, Err: err}, start)
 }
 
-// tell logs what a machine says, and remembers what it left behind.
+// tell logs an observation of a machine. If the machine could not remove its bid, tell also records the leftover.
 func (a *agent) tell(h claim.Happening) {
 	level := slog.LevelDebug
 	what := h

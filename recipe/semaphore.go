@@ -9,18 +9,18 @@ import (
 	"bellwether/zk"
 )
 
-// Semaphore has a number of leases, each of which one client holds at a time.
+// Semaphore has a number of leases. One client at a time holds each lease.
 //
-// A client first waits for a lock, the gate, and waits for a lease while it holds the
-// gate. So a lease that is released wakes one client. Never more than the number of
-// leases are held, even if the gate fails.
+// A client first takes a lock, the gate, and waits for a lease while it holds the
+// gate. So a lease that is released wakes one client. There are never more holders than
+// leases, even if the gate fails.
 type Semaphore struct {
 	leases *Lock
 }
 
 // NewSemaphore prepares a semaphore at parent with n leases. All clients must give the
-// same n. The leases are at parent/leases and the gate at parent/locks, as with Curator;
-// under KazooNames they are at parent and parent-__lock__. All of these are created if
+// same n. The leases are at parent/leases and the gate is at parent/locks, as with Curator.
+// Under KazooNames they are at parent and at parent-__lock__. All these znodes are created if
 // they are missing.
 func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphore, error) {
 	o = o.orDefault()
@@ -46,15 +46,15 @@ func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphor
 	return s, s.leases.validate(OwnNames, CuratorLockNames, KazooNames)
 }
 
-// Acquire waits for a lease, as [Lock.Lock] does for a lock.
+// Acquire waits until this client holds a lease, as [Lock.Lock] does for a lock.
 func (s *Semaphore) Acquire(ctx context.Context) (*Hold, error) { return s.leases.Lock(ctx) }
 
-// Do runs fn while it holds a lease, as Lock.Do does for a lock.
+// Do runs fn while this client holds a lease, as Lock.Do does for a lock.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, h *Hold) error) error {
 	return s.leases.Do(ctx, fn)
 }
 
-// TryAcquire takes a lease only if one is free for which nobody waits; otherwise it
+// TryAcquire takes a lease only if one is free and no client waits for one; otherwise it
 // returns ErrHeld. Under KazooNames it also returns ErrHeld while another client
-// acquires one.
+// acquires a lease.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Hold, error) { return s.leases.TryLock(ctx) }

@@ -8,10 +8,10 @@ import (
 	"bellwether/zk"
 )
 
-// unwatchTime is how long a call that ends tries to remove its watches.
+// unwatchTime limits how long a call that ends tries to remove its watches.
 const unwatchTime = time.Second
 
-// absent takes a missing znode as deleted.
+// absent returns nil for zk.ErrNoNode, and any other error unchanged.
 func absent(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
@@ -19,9 +19,9 @@ func absent(err error) error {
 	return err
 }
 
-// whileAnswered is a context for what has to be removed from the servers after the
-// caller's context has ended: it ends after most, or as soon as the client has no connection,
-// without which nothing can be removed.
+// whileAnswered returns a context for removals from the servers after the
+// caller's context has ended. It ends after most, or as soon as the client has no connection,
+// because nothing can be removed then.
 func whileAnswered(ctx context.Context, c *zk.Client, most time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	go func() {
@@ -36,7 +36,7 @@ func whileAnswered(ctx context.Context, c *zk.Client, most time.Duration) (conte
 	return ctx, cancel
 }
 
-// awaitTidy waits until done is closed, while waiting makes sense: see whileAnswered.
+// awaitTidy waits until done is closed, for most at the longest, and only while the client has a connection.
 func awaitTidy(ctx context.Context, c *zk.Client, done <-chan struct{}, most time.Duration) {
 	ctx, cancel := whileAnswered(ctx, c, most)
 	defer cancel()
@@ -46,12 +46,12 @@ func awaitTidy(ctx context.Context, c *zk.Client, done <-chan struct{}, most tim
 	}
 }
 
-// unwatch gives a watch up, so that it costs no event later.
+// unwatch removes a watch, so that it causes no event later.
 func unwatch(ctx context.Context, c *zk.Client, w *zk.Watch) {
 	if w == nil {
 		return
 	}
 	ctx, cancel := whileAnswered(ctx, c, unwatchTime)
 	defer cancel()
-	_ = w.Remove(ctx) // the server forgets it with the connection at the latest
+	_ = w.Remove(ctx) // if the request fails, the server drops the watch when the connection ends
 }

@@ -11,8 +11,8 @@ import (
 	"bellwether/zk"
 )
 
-// sharing is one Run of a Partitioner or of Work: it carries out the operations of a
-// claim.Sharing.
+// sharing is one Run of a Partitioner or of Work. It carries out the operations of a
+// share.Sharing.
 type sharing struct {
 	*driver
 	c   *zk.Client
@@ -22,16 +22,16 @@ type sharing struct {
 
 	me *Registration
 
-	// Of the loop alone.
-	ends   map[string]context.CancelFunc // of bids and caches, by their paths
-	pauses map[string]*claim.Backoff     // of parts for which a bid stands or another one follows
+	// Only the loop uses these fields.
+	ends   map[string]context.CancelFunc // cancel bids and caches, by their paths
+	pauses map[string]*claim.Backoff     // of parts that have a bid or will have another one
 }
 
 func newSharing(c *zk.Client, cfg share.SharingConfig, o ElectionOptions, own func(context.Context, string, *Handle) error) *sharing {
 	return &sharing{c: c, cfg: cfg, opt: o, own: own, ends: map[string]context.CancelFunc{}, pauses: map[string]*claim.Backoff{}}
 }
 
-// run returns when the machine is over. All operations have ended then.
+// run drives the machine until it is over. All operations have ended when run returns.
 func (s *sharing) run(ctx context.Context) error {
 	if err := s.vet(ctx); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *sharing) run(ctx context.Context) error {
 	return m.Err()
 }
 
-// vet looks whether the parent is another recipe's. A list that is refused tells nothing.
+// vet returns an error if the parent belongs to another recipe. If the server refuses to list the children, vet returns nil.
 func (s *sharing) vet(ctx context.Context) error {
 	names, _, err := s.c.Children(ctx, s.cfg.Parent)
 	if ctx.Err() != nil || err != nil {
@@ -54,7 +54,7 @@ func (s *sharing) vet(ctx context.Context) error {
 	return s.cfg.Strangers(names)
 }
 
-// forget drops what was kept for a bid that is over.
+// forget deletes the state of a bid that is over.
 func (s *sharing) forget(_ claim.Moment, ev claim.Event) {
 	if over, ok := ev.(share.BidOver); ok {
 		delete(s.ends, s.cfg.PartAt(over.Part))
@@ -64,7 +64,7 @@ func (s *sharing) forget(_ claim.Moment, ev claim.Event) {
 	}
 }
 
-// begin begins or ends an operation. What it begins ends with ctx, which is that of Run; driven is the driver's.
+// begin begins or ends an operation. An operation that it begins ends with ctx, the context of Run. driven is the driver's context.
 func (s *sharing) begin(ctx, driven context.Context, op claim.Op) {
 	switch op.Kind {
 	case claim.OpRegister:
@@ -83,7 +83,7 @@ func (s *sharing) begin(ctx, driven context.Context, op claim.Op) {
 		s.threads.Go(func() {
 			bye, stop := whileAnswered(ctx, s.c, unwatchTime)
 			defer stop()
-			_ = s.c.Delete(bye, op.Path, zk.AnyVersion) // the next candidate makes it again
+			_ = s.c.Delete(bye, op.Path, zk.AnyVersion) // the next candidate creates it again
 			s.tell(driven, share.Tidied{Part: op.Part()})
 		})
 	case claim.OpLetGo, claim.OpUnfollow:
@@ -93,7 +93,7 @@ func (s *sharing) begin(ctx, driven context.Context, op claim.Op) {
 	}
 }
 
-// pauseOf is the pause between the bids for a part.
+// pauseOf returns the pause between the bids for a part.
 func (s *sharing) pauseOf(part string) *claim.Backoff {
 	if s.pauses[part] == nil {
 		s.pauses[part] = &claim.Backoff{}
@@ -101,7 +101,7 @@ func (s *sharing) pauseOf(part string) *claim.Backoff {
 	return s.pauses[part]
 }
 
-// keep carries out an operation until it is to end, and tells the loop how it ended.
+// keep runs do until the machine ends the operation, and gives the resulting event to the loop.
 func (s *sharing) keep(ctx, driven context.Context, op claim.Op, do func(context.Context) claim.Event) {
 	ctx, cancel := context.WithCancel(ctx)
 	s.ends[op.Path] = cancel
@@ -111,7 +111,7 @@ func (s *sharing) keep(ctx, driven context.Context, op claim.Op, do func(context
 	})
 }
 
-// register waits until the member is there, or cannot be.
+// register waits until the member's znode exists, or cannot be created.
 func (s *sharing) register(ctx context.Context) claim.Event {
 	g, err := NewGroup(s.c, s.cfg.MembersAt(), &GroupOptions{ACL: s.opt.ACL, Wait: true, Logger: s.opt.Logger, Observer: s.opt.Observer})
 	if err == nil {
@@ -123,8 +123,8 @@ func (s *sharing) register(ctx context.Context) claim.Event {
 	return share.Registered{}
 }
 
-// deregister is cut short after a while, and then goes on in the background.
-// What is told of its end is the word of a server alone.
+// deregister removes the member's znode. After cleanUpDefault the removal continues in the background. deregister
+// reports only errors that a server returned.
 func (s *sharing) deregister(ctx context.Context) claim.Event {
 	bye, stop := whileAnswered(ctx, s.c, cleanUpDefault)
 	defer stop()
@@ -135,7 +135,7 @@ func (s *sharing) deregister(ctx context.Context) claim.Event {
 	return share.RegistrationOver{Err: err}
 }
 
-// follow tells what a cache does, until it is to end.
+// follow gives the events of a cache to the loop until the machine ends it.
 func (s *sharing) follow(ctx context.Context, root string) error {
 	k, err := OpenCache(ctx, s.c, root, &CacheOptions{ChildrenOnly: true, Logger: s.opt.Logger, Observer: s.opt.Observer})
 	if err != nil {
@@ -159,7 +159,8 @@ func (s *sharing) follow(ctx context.Context, root string) error {
 	return ctx.Err()
 }
 
-// bid makes a bid for a part, and owns it in its term. A pause follows if another bid does.
+// bid makes a bid for a part, and owns the part for one term. If another bid follows, bid then waits until this bid
+// is gone and for a pause.
 func (s *sharing) bid(ctx context.Context, op claim.Op, pause *claim.Backoff) claim.TermEnd {
 	e, err := NewElection(s.c, op.Path, s.cfg.ID, &s.opt)
 	if err != nil {
@@ -174,7 +175,7 @@ func (s *sharing) bid(ctx context.Context, op claim.Op, pause *claim.Backoff) cl
 		end = e.supervise(inner, h, func(ctx context.Context, h *Handle) error { return s.own(ctx, op.Part(), h) })
 	}
 	if end.Err = k.end(inner, end.Err); end.Again() {
-		select { // one bid at a time
+		select { // one bid exists at a time
 		case <-k.bid().gone:
 		case <-ctx.Done():
 		}

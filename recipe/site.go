@@ -12,16 +12,16 @@ import (
 	"bellwether/zk"
 )
 
-// Participant is what a site does in a transaction. After a crash each call may come
-// again for the same transaction and must then have no further effect.
+// Participant is the work of a site in a transaction. After a crash each method may be called
+// again for the same transaction; it must then have no further effect.
 type Participant interface {
-	// Prepare returns nil to vote for the commit. That is a promise which a
-	// crash of the site does not break: what it takes to commit, and to abort,
-	// and that tx is in doubt, is on disk. An error is a vote to abort: Join returns
-	// it in a *PrepareError, and Serve, which goes on, logs it.
+	// Prepare returns nil to vote for the commit. That vote is a promise that a
+	// crash of the site must not break. So before Prepare returns nil, it stores on disk everything that is
+	// needed to commit and to abort, and the fact that tx is in doubt. An error is a vote to abort: Join returns
+	// it in a *PrepareError; Serve logs it and continues.
 	Prepare(ctx context.Context, tx Tx) error
-	// Commit and Abort carry out the decision so that no crash undoes it. An
-	// error ends Join; the decision stays to be carried out.
+	// Commit and Abort carry out the decision durably. An
+	// error ends Join; the decision must then be carried out later.
 	Commit(ctx context.Context, tx Tx) error
 	Abort(ctx context.Context, tx Tx) error
 }
@@ -39,7 +39,7 @@ func (e *PrepareError) Error() string {
 // Unwrap returns the error of Participant.Prepare.
 func (e *PrepareError) Unwrap() error { return e.Err }
 
-// Site is one site of the transactions below a root. Only one client at a time may use
+// Site is one site of the transactions below a root. At most one client at a time may use
 // its name. Its methods may be called from any goroutine.
 type Site struct {
 	committer
@@ -47,7 +47,7 @@ type Site struct {
 	p    Participant
 }
 
-// NewSite prepares a site. The caller still owns the client and may share it.
+// NewSite prepares the site with this name. The caller still owns the client and may share it.
 func NewSite(c *zk.Client, root, name string, p Participant, o *CommitOptions) (*Site, error) {
 	com, err := newCommitter(c, root, o)
 	if err == nil {
@@ -56,16 +56,16 @@ func NewSite(c *zk.Client, root, name string, p Participant, o *CommitOptions) (
 	return &Site{com, name, p}, err
 }
 
-// Join takes part in one transaction until its decision is carried out. For a
-// transaction that does not exist, or is not this site's, it returns Undecided. If the
-// context ends before the site has voted, the transaction is aborted. If Prepare failed,
+// Join takes part in one transaction until its decision is carried out. If the
+// transaction does not exist, or does not include this site, Join returns Undecided. If the
+// context ends before the site has voted, the transaction is aborted. If Prepare fails,
 // Join returns Abort and a *PrepareError.
 func (s *Site) Join(ctx context.Context, path string) (Decision, error) {
 	return s.join(ctx, s.config(path, s.name))
 }
 
 // Recover is Join for a transaction that the site has prepared in an earlier process and
-// whose decision it does not know. A transaction that does not exist any more was
+// whose decision it does not know. If the transaction no longer exists, it was
 // aborted.
 func (s *Site) Recover(ctx context.Context, path string) (Decision, error) {
 	cfg := s.config(path, s.name)
@@ -86,13 +86,13 @@ func (s *Site) join(ctx context.Context, cfg commit.CommitConfig) (Decision, err
 	return s.b.commit(ctx, cfg.Path, commit.NewSite(cfg), &actor{prepare: s.p.Prepare, decided: decided})
 }
 
-// serveMax bounds the transactions that Serve takes part in at a time.
+// serveMax limits the transactions in which Serve takes part at a time.
 const serveMax = 256
 
 // Serve takes part in all transactions below the root until the context ends or one of
-// them fails. An error of Prepare is a vote and no failure: Serve logs it. Serve ignores
-// other znodes, also those that only have the name of a transaction. After a crash, call
-// Recover first for each transaction in doubt.
+// them fails. An error of Prepare is a vote, not a failure: Serve logs it. Serve ignores
+// other znodes, and znodes that have the name of a transaction but do not hold one. After a crash, call
+// Recover for each transaction in doubt before Serve.
 func (s *Site) Serve(ctx context.Context) error {
 	parts, cancel := context.WithCancel(ctx)
 	var threads sync.WaitGroup
@@ -101,7 +101,7 @@ func (s *Site) Serve(ctx context.Context) error {
 	m := commit.NewServing(commit.ServingConfig{Root: s.root, Most: serveMax})
 	d := s.b.newDriver(m)
 	d.tidy = true
-	d.start = func(ctx context.Context, op claim.Op) { // the one that is there is OpJoin
+	d.start = func(ctx context.Context, op claim.Op) { // OpJoin is the only operation
 		threads.Go(func() { d.tell(ctx, commit.SiteOver{Path: op.Path, Err: s.part(parts, op.Path)}) })
 	}
 	if err := d.run(ctx); err == nil && ctx.Err() == nil {
@@ -110,8 +110,8 @@ func (s *Site) Serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// part is Join, with the site's name in the error. What nobody else is told of is logged: why the
-// site voted to abort, and what failed when Serve was ending.
+// part is Join, with the site's name in the error. It logs the errors that Serve does not return: why the
+// site voted to abort, and what failed while Serve was ending.
 func (s *Site) part(ctx context.Context, path string) error {
 	_, err := s.Join(ctx, path)
 	if err == nil {

@@ -8,17 +8,17 @@ import (
 	"bellwether/zk"
 )
 
-// stay follows the session in which something ephemeral stands: an [Item]'s claim, or the member of
-// a [DoubleBarrier]. Its driver runs until it is over.
+// stay follows the session of an ephemeral znode: an [Item]'s claim, or the member of
+// a [DoubleBarrier]. Its driver runs until leave is called or the session ends.
 type stay struct {
 	d     *driver
 	m     *claim.Stay
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	leave func() // ends it
+	leave func() // ends the stay
 }
 
-// newStay begins a stay in a session, which may be over already.
+// newStay begins a stay in a session. The session may have ended already.
 func (a *agent) newStay(ctx context.Context, session zk.SessionID) *stay {
 	proof, ok := a.lease(session)
 	s := &stay{m: claim.NewStay(session, proof)}
@@ -42,13 +42,13 @@ func (a *agent) newStay(ctx context.Context, session zk.SessionID) *stay {
 	unhook := a.c.OnClose(func() { s.end(a.lost(SessionClosed, nil)) })
 	go func() {
 		defer unhook()
-		_ = s.d.run(run) // which ends with the machine
+		_ = s.d.run(run) // the machine holds the reason
 	}()
 	return s
 }
 
-// confirm steps the latest proof that the session lives. Where the client has dropped the session, no
-// other proof follows.
+// confirm steps the latest proof that the session lives. If the client has dropped the session, confirm steps its
+// end, because no further proof follows.
 func (s *stay) confirm(now claim.Moment, _ claim.Event) {
 	if proof, ok := s.d.a.lease(s.d.session); ok {
 		s.m.Step(now, claim.Confirmed{Lease: proof})
@@ -57,14 +57,14 @@ func (s *stay) confirm(now claim.Moment, _ claim.Event) {
 	}
 }
 
-// Context ends before the server can give away what stands in the session, where [stay.Proof] is nil
-// and the process runs; when the client is closed, before a server hears of it; and when it was
-// given back. Its cause is a [*LostError]. A process that is stopped, or starved, finds out late:
-// Left looks at the clocks when it is called.
+// Context returns a context that ends before the server can give the znode's role to another client, if [stay.Proof]
+// returns nil and the process is not suspended. It also ends when the claim is given up, and when the client is
+// closed, before a server learns of that. Its cause is a [*LostError]. A process that was suspended, or got no CPU
+// time, finds out late. Left reads the clocks when it is called.
 func (s *stay) Context() context.Context { return s.ctx }
 
-// Left is how long it lasts without another proof that the session lives, by the clocks as they
-// are now; at most 0 when it is over.
+// Left returns how long the stay lasts unless a new ping proves that the session lives for longer. It reads the clocks
+// when it is called. Once the stay is over it returns 0 or less.
 func (s *stay) Left() time.Duration {
 	if s.ctx.Err() != nil || s.d.a.c.Lease().Session != s.d.session {
 		return 0
@@ -74,8 +74,8 @@ func (s *stay) Left() time.Duration {
 	return s.m.Left(s.d.a.clock.read())
 }
 
-// Proof is nil while the end of Context is proven to come before the session can expire. Otherwise
-// it is a [*NoProof], and the context ends after two thirds of the session timeout without an
+// Proof returns nil if it is proven that Context ends before the session can expire. Otherwise
+// it returns a [*NoProof], and the context ends after two thirds of the session timeout without an
 // answered ping.
 func (s *stay) Proof() error {
 	s.d.mu.Lock()
@@ -83,7 +83,7 @@ func (s *stay) Proof() error {
 	return s.m.Proof()
 }
 
-// Lost is nil while it lasts, then a [*LostError].
+// Lost returns nil while the stay lasts, and afterwards a [*LostError].
 func (s *stay) Lost() error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)

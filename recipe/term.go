@@ -11,27 +11,30 @@ import (
 	"bellwether/zk"
 )
 
-// term is one bid: its machine, the driver that steps it, and the handle of its term. The goroutine of
+// term is one bid: its machine, the driver that steps the machine, and the handle of its term. The goroutine of
 // run steps the machine; all others read it under driver.mu.
+//
+// Invariants: handle is set once, before led is closed, and only if the bid led. gone is closed once, after the machine
+// is over.
 type term struct {
 	*driver
 	b   *bidder
 	cfg lines.Config
 	bid bidMachine
 
-	candidacy *candidacy // of an election, set before run
+	candidacy *candidacy // of an election, set before run; nil for a lock
 
 	led    chan struct{}   // closed when the handle is made
 	gone   chan struct{}   // closed when run has returned
-	giveUp func()          // gives up the claim; what was done under it is over
+	giveUp func()          // gives up the claim; the work under it must have ended
 	given  <-chan struct{} // closed by giveUp
 
 	handle *Handle   // set before led is closed
-	unhook func()    // withdraws what the client calls when it is closed
-	since  time.Time // when the handle was made; zero before, and once its end was observed
+	unhook func()    // withdraws the function that the client calls when it is closed
+	since  time.Time // when the handle was made; zero before that, and after its end was reported
 }
 
-// newTerm prepares a bid, and the context for its run, which ends with giveUp and carries the values of ctx.
+// newTerm prepares a bid and the context for its run. That context ends with giveUp and carries the values of ctx.
 func newTerm(ctx context.Context, b *bidder, cfg lines.Config, m bidMachine) (*term, context.Context) {
 	ctx, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	t := &term{
@@ -46,14 +49,14 @@ func newTerm(ctx context.Context, b *bidder, cfg lines.Config, m bidMachine) (*t
 // run drives the machine until the bid is gone.
 func (t *term) run(ctx context.Context) {
 	defer close(t.gone)
-	_ = t.driver.run(ctx) // which ends with the machine
+	_ = t.driver.run(ctx) // the machine holds the reason
 	if t.unhook != nil {
 		t.unhook()
 	}
 }
 
-// confirm steps the latest proof that the session lives. Without one a term is over: the
-// client has dropped the session.
+// confirm steps the latest proof that the session lives. If there is none, the client has dropped the session, and
+// confirm ends the term.
 func (t *term) confirm(now claim.Moment, _ claim.Event) {
 	l, ok := t.b.lease(t.session)
 	switch {
@@ -64,7 +67,7 @@ func (t *term) confirm(now claim.Moment, _ claim.Event) {
 	}
 }
 
-// over reports whether what was done under the term has ended.
+// over reports whether the claim was given up.
 func (t *term) over() bool {
 	select {
 	case <-t.given:
@@ -74,7 +77,7 @@ func (t *term) over() bool {
 	}
 }
 
-// present makes the handle when the term begins and ends it with the term.
+// present makes the handle when the term begins, and ends the handle when the term ends.
 func (t *term) present(ctx context.Context, s lines.State) {
 	if s.Led && t.handle == nil {
 		h := &Handle{t: t, bid: claim.Join(t.cfg.Parent, s.Bid), token: s.Token}
@@ -94,28 +97,28 @@ func (t *term) present(ctx context.Context, s lines.State) {
 	}
 }
 
-// state is how the state machine stands.
+// state returns the state of the machine.
 func (t *term) state() lines.State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.bid.State()
 }
 
-// claims reports whether the bid may lead yet or does.
+// claims reports whether the bid leads or may still lead.
 func (t *term) claims() bool { return t.state().Phase < lines.Leaving && !t.over() }
 
-// left is Handle.Left.
+// left returns the result of Handle.Left.
 func (t *term) left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.b.c.Lease().Session != t.session {
-		return 0 // over, or being closed
+		return 0 // the session has ended or is being closed
 	}
 	return t.bid.Left(t.b.clock.read())
 }
 
-// verdict is the error with which a campaign ends whose bid ended before its term; nil: it makes
-// another bid.
+// verdict returns the error of a campaign whose bid ended before its term began. It returns nil if the campaign
+// makes another bid.
 func (t *term) verdict() error {
 	switch s := t.state(); {
 	case s.Reason.Passing():
@@ -134,7 +137,7 @@ func (t *term) verdict() error {
 	}
 }
 
-// watchOver runs work and calls Overrun when it outlasts the deadline.
+// watchOver runs work. It calls Overrun if work still runs at the deadline.
 func (t *term) watchOver(h *Handle, work func() error) error {
 	if t.b.opt.Overrun == nil {
 		return work()
@@ -168,7 +171,7 @@ func (t *term) awaitOverrun(h *Handle, returned <-chan struct{}) {
 	}
 }
 
-// stays is why the bid was not removed, if it was not.
+// stays returns the error that says why the bid was not removed, or nil.
 func (t *term) stays() error {
 	if err := t.state().Stays; err != nil {
 		return fmt.Errorf("%s %s: the bid stays: %w", t.b.recipe, t.b.path, err)
@@ -176,7 +179,7 @@ func (t *term) stays() error {
 	return nil
 }
 
-// awaitGone waits until the bid is gone.
+// awaitGone waits until the bid is gone. It returns the error of stays or of the context.
 func (t *term) awaitGone(ctx context.Context) error {
 	select {
 	case <-t.gone:
@@ -186,5 +189,5 @@ func (t *term) awaitGone(ctx context.Context) error {
 	}
 }
 
-// waitAtMost waits for the bid's removal, while the client has a connection.
+// waitAtMost waits for the bid's removal for at most d, and only while the client has a connection.
 func (t *term) waitAtMost(ctx context.Context, d time.Duration) { awaitTidy(ctx, t.b.c, t.gone, d) }

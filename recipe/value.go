@@ -14,19 +14,19 @@ import (
 	"bellwether/zk"
 )
 
-// Value is the data of a znode, changed by compare and set. It carries out each change
-// once: a transaction also sets an ephemeral child of the znode, the mark, and the mark
-// tells whether a change whose answer was lost was carried out. Its methods may be
+// Value is the data of a znode that clients change by compare and set. It carries out each change
+// once, even if replies are lost: each change also sets an ephemeral child of the znode, the mark, in the
+// same transaction. After a lost reply the mark tells whether the change was carried out. Its methods may be
 // called from any goroutine.
 type Value struct {
 	b   agent
 	cfg value.ChangeConfig
 
-	turn turn // one change at a time; guards what follows
+	turn turn // lets one change run at a time; guards mark
 	mark value.Mark
 }
 
-// turn lets one pass at a time, as a mutex whose wait ends with a context.
+// turn lets one goroutine pass at a time. It is a mutex whose wait ends with a context.
 type turn chan struct{}
 
 func newTurn() turn { return make(turn, 1) }
@@ -42,15 +42,15 @@ func (t turn) take(ctx context.Context) error {
 
 func (t turn) give() { <-t }
 
-// ValueOptions are the settings of a Value; nil is all defaults.
+// ValueOptions are the settings of a Value. A nil pointer means all defaults.
 type ValueOptions struct {
-	// Initial is the data with which the znode is made when it is changed first.
-	// Until then Get returns it.
+	// Initial is the data of the znode before the first change. The first change creates the znode.
+	// Until then Get returns Initial.
 	Initial []byte
-	// ACL of the znodes made, open to everybody by default.
+	// ACL is given to each znode that the Value creates. By default everybody may do everything.
 	ACL zk.ACLs
 
-	// Logger and Observer are those of ElectionOptions.
+	// Logger and Observer receive reports as described at ElectionOptions.
 	Logger   *slog.Logger
 	Observer func(Observation)
 }
@@ -66,7 +66,7 @@ func NewValue(c *zk.Client, path string, o *ValueOptions) (*Value, error) {
 	return v, v.b.validate()
 }
 
-// Get reads the value.
+// Get returns the value.
 func (v *Value) Get(ctx context.Context) ([]byte, error) {
 	data, _, err := v.b.c.Get(ctx, v.cfg.Path)
 	if errors.Is(err, zk.ErrNoNode) {
@@ -75,9 +75,9 @@ func (v *Value) Get(ctx context.Context) ([]byte, error) {
 	return data, err
 }
 
-// Update replaces the value by what change makes of it, and tries again if somebody else
-// changed it first. Change may be called many times; its own error ends Update. A
-// *zk.UnknownOutcomeError says that a change was sent, that its answer was lost, and
+// Update calls change with the value and replaces the value by the result. It tries again if another client
+// changed the value first, so change may be called many times. An error of change ends Update. A
+// *zk.UnknownOutcomeError says that a change was sent, that its reply was lost, and
 // that the context or the session ended before the outcome was known: the change was
 // carried out once or not at all. After every other error nothing was changed.
 func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, error)) ([]byte, error) {
@@ -115,7 +115,7 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 	return m.Value(), err
 }
 
-// outcome tells what is known of a change that has ended.
+// outcome returns the error of a change that has ended. It is an *zk.UnknownOutcomeError if the outcome is unknown.
 func (v *Value) outcome(ctx context.Context, m *value.Change, err error) error {
 	switch {
 	case err == nil, !m.Over() && m.Doubt() == 0:
@@ -128,7 +128,7 @@ func (v *Value) outcome(ctx context.Context, m *value.Change, err error) error {
 	return err
 }
 
-// CompareAndSet replaces the value if it equals old, and reports whether it did.
+// CompareAndSet replaces the value by data if it equals old, and reports whether it did.
 func (v *Value) CompareAndSet(ctx context.Context, old, data []byte) (bool, error) {
 	_, err := v.Update(ctx, func(now []byte) ([]byte, error) {
 		if !bytes.Equal(now, old) {
@@ -145,8 +145,8 @@ func (v *Value) CompareAndSet(ctx context.Context, old, data []byte) (bool, erro
 var errOther = errors.New("the value is another")
 
 // Close removes the mark, which otherwise stays until the session ends. The error is the
-// context's, that of an ended client, or what the server refuses; Close may then be
-// called again.
+// context's, that of a client that has ended, or that of a server that refused a request. After an error
+// Close may be called again.
 func (v *Value) Close(ctx context.Context) error {
 	if err := v.turn.take(ctx); err != nil {
 		return err

@@ -18,9 +18,9 @@ type Task struct {
 }
 
 // Work is a set of tasks that the members of a group do. Each task is assigned to one of
-// the present members, and done under an election of its own, like a part of a
-// Partitioner. A task is done when its znode is deleted, in one transaction that checks
-// that the member still owns it. If a member fails, another one does its tasks again
+// the present members, and has an election of its own, like a part of a
+// Partitioner. When a member has done a task, it deletes the task's znode in a transaction that checks
+// that the member still owns the task. If a member fails, another member does its tasks again
 // from the start.
 type Work struct {
 	c      *zk.Client
@@ -40,15 +40,15 @@ func NewWork(c *zk.Client, parent string, o *PartitionerOptions) (*Work, error) 
 	return w, checkPath("work", parent)
 }
 
-// cfg is what a member of this id is about.
+// cfg returns the settings of the machine of the member with this id.
 func (w *Work) cfg(id string) share.SharingConfig {
 	return share.SharingConfig{Parent: w.parent, ID: id, Tasks: true, Most: w.opt.Parallel}
 }
 
 func (w *Work) tasks() string { return w.cfg("").TasksAt() }
 
-// Submit adds a task. The id identifies it: if a task with this id exists, Submit
-// returns zk.ErrNodeExists, and a task whose answer was lost can be submitted again.
+// Submit adds a task with this id. If a task with the id exists, Submit
+// returns zk.ErrNodeExists. So a task whose reply was lost can be submitted again.
 func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 	if err := checkName("work "+w.parent, id); err != nil {
 		return err
@@ -64,19 +64,19 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 	return nil
 }
 
-// Run does tasks as a member, by its id, until the context ends. Do is called
-// with a task that this member owns; its context ends when it does not any more.
-// When do returns nil the task is over; it is begun again by another only where
-// this member loses it at that very moment. An error of do leaves the task to others, and ends
-// Run with it, unless it is one of those that end a term and not [Election.Lead]: then
+// Run makes this client a member with this id, and does tasks until the context ends. It calls do
+// with each task that the member owns. The context of do ends when the member no longer owns the task.
+// When do returns nil, Run deletes the task. If the member loses the task before that, another member does
+// it again. If do returns an error, the task stays for other members, and
+// Run ends with that error, unless it is one of those after which [Election.Lead] campaigns again: then
 // this member stands for the task again after a pause.
 func (w *Work) Run(ctx context.Context, id string, do func(ctx context.Context, t Task, h *Handle) error) error {
 	own := func(ctx context.Context, part string, h *Handle) error { return w.do(ctx, part, h, do) }
 	return newSharing(w.c, w.cfg(id), w.opt.Election, own).run(ctx)
 }
 
-// do does one task and ends it, also where it is meant for somebody else by
-// the time that it is done.
+// do does one task and then deletes it, even if the task was assigned to another member while do
+// ran.
 func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Context, Task, *Handle) error) error {
 	if h.t.cfg.Naming == PlainNames {
 		return ErrNoGuard
@@ -105,7 +105,7 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	}
 	err := d.run(inner)
 	if failed != nil {
-		return failed // which ends Run, unless it says no more than that the term is over
+		return failed // ends Run, unless it says only that the term is over
 	}
 	if err == nil {
 		err = b.verdict(ctx, "work", t.Path, m)
@@ -115,7 +115,7 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	switch {
 	case errors.As(err, &stopped):
 	case h.Lost() != nil, errors.Is(err, share.ErrTaskLost), errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent:
-		<-ctx.Done() // at once, or as soon as the handle knows too
+		<-ctx.Done() // ctx has ended, or ends as soon as the handle finds out
 		return ctx.Err()
 	}
 	return err
