@@ -12,20 +12,20 @@ import (
 	"bellwether/wire"
 )
 
-// archive keeps what writes and reads the files of the history apart from what
-// takes some of it back. The keeper and the readers of old logs hold mu for
-// reading, as long as that takes; the log writer for writing, when it cuts or
-// replaces the history. urgent makes the others hurry.
+// archive separates those that write or read the files of the history from changes that
+// take some of the history back. The keeper and the readers of old logs hold mu for reading
+// while they work. The log writer holds it for writing when it truncates or replaces the
+// history. urgent makes the others stop early.
 type archive struct {
 	mu     sync.RWMutex
 	urgent atomic.Bool
-	// tree is the one that the files belong to. It is the server's, but that
-	// the loop hears of a new one a little later.
+	// tree is the tree that the files describe. It is the server's tree, except that the
+	// loop learns of a new one a little later.
 	tree *tree.Tree
 }
 
-// revise runs f while nobody else is at the files. The tree it returns is
-// what they make from then on; nil: the same as before.
+// revise runs f while no other goroutine uses the files. The tree that f returns is the one
+// that the files describe from then on; nil: the tree stays the same.
 func (a *archive) revise(f func() (*tree.Tree, error)) (*tree.Tree, error) {
 	a.urgent.Store(true)
 	a.mu.Lock()
@@ -38,12 +38,12 @@ func (a *archive) revise(f func() (*tree.Tree, error)) (*tree.Tree, error) {
 	return t, err
 }
 
-// errInterrupted: the history is about to change.
+// errInterrupted says that the history is about to change.
 var errInterrupted = errors.New("interrupted: the history is being changed")
 
-// source is a tree's snapshot that is given up when the history is to be
-// changed, and that ends only when all it contains is durable: in an ensemble
-// a quorum can have committed what this server has not synced yet.
+// source is a tree's snapshot that stops when the history is to be changed. It ends only
+// when all that it contains is durable, because in an ensemble a quorum may have committed
+// transactions that this server has not fsynced yet.
 type source struct {
 	*tree.Snapshot
 	archive *archive
@@ -61,12 +61,12 @@ func (s *source) Nodes(yield func(path string, n *record.DataNode) error) error 
 	})
 }
 
-// syncedPoll is how often a snapshot looks whether its last transactions are
+// syncedPoll is the interval at which a snapshot checks whether its last transactions are
 // durable.
 const syncedPoll = 2 * time.Millisecond
 
-// Digest waits until what was yielded is durable. Where it gives up the store
-// finds that it is not.
+// Digest waits until all that was yielded is durable. If it gives up before, the store
+// detects that the content is not durable.
 func (s *source) Digest() (wire.Zxid, uint64) {
 	z, digest := s.Snapshot.Digest()
 	poll := time.NewTicker(syncedPoll)

@@ -13,28 +13,28 @@ import (
 	"bellwether/internal/store"
 )
 
-// diskWatch measures how long the disk leaves a call unanswered, and reports a
-// stall: a call that takes longer than driver.StallBound allows. A hung disk blocks the
+// diskWatch measures how long the disk leaves a call unanswered. It reports a stall, which
+// is a call that takes longer than driver.StallBound allows. A hung disk blocks the
 // goroutine that called it, so the watch has a goroutine of its own (run).
 //
-// Calls on behalf of the log writer and of the start count. What takes long on a
-// healthy disk counts only while one of those waits for it: the snapshots that
-// the keeper writes, and reads of old logs.
+// Calls for the log writer and for the start of the server count at once. Calls that take
+// long on a healthy disk count only while a duty waits for them. These are background
+// calls: the snapshots of the keeper, and reads of old logs.
 type diskWatch struct {
 	limit func() time.Duration
 	clock func() int64          // ns
-	wall  func(int64) time.Time // of a time of clock
+	wall  func(int64) time.Time // converts a time of clock
 	tell  func(replica.Event)
 	log   *slog.Logger
-	count *metrics.Counter // stalls
+	count *metrics.Counter // number of stalls
 
 	mu    sync.Mutex
-	calls []diskCall // those with began >= 0 are under way
-	// waiting is how many duties wait for all calls, waitingSince the clock when
-	// the first of them began to.
+	calls []diskCall // calls with began >= 0 are under way
+	// waiting is the number of duties that wait for all calls. waitingSince is the clock
+	// when the first of them began to wait.
 	waiting      int
 	waitingSince int64
-	stalled      *diskCall // reported
+	stalled      *diskCall // the call that was reported; nil: none
 	normal       driver.StallBound
 }
 
@@ -42,7 +42,7 @@ type diskWatch struct {
 type diskCall struct {
 	op         store.Op
 	path       string
-	began      int64 // the clock; negative: none
+	began      int64 // the clock when the call began; negative: no call is under way
 	background bool
 }
 
@@ -56,7 +56,7 @@ type SlowDisk struct {
 	Since time.Time `json:"since"`
 }
 
-// String is the text of srvr, mntr and the log.
+// String returns the text for srvr, mntr and the log.
 func (d *SlowDisk) String() string {
 	return fmt.Sprintf("%s in %s is unanswered since %s", d.Duty, d.Dir, d.Since.UTC().Format(time.RFC3339Nano))
 }
@@ -72,7 +72,7 @@ func newDiskWatch(s *Server) *diskWatch {
 	return w
 }
 
-// Begin notes that a call begins.
+// Begin records that a call begins.
 func (w *diskWatch) Begin(op store.Op, path string) int {
 	c := diskCall{op: op, path: path, began: w.clock(), background: op == store.OpRead || store.IsSnapshot(path)}
 	w.mu.Lock()
@@ -87,8 +87,8 @@ func (w *diskWatch) Begin(op store.Op, path string) int {
 	return len(w.calls) - 1
 }
 
-// End notes that a call has returned. A stall ends here, so that the server
-// takes part again without delay.
+// End records that a call has returned. A stall ends here, so that the server takes part
+// again without delay.
 func (w *diskWatch) End(call int) {
 	now := w.clock()
 	w.mu.Lock()
@@ -104,12 +104,12 @@ func (w *diskWatch) End(call int) {
 	}
 }
 
-// counts reports whether a duty waits for a call. The lock is held.
+// counts reports whether a duty waits for a call. The caller holds the lock.
 func (w *diskWatch) counts(c *diskCall) bool {
 	return c.began >= 0 && (!c.background || w.waiting > 0)
 }
 
-// ageOf is for how long a duty has waited for a call. The lock is held.
+// ageOf returns for how long a duty has waited for a call. The caller holds the lock.
 func (w *diskWatch) ageOf(c *diskCall, now int64) int64 {
 	if c.background {
 		return now - max(c.began, w.waitingSince)
@@ -117,7 +117,7 @@ func (w *diskWatch) ageOf(c *diskCall, now int64) int64 {
 	return now - c.began
 }
 
-// bound is how long a call may take. The lock is held.
+// bound returns how long a call may take. The caller holds the lock.
 func (w *diskWatch) bound(now int64) time.Duration { return w.normal.Bound(now, w.limit()) }
 
 func (w *diskWatch) boundNow() time.Duration {
@@ -126,8 +126,8 @@ func (w *diskWatch) boundNow() time.Duration {
 	return w.bound(w.clock())
 }
 
-// oldest is the call that a duty has waited for longest, and for how long; nil:
-// there is none. The lock is held.
+// oldest returns the call for which a duty has waited longest, and for how long; nil: there
+// is none. The caller holds the lock.
 func (w *diskWatch) oldest(now int64) (oldest *diskCall, age int64) {
 	for i := range w.calls {
 		if c := &w.calls[i]; w.counts(c) && (oldest == nil || w.ageOf(c, now) > age) {
@@ -137,7 +137,7 @@ func (w *diskWatch) oldest(now int64) (oldest *diskCall, age int64) {
 	return oldest, age
 }
 
-// age is for how long the disk has not answered the oldest call of a duty.
+// age returns for how long a duty has waited for its oldest call.
 func (w *diskWatch) age() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,8 +145,8 @@ func (w *diskWatch) age() time.Duration {
 	return time.Duration(age)
 }
 
-// whole marks that a duty needs every call under way to return, background
-// calls included, until the function returned is called.
+// whole records that a duty needs every call under way to return, including background
+// calls. That holds until the caller calls done.
 func (w *diskWatch) whole() (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,8 +224,8 @@ func (w *diskWatch) run(quit <-chan struct{}) {
 // endMax is how long the end of a server waits for a disk that does not answer.
 const endMax = 2 * time.Second
 
-// await waits until done is closed. It gives up, and returns false, when the disk
-// has not answered for endMax since the call.
+// await waits until done is closed. It gives up and returns false when the disk has not
+// answered for endMax since the call.
 func (w *diskWatch) await(done <-chan struct{}) bool {
 	began := w.clock()
 	poll := time.NewTicker(stallPollMax)

@@ -9,20 +9,20 @@ import (
 	"bellwether/wire"
 )
 
-// journal is the queue of duties between the loop and the log writer, and its
-// lock. The bytes of its tasks are among those that stop the readers of other
-// servers (inbox.go).
+// journal is the queue of duties between the loop and the log writer, with its lock. The
+// bytes of its tasks count toward the limit at which the readers of other servers stop
+// (inbox.go).
 type journal struct {
 	mu    sync.Mutex
 	queue driver.Journal
-	wake  chan struct{} // of one: there are tasks to take
+	wake  chan struct{} // has capacity one; a value says that there are tasks to take
 }
 
 func newJournal(alone bool) *journal {
 	return &journal{queue: driver.Journal{Alone: alone}, wake: make(chan struct{}, 1)}
 }
 
-// push queues a task; false: it is void.
+// push queues a task. It returns false if the task is void.
 func (j *journal) push(t driver.Task) bool {
 	j.mu.Lock()
 	kept, first := j.queue.Push(t)
@@ -43,14 +43,14 @@ func (j *journal) reopen() {
 	j.queue.Reopen()
 }
 
-// take takes everything that is queued, for next.
+// take takes all queued tasks, and next returns them as actions.
 func (j *journal) take() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.queue.Take()
 }
 
-// next returns the next action, and how many bytes of tasks are done since the last
+// next returns the next action, and the number of bytes of the tasks done since the last
 // call.
 func (j *journal) next() (a driver.Action, freed int) {
 	j.mu.Lock()
@@ -59,8 +59,8 @@ func (j *journal) next() (a driver.Action, freed int) {
 	return a, j.queue.Freed()
 }
 
-// full and refuse drop what is void after an action that the disk has refused. They
-// return what the loop is to step.
+// full and refuse drop the tasks that are void after the disk has refused an action. They
+// return the events that the loop must step.
 func (j *journal) full(zxid wire.Zxid, why string) []replica.Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -73,12 +73,13 @@ func (j *journal) refuse(zxid wire.Zxid, why string) []replica.Event {
 	return j.queue.Refuse(nil, zxid, why)
 }
 
-// abandon drops everything: the server ends.
+// abandon drops all tasks, because the server ends.
 func (j *journal) abandon() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.queue.Abandon()
 }
 
-// roomProbe is how often the log writer asks a full disk whether there is room again.
+// roomProbe is the time between two checks of the log writer whether a full disk has space
+// again.
 const roomProbe = time.Second

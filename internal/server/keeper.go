@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// keeper is the goroutine for what takes long and hurries nobody: writing
-// snapshots, purging old files, and letting metrics forget. The first two are
-// never done beside each other.
+// keeper is the goroutine for work that takes long and is not urgent: it writes snapshots,
+// purges old files, and lets metrics drop old values. It never writes a snapshot and purges
+// at the same time.
 type keeper struct {
 	srv *Server
-	due chan struct{} // a snapshot is to be written
+	due chan struct{} // a value says that a snapshot is to be written
 
 	quit <-chan struct{}
 }
 
-// forgetEvery is how long the quantiles of metrics remember, once or twice.
+// forgetEvery is the period of metric quantiles: a value counts for one to two periods.
 const forgetEvery = time.Minute
 
 func (k *keeper) run(quit <-chan struct{}) {
@@ -42,8 +42,8 @@ func (k *keeper) run(quit <-chan struct{}) {
 	}
 }
 
-// snapshot writes one snapshot. One that fails is no harm: the log has
-// everything, and the next one is tried when it is due.
+// snapshot writes one snapshot. A failure is harmless: the log has everything, and the next
+// snapshot is written when it is due.
 func (k *keeper) snapshot() {
 	s := k.srv
 	s.archive.mu.RLock()
@@ -66,8 +66,8 @@ func (k *keeper) snapshot() {
 	s.log.Info(fmt.Sprintf("Snapshot taken in %d ms", took.Milliseconds()), "zxid", file.Zxid, "file", file.Path, "bytes", file.Size)
 }
 
-// purge removes old snapshots and logs if that is asked for, and returns
-// after how long it is due again, 0 for never.
+// purge removes old snapshots and logs if the configuration asks for that. It returns after
+// how long it is due again; 0: never.
 func (k *keeper) purge() time.Duration {
 	s := k.srv
 	o := s.config().Autopurge

@@ -13,12 +13,12 @@ import (
 	"bellwether/wire"
 )
 
-// errEmptyNotAllowed: no history, and none may begin here.
+// errEmptyNotAllowed says that there is no history and that none may begin here.
 var errEmptyNotAllowed = errors.New("the data directory has no history and db.autocreate is false; " +
 	"create an empty file named initialize in dataDir, or check that dataDir is the right one")
 
-// load fills the tree from disk. What is not on disk yet gets there as a
-// snapshot, so that there is always one that the log continues.
+// load fills the tree from the disk. If the disk has no snapshot that the log continues,
+// load writes one.
 func (s *Server) load() error {
 	defer s.disk.whole()()
 	start := time.Now()
@@ -57,8 +57,8 @@ func (s *Server) load() error {
 			return err
 		}
 	}
-	// An empty directory, logs alone with snapshot.trust.empty, or a tree that
-	// is no longer what snapshot and log make of it.
+	// The directory was empty, or had only logs (snapshot.trust.empty), or the tree differs
+	// from what snapshot and log give.
 	if res.LastZxid >= 0 && (res.Snapshot < 0 || len(removed) > 0) {
 		if _, err := s.store.WriteSnapshot(res.LastZxid, t.Snapshot()); err != nil {
 			return fmt.Errorf("snapshot at the start: %w", err)
@@ -78,16 +78,16 @@ func (s *Server) load() error {
 	return nil
 }
 
-// tellTree logs what a tree noticed while it was filled.
+// tellTree logs what a tree observed while it was filled.
 func (s *Server) tellTree(t *tree.Tree) {
 	for _, h := range t.Happenings() {
 		s.log.Warn(h.String())
 	}
 }
 
-// describe tells a tree that is made anew which membership stands in the
-// configuration: the same is done by a server of ZooKeeper without reconfig,
-// whatever its snapshot or its leader says (ZOOKEEPER-2819).
+// describe gives a new tree the membership for its configuration znode. A ZooKeeper server
+// without reconfig does the same, whatever its snapshot or its leader says
+// (ZOOKEEPER-2819).
 func (s *Server) describe(t *tree.Tree) {
 	if s.member != nil {
 		m := s.config().Ensemble.Members
@@ -95,19 +95,19 @@ func (s *Server) describe(t *tree.Tree) {
 	}
 }
 
-// timedSink notes when the snapshot was read; what follows it is the log.
+// timedSink records when the snapshot has been read. What follows it is the log.
 type timedSink struct {
 	store.Sink
 	read time.Time
 }
 
-// SnapshotDone notes the time.
+// SnapshotDone records the time.
 func (l *timedSink) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	l.read = time.Now()
 	return l.Sink.SnapshotDone(zxid, digest)
 }
 
-// snapshotTook is how long the snapshot took that was begun with; 0: there was none.
+// snapshotTook returns how long the snapshot took from start on; 0: there was none.
 func (l *timedSink) snapshotTook(start time.Time) time.Duration {
 	if l.read.IsZero() {
 		return 0
@@ -119,7 +119,7 @@ func (l *timedSink) snapshotTook(start time.Time) time.Duration {
 type logTail struct {
 	*tree.Loader
 	keep   int
-	before wire.Zxid // what the first of txns follows
+	before wire.Zxid // zxid before the first of txns
 	txns   []*record.Txn
 }
 
@@ -129,7 +129,7 @@ func (l *logTail) Reset() {
 	l.before, l.txns = 0, nil
 }
 
-// SnapshotDone notes where the log goes on.
+// SnapshotDone records the zxid at which the log continues.
 func (l *logTail) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	l.before = zxid
 	return l.Loader.SnapshotDone(zxid, digest)
@@ -148,11 +148,11 @@ func (l *logTail) Txn(t *record.Txn) error {
 	return l.Loader.Txn(t)
 }
 
-// log is the memory of the log that a replica begins with.
+// log returns the part of the log that a replica begins with in memory.
 func (l *logTail) log() *zab.Log {
 	g := zab.NewLog(l.before, l.keep)
 	for _, t := range l.txns {
-		if g.Append(t) != nil { // an old log with a gap: only what is behind it counts
+		if g.Append(t) != nil { // an old log with a gap: only the part after the gap counts
 			g = zab.NewLog(t.Zxid, l.keep)
 		}
 	}
@@ -160,10 +160,10 @@ func (l *logTail) log() *zab.Log {
 	return g
 }
 
-// rebuild cuts the log, and makes the tree anew where that is asked for.
+// rebuild truncates the log, and makes a new tree if the action asks for one.
 func (w *logWriter) rebuild(a *driver.Action) error {
 	s := w.srv
-	defer s.disk.whole()() // it waits for the keeper as well
+	defer s.disk.whole()() // it also waits for the keeper
 	made, err := s.archive.revise(func() (*tree.Tree, error) {
 		if a.Truncate != nil {
 			if err := s.store.Truncate(a.Truncate.Zxid); err != nil {
@@ -193,10 +193,10 @@ func (w *logWriter) rebuild(a *driver.Action) error {
 	return nil
 }
 
-// install makes a leader's snapshot the history.
+// install replaces the history by a leader's snapshot.
 func (w *logWriter) install(a *driver.Action) error {
 	s := w.srv
-	defer s.disk.whole()() // it waits for the keeper as well
+	defer s.disk.whole()() // it also waits for the keeper
 	if a.Received == nil {
 		return fmt.Errorf("the snapshot %v that a leader sent is not there", a.Snapshot.Zxid)
 	}
@@ -216,8 +216,8 @@ func (w *logWriter) install(a *driver.Action) error {
 	return nil
 }
 
-// beginHistory gives a server that was not allowed to begin a history by
-// itself the snapshot of the empty tree, to which a leader's log belongs.
+// beginHistory writes the snapshot of the empty tree, on a server that was not allowed to
+// begin a history by itself. The log of a leader continues this snapshot.
 func (w *logWriter) beginHistory() error {
 	s := w.srv
 	defer s.disk.whole()()

@@ -17,16 +17,16 @@ import (
 // logWriter is the goroutine that owns the log.
 type logWriter struct {
 	srv     *Server
-	answers []replica.Event // memory for the answers of an action
-	full    bool            // the disk had no room and is asked every roomProbe
-	said    string          // why the last of these questions could not be answered
+	answers []replica.Event // answers of the present action; its memory is reused
+	full    bool            // the disk is full and is checked every roomProbe
+	said    string          // the error of the last check, so that it is logged once
 	snaps   *snapshots
-	// ahead is due some time after an epoch was saved: there may be a next one.
+	// ahead fires some time after an epoch was saved, to prepare for the next one.
 	ahead *time.Timer
 }
 
-// aheadAfter is how long after an epoch was adopted the files of the next one
-// are written ahead: those who wait for the new leader come first.
+// aheadAfter is how long after the adoption of an epoch the files of the next one are
+// written. The pause lets the servers that wait for the new leader come first.
 const aheadAfter = 20 * time.Millisecond
 
 func newLogWriter(s *Server, snaps *snapshots) *logWriter {
@@ -52,7 +52,8 @@ func (w *logWriter) run(quit <-chan struct{}) {
 	}
 }
 
-// write does what has gathered, in order. What gathers meanwhile has its own turn.
+// write carries out the waiting actions, in order. Tasks that arrive meanwhile wait for the
+// next call.
 func (w *logWriter) write() {
 	j := w.srv.journal
 	j.take()
@@ -99,8 +100,8 @@ func (w *logWriter) saveAccepted(epoch wire.Epoch) error {
 	return w.srv.store.SetAcceptedEpoch(epoch)
 }
 
-// writeAhead makes the next change of leaders shorter. A disk that does not let
-// it is told of, and no more: nothing was promised.
+// writeAhead writes files that make the next change of leaders shorter. A failure is only
+// logged, because nothing was promised.
 func (w *logWriter) writeAhead() {
 	if w.srv.member == nil || w.full {
 		return
@@ -110,21 +111,22 @@ func (w *logWriter) writeAhead() {
 	}
 }
 
-// answer tells the loop that an action is done; made is the tree that came of it.
+// answer tells the loop that an action is done. made is the tree that the action has made,
+// if any.
 func (w *logWriter) answer(a *driver.Action, made *tree.Tree) {
 	w.answers = a.Answers(w.answers[:0], w.srv.store.LastZxid(), made)
 	w.tell(w.answers)
 	clear(w.answers)
 }
 
-// tell leaves events for the loop.
+// tell passes events to the loop.
 func (w *logWriter) tell(events []replica.Event) {
 	for _, e := range events {
 		w.srv.inbox.push(e, nil)
 	}
 }
 
-// extend logs transactions: one write, one fsync.
+// extend logs transactions with one write and one fsync.
 func (w *logWriter) extend(a *driver.Action) error {
 	s, n := w.srv, len(a.Txns)
 	taken := s.clock()
@@ -147,7 +149,7 @@ func (w *logWriter) extend(a *driver.Action) error {
 // durable accounts for transactions that have become durable.
 func (w *logWriter) durable(txns []*record.Txn) {
 	reached := w.srv.stats.quorum.durable
-	if w.srv.member == nil { // that commits it, and the loop applies it at once
+	if w.srv.member == nil { // on a standalone server they are now committed, and the loop applies them at once
 		reached = w.srv.stats.quorum.shown
 		w.srv.stats.commits.Add(int64(len(txns)))
 	}
@@ -157,7 +159,7 @@ func (w *logWriter) durable(txns []*record.Txn) {
 	}
 }
 
-// failed tells the replica that an action could not be done, or ends the server.
+// failed tells the replica that an action has failed, or ends the server.
 func (w *logWriter) failed(err error) {
 	s := w.srv
 	var full *store.FullError
@@ -175,14 +177,14 @@ func (w *logWriter) failed(err error) {
 	}
 }
 
-// broken ends the server: nothing is known about the log any more.
+// broken ends the server, because the state of the log is unknown.
 func (w *logWriter) broken(err error) {
 	w.srv.journal.abandon()
 	w.srv.stats.broken.Add(1)
 	w.srv.fail(fmt.Errorf("transaction log: %w; nothing more is acknowledged, the server stops", err))
 }
 
-// log appends and syncs one batch.
+// log appends one batch and fsyncs it.
 func (w *logWriter) log(txns []*record.Txn) error {
 	s := w.srv
 	if len(txns) == 0 {
@@ -207,8 +209,8 @@ func (w *logWriter) log(txns []*record.Txn) error {
 	return err
 }
 
-// probe looks every second whether the data directory is still where it was,
-// and asks a full disk for room.
+// probe checks every second that the data directory is still in its place, and whether a
+// full disk has space.
 func (w *logWriter) probe() {
 	if err := w.srv.store.InPlace(); err != nil {
 		w.broken(err)

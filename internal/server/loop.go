@@ -14,31 +14,33 @@ import (
 	"bellwether/wire"
 )
 
-// loop is the goroutine that owns the replica. It takes everything that
-// waits, steps each event, hands what is to be logged to the log writer,
-// carries out what has become visible, and flushes the connections it owes
-// something.
+// loop is the goroutine that owns the replica. It takes all waiting events and steps each
+// one. Then it passes duties to the log writer, carries out the effects, and flushes the
+// connections that have output.
+//
+// order says what comes next in a batch. events and the times belong to the batch under
+// way. Only this goroutine uses the replica.
 type loop struct {
 	srv       *Server
 	replica   *replica.Replica
 	conns     map[replica.ConnID]*conn
 	order     *driver.Batch
-	events    []event // of the batch under way, or the memory of the last one
+	events    []event // of the batch under way; its memory is reused
 	now       replica.Time
-	clock     int64         // the server's, of this batch
+	clock     int64         // the server's clock when the batch began
 	ticked    int64         // Mono of the last tick
-	tickEvery time.Duration // what tickEvery returned at the start
-	arrived   int           // bytes that this batch has brought and that no duty accounts for yet
+	tickEvery time.Duration // the time between ticks
+	arrived   int           // bytes that the batch has brought and that no duty accounts for yet
 	asked     int64         // requests that were stepped and are not counted yet
 	pace      pace
 	team      teamwork
 }
 
-// ticksPerTick is how many Tick events the replica gets in a tickTime at least.
+// ticksPerTick is the smallest number of Tick events that the replica gets in one tickTime.
 const ticksPerTick = 4
 
-// tickEvery is the time between two Tick events: short enough for the smallest
-// interval that the configuration asks for, at least 1 ms.
+// tickEvery returns the time between two Tick events: short enough for the smallest
+// interval that the configuration asks for, and at least 1 ms.
 func tickEvery(c *config.Config) time.Duration {
 	every := c.TickTime / ticksPerTick
 	if sweep := c.Tree.ContainerInterval; sweep > 0 {
@@ -79,8 +81,8 @@ func (l *loop) run(quit <-chan struct{}) {
 	}
 }
 
-// batch carries out what has gathered. The clock is read after the inbox is drained,
-// so that no ping in the batch is newer than now.
+// batch carries out the events that wait. It reads the clock after the inbox is drained, so
+// that no ping in the batch is newer than now.
 func (l *loop) batch(ticked bool) {
 	s := l.srv
 	l.events = s.inbox.take(l.events)
@@ -89,18 +91,19 @@ func (l *loop) batch(ticked bool) {
 	l.order.Begin(l.now, len(l.events), ticked)
 	switch ready := l.settle(); {
 	case ready:
-		l.resume() // behind what the light requests have come to
+		l.resume() // after the effects of the light requests
 		l.order.Again()
 		l.settle()
 	case l.pace.ready():
-		// What arrived while a heavy request was applied goes before the next one.
+		// Events that arrived while a heavy request was applied come before the next heavy
+		// request.
 		s.inbox.ring()
 	}
 	s.stats.loopTime.Observe(micro(s.clock()-l.clock), 1)
 }
 
-// settle does everything that the batch asks for, and lets others see it. It reports
-// whether a request that was held back may go on, as it was when all events were
+// settle carries out everything that the batch asks for, and makes it visible to others. It
+// reports whether a request that was held back could go on when all events had been
 // stepped.
 func (l *loop) settle() (ready bool) {
 	for {
@@ -145,7 +148,8 @@ func (l *loop) take(i int) {
 	l.step(l.events[i])
 }
 
-// countSteps accounts for the requests that were stepped since the clock was at start.
+// countSteps counts the requests that were stepped, and the time since the clock read
+// start.
 func (l *loop) countSteps(start int64) {
 	if l.asked > 0 {
 		l.srv.stats.stepped(l.asked, l.srv.clock()-start, l.decides())
@@ -156,13 +160,13 @@ func (l *loop) countSteps(start int64) {
 // refuses reports whether an event of the batch says that the disk has refused a duty.
 func (l *loop) refuses(i int) bool { return driver.Refuses(l.events[i].event) }
 
-// beatEvery is how many events or effects come between two looks at the clock for
-// heartbeats that are due. What takes long among them yields by itself.
+// beatEvery is how many events or effects are carried out between two checks for due
+// heartbeats. Long work among them yields by itself.
 const beatEvery = 64
 
-// beat sends the heartbeats to learners that are due, or answers those of the
-// leader. A batch can take longer than the time between two of them; they are sent
-// in the middle of it, by the loop itself: a loop that hangs sends none.
+// beat sends the heartbeats to learners that are due, or answers those of the leader. A
+// batch can take longer than the interval of heartbeats, so they are also sent in the
+// middle of a batch. The loop itself sends them, so that a loop that hangs sends none.
 func (l *loop) beat() {
 	if yielded := l.srv.opt.Seams.Yielded; yielded != nil {
 		yielded()
@@ -176,9 +180,9 @@ func (l *loop) beat() {
 	l.send(send, due)
 }
 
-// resume hands the replica one turn of the requests that were held back: up to
-// and with a heavy one. The next turn is another batch's, behind whatever
-// arrives meanwhile.
+// resume passes one turn of the held-back requests to the replica: all up to and including
+// the first heavy one. The next turn belongs to another batch, after the events that arrive
+// meanwhile.
 func (l *loop) resume() {
 	start := l.srv.clock()
 	for turn := false; !turn && l.pace.ready(); {
@@ -193,8 +197,8 @@ func (l *loop) resume() {
 	}
 }
 
-// log hands duties to the log writer. What the batch has brought counts as waiting for
-// the disk with the first of them.
+// log passes duties to the log writer. The bytes of the batch count as waiting for the disk
+// together with its first duty.
 func (l *loop) log(duties []replica.Duty) {
 	s := l.srv
 	for _, d := range duties {
@@ -214,11 +218,11 @@ func (l *loop) log(duties []replica.Duty) {
 	}
 }
 
-// decides reports whether this server makes transactions of requests: it leads,
-// or it is alone.
+// decides reports whether this server turns requests into transactions: it leads, or it is
+// standalone.
 func (l *loop) decides() bool { return l.srv.member == nil || l.srv.member.stats.leading() }
 
-// step hands one event to the replica.
+// step passes one event to the replica.
 func (l *loop) step(e event) {
 	if e.ask != nil {
 		e.ask(l)
@@ -258,8 +262,7 @@ func (l *loop) request(c *conn, q *replica.Request) {
 	l.refuse(q)
 }
 
-// refuse gives a request that has waited too long its verdict
-// (throttled_op_wait_time).
+// refuse marks a request that has waited too long to be refused (throttled_op_wait_time).
 func (l *loop) refuse(q *replica.Request) {
 	limit := l.srv.config().Limits.Throttle.OpWait
 	if limit <= 0 || q.Op == wire.OpPing || q.Op == wire.OpCloseSession {
@@ -271,8 +274,8 @@ func (l *loop) refuse(q *replica.Request) {
 	}
 }
 
-// forget drops a connection whose reader has ended. What was heard of its
-// session since the last tick is told first: the session may live on.
+// forget drops a connection whose reader has ended. The replica first hears of messages of
+// the session since the last tick, because the session may live on.
 func (l *loop) forget(id replica.ConnID) {
 	c := l.conns[id]
 	if c == nil {
@@ -284,8 +287,8 @@ func (l *loop) forget(id replica.ConnID) {
 	delete(l.conns, id)
 	l.pace.forget(c)
 	t := l.srv.Tree()
-	l.srv.writers.Go(func() { t.Forget(c) }) // beside the loop: it may have a million watches
-	// What it still had in process will not be answered.
+	l.srv.writers.Go(func() { t.Forget(c) }) // the connection may have a million watches, so the loop does not wait
+	// Requests of the connection that are still under way will not be answered.
 	l.srv.inProcess.Add(-int64(c.outstanding.Load()))
 	l.srv.inProcessBytes.Add(-c.held.Load())
 	l.srv.large.Add(-c.large.Load())
@@ -325,8 +328,8 @@ func (l *loop) deliver() {
 	}
 }
 
-// turn carries out a read that had to wait for its turn, unless nobody can
-// receive the reply any more.
+// turn carries out a read that had to wait for its turn, unless the connection can no
+// longer receive the reply.
 func (l *loop) turn(c *conn, q *replica.Request) {
 	if c.ended() {
 		return
@@ -361,10 +364,10 @@ func (l *loop) tick() {
 	l.order.Tick()
 }
 
-// lateMin is by how much a tick is late when it counts as a pause.
+// lateMin is the smallest delay of a tick that counts as a pause of the process.
 const lateMin = 100 * time.Millisecond
 
-// late notes when the process did not run for a while.
+// late records that the process did not run for a while.
 func (l *loop) late() {
 	due := l.ticked + l.tickEvery.Milliseconds()
 	if late := l.now.Mono - due; l.ticked > 0 && late > lateMin.Milliseconds() {
@@ -373,7 +376,7 @@ func (l *loop) late() {
 	l.ticked = l.now.Mono
 }
 
-// warn is the log for a message about a client, and its level.
+// warn returns the logger and the level for a message about a client.
 func (l *loop) warn(id replica.ConnID, kind string) (*slog.Logger, slog.Level) {
 	c := l.conns[id]
 	if c == nil {
@@ -382,7 +385,7 @@ func (l *loop) warn(id replica.ConnID, kind string) (*slog.Logger, slog.Level) {
 	return l.srv.log.With("client", c.addr), l.srv.notices.Level(slog.LevelWarn, kind, c.addr.String())
 }
 
-// tell logs what happened.
+// tell logs an observation of the replica.
 func (l *loop) tell(h replica.Happening) {
 	log, level := l.srv.log, slog.LevelInfo
 	switch e := h.(type) {
@@ -399,7 +402,7 @@ func (l *loop) tell(h replica.Happening) {
 		level = slog.LevelError
 	case replica.Behind:
 		log, level = l.warn(e.Conn, "Refusing session request: the client has seen a later state")
-	case replica.StallBegan, replica.StallEnded: // diskWatch has logged it
+	case replica.StallBegan, replica.StallEnded: // diskWatch has already logged it
 		level = slog.LevelDebug
 	case tree.QuotaExceeded:
 		level = l.srv.notices.Level(slog.LevelWarn, "quota exceeded", e.Path)

@@ -9,27 +9,27 @@ import (
 	"bellwether/wire"
 )
 
-// Seams are where a server's surroundings can be replaced: for ensembles
-// within a process, and for faults on demand. The zero value replaces nothing.
+// Seams are hooks that replace parts of a server's environment, for ensembles within a
+// process and for faults on demand. The zero value replaces nothing.
 type Seams struct {
-	// Clients accepts client connections in place of the configured port; the
-	// server closes it.
+	// Clients accepts client connections in place of the configured port. The server closes
+	// it.
 	Clients net.Listener
-	// Dial and Listen are the network to other servers, see peer.Options.
+	// Dial and Listen replace the network to other servers (see peer.Options).
 	Dial   func(ctx context.Context, address string) (net.Conn, error)
 	Listen func(address string) (net.Listener, error)
-	// Skew is by how much the clock on the wall is wrong. Durations are not
-	// measured by that clock. It is called from several goroutines.
+	// Skew returns by how much the wall clock is wrong. It does not change measured
+	// durations. Several goroutines call it.
 	Skew func() time.Duration
-	// CounterMax is the last zxid of an epoch, behind which another begins; 0:
-	// as the protocol has it.
+	// CounterMax is the last zxid counter of an epoch, after which a new epoch begins; 0:
+	// the limit of the protocol.
 	CounterMax uint32
-	// Yielded is called by the loop in the middle of long work, before it looks
-	// whether heartbeats are due.
+	// Yielded is called by the loop in the middle of long work, before the loop checks for
+	// due heartbeats.
 	Yielded func()
 }
 
-// openClients opens the client port, nil if there is none.
+// openClients opens the client port; nil: there is none.
 func (s *Server) openClients() (net.Listener, error) {
 	c := s.config()
 	switch {
@@ -41,7 +41,7 @@ func (s *Server) openClients() (net.Listener, error) {
 	return listen(c.Client, c.Limits.KeepAlive)
 }
 
-// skewed is a time as the clock on the wall has it.
+// skewed returns a time as the wall clock shows it.
 func (s *Server) skewed(t time.Time) time.Time {
 	if s.opt.Seams.Skew == nil {
 		return t
@@ -49,12 +49,12 @@ func (s *Server) skewed(t time.Time) time.Time {
 	return t.Add(s.opt.Seams.Skew())
 }
 
-// Abort ends the server at once, as the end of its process would: nothing is
-// answered and nobody is told. Run returns why.
+// Abort ends the server at once, as the end of its process would. No request is answered,
+// and no other server or client is told. Run returns why.
 func (s *Server) Abort(why error) { s.fail(why) }
 
-// Freeze holds the loop: nothing is decided any more, until thaw is called or
-// the server is aborted. It returns when the loop stands still.
+// Freeze stops the loop: it decides nothing until the caller calls thaw or the server is
+// aborted. Freeze returns when the loop has stopped.
 func (s *Server) Freeze() (thaw func()) {
 	resume := make(chan struct{})
 	stands := make(chan struct{})
@@ -73,9 +73,9 @@ func (s *Server) Freeze() (thaw func()) {
 	return func() { close(resume) }
 }
 
-// Expire ends a session as if nothing had been heard of it for too long. Only
-// the server that leads, or is alone, does so, and not while it hands over: who
-// wants the session to end asks again until it has.
+// Expire ends a session as if nothing had been heard from it for too long. Only a leader or
+// a standalone server does so, and a leader does not while it transfers leadership. A
+// caller that needs the session to end must repeat the call until it has ended.
 func (s *Server) Expire(id wire.SessionID) {
 	s.ask(func(l *loop) { l.replica.Step(l.now, replica.Expire{Session: id}) })
 }

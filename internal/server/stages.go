@@ -7,25 +7,25 @@ import (
 	"bellwether/wire"
 )
 
-// stages are the figures of what a write goes through. ZooKeeper has a thread
-// and a queue for each stage; here the loop takes all that waits as one batch,
-// and the log writer another, so a time is that of the batch, shared by all in
-// it.
+// stages are the metrics of the stages of a write. ZooKeeper has a thread and a queue for
+// each stage. Here the loop takes all waiting requests as one batch, and the log writer
+// takes another batch. So the requests of a batch share its times: each waits for the whole
+// batch, and the working time is divided evenly among them.
 type stages struct {
-	prepared  *metrics.Counter // requests that became transactions, or were refused, here
-	prepQueue *metrics.Summary // of them at a time
+	prepared  *metrics.Counter // requests that this server turned into transactions or refused
+	prepQueue *metrics.Summary // number of requests in a batch
 	prepTime  *metrics.Summary
-	forwarded *metrics.Summary // a learner's requests at a time
+	forwarded *metrics.Summary // number of a learner's requests in a batch
 
-	logged   *metrics.Counter // transactions handed to the log writer
-	logQueue *metrics.Summary // of them at a time
-	logWait  *metrics.Summary // until the log writer takes them
-	logWrite *metrics.Summary // to append and sync one
-	flush    *metrics.Summary // to sync
+	logged   *metrics.Counter // transactions passed to the log writer
+	logQueue *metrics.Summary // number of transactions in a batch
+	logWait  *metrics.Summary // time until the log writer takes them
+	logWrite *metrics.Summary // share of a transaction in the time to append and fsync its batch
+	flush    *metrics.Summary // time of the fsync
 
 	unclaimed *metrics.Counter // answers whose connection was gone
 
-	watchers [5]*metrics.Summary // who heard of a change, by the type of its event
+	watchers [5]*metrics.Summary // number of watchers of a change, by the type of its event
 }
 
 func newStages(r *metrics.Registry) stages {
@@ -42,10 +42,10 @@ func newStages(r *metrics.Registry) stages {
 	}
 }
 
-// fired accounts for a change that n connections watched for.
+// fired counts a change for which n connections had a watch.
 func (t *stages) fired(typ wire.EventType, n int) { t.watchers[typ].Observe(int64(n)*metrics.Unit, 1) }
 
-// stepped accounts for n requests of a batch, which took ns to step.
+// stepped counts n requests of a batch, which took ns nanoseconds to step.
 func (t *stages) stepped(n, ns int64, decides bool) {
 	switch {
 	case n == 0:
@@ -58,20 +58,20 @@ func (t *stages) stepped(n, ns int64, decides bool) {
 	}
 }
 
-// written accounts for n transactions that waited and were then appended and
-// synced together, each time in ns.
+// written counts n transactions that waited, and then were appended and fsynced together.
+// Both times are in ns.
 func (t *stages) written(n, waited, took int64) {
 	t.logQueue.Observe(n*metrics.Unit, 1)
 	t.logWait.Observe(micro(waited), n)
 	t.logWrite.Observe(micro(took/n), n)
 }
 
-// txnTime is where the time stands in an encoded transaction: behind session,
-// cxid and zxid.
+// txnTime is the offset of the time in an encoded transaction, after session, cxid and
+// zxid.
 const txnTime = 8 + 4 + 8
 
-// madeAt is when the leader made a transaction, in ms of its wall clock; false:
-// it cannot be read.
+// madeAt returns when the leader made a transaction, in ms of its wall clock. It returns
+// false if the bytes are too short.
 func madeAt(txn []byte) (ms int64, ok bool) {
 	if len(txn) < txnTime+8 {
 		return 0, false

@@ -19,8 +19,8 @@ const (
 // multiLock is a client that takes some locks together, again and again. It carries out
 // what its state machine asks for.
 //
-// Its grabs are in the order in which they began. While busy is true, later events only
-// queue duties, so duties never overlap.
+// Its grabs are in the order in which they began. While busy is true, no other call
+// carries out duties, so duties never overlap.
 type multiLock struct {
 	c     *client
 	lease claim.Lease

@@ -17,33 +17,37 @@ import (
 	"bellwether/wire"
 )
 
-// server is a machine with a disk and, while it is up, a process on it that
-// drives a replica.
+// server is a machine with a disk. While it is up, a process on it drives a replica.
+//
+// A process that starts or ends increases life. Scheduled work of an earlier life is
+// dropped. A batch is under way exactly while stepped is true; events that arrive then wait
+// in the inbox.
 type server struct {
 	host
 	sim        *Sim
 	id         ensemble.ServerID
-	compatible bool                 // it plays ZooKeeper
-	members    *ensemble.Membership // its list
-	absent     bool                 // the newest list has it no more
-	served     int                  // steps when it last began to serve
+	compatible bool                 // it behaves as a server of ZooKeeper
+	members    *ensemble.Membership // the list of servers that it uses; nil: it has none yet
+	absent     bool                 // the newest list does not contain it
+	served     int                  // value of Sim.steps when it last began to serve
 
 	fs      *store.Mem
-	unknown bool // its disk was wiped: what it once had it does not know
-	// syncFailed: its last process ended by that, and nothing was lost since.
+	unknown bool // its disk was wiped, and it does not know its earlier history
+	// syncFailed says that a failed fsync ended its last process, and that nothing was lost
+	// since.
 	syncFailed bool
 	slowDisk   int64
 	hung       bool     // its disk answers nothing
-	hungTasks  []func() // what waits for that to end
-	space      int64    // that the disk has, -1: endless
+	hungTasks  []func() // work that waits until the disk answers
+	space      int64    // free bytes on its disk; -1: no limit
 	snapEvery  int
-	rejoined   wire.Epoch    // in which it served last
-	installed  bool          // its snapshot is a leader's, which may have been ahead of its zxid
-	has        bool          // it was once synchronised since its disk is new
-	knows      []*record.Txn // its history, as far as it was not observed yet
-	sheds      []shed        // what its disk was told to take out of it, and has not yet
+	rejoined   wire.Epoch    // the epoch in which it served last
+	installed  bool          // its snapshot came from a leader, which may have been ahead of the snapshot's zxid
+	has        bool          // it was synchronised since its disk was new
+	knows      []*record.Txn // its history, except what has already been delivered
+	sheds      []shed        // truncations and installations that its disk was told to carry out and has not yet
 
-	// What follows belongs to one life of the process.
+	// The following fields belong to one life of the process.
 	up          bool
 	paused      bool
 	life        int
@@ -51,36 +55,36 @@ type server struct {
 	tree        *tree.Tree
 	log         *zab.Log
 	store       *store.Store
-	saved       store.Epochs // what the disk has
+	saved       store.Epochs // the epochs on the disk
 	inbox       []replica.Event
-	backlog     []func() // what came while the process was stopped
-	due         bool     // a batch is to come
+	backlog     []func() // work that arrived while the process was stopped
+	due         bool     // a batch is scheduled
 	stepped     bool     // a batch is under way
 	order       *driver.Batch
 	events      []replica.Event // of the batch under way
-	ticked      bool            // a tick belongs into the next batch
-	nextBeat    int64           // Mono, when Beat is to be called
+	ticked      bool            // the next batch contains a tick
+	nextBeat    int64           // Mono ms at which Beat is to be called
 	longRequest longRequest
-	busyAfter   int          // 0: this batch is quick; else how many events or effects until it takes long
-	alarm       int64        // µs: the next alarm that is set, 0: none
-	lease       driver.Lease // as it was at the end of the last batch
+	busyAfter   int          // number of events or effects until the batch takes long; 0: it does not
+	alarm       int64        // µs of the next alarm that is set; 0: none
+	lease       driver.Lease // the lease at the end of the last batch
 	led         bool         // it served at the end of the last batch
-	at          replica.Time // of the last batch
+	at          replica.Time // time of the last batch
 	writer      writer
 	voices      map[ensemble.ServerID]*voice
 	dials       ensemble.ServerID
 	dialling    bool
 	listens     bool
 	links       []*link
-	linked      zab.LinkID // of the last Linked that was stepped
+	linked      zab.LinkID // link of the last Linked that was stepped
 	spools      map[zab.LinkID]spool
-	conns       []*conn // of clients
+	conns       []*conn // connections of clients
 	standing    replica.Standing
 	seen        position
 }
 
-// later does something in this life of the process; while it is stopped, when
-// it goes on.
+// later runs do after d µs, in this life of the process. While the process is stopped, do
+// waits until it goes on.
 func (v *server) later(d int64, do func()) {
 	life := v.life
 	v.sim.after(d, func() {
@@ -90,7 +94,7 @@ func (v *server) later(d int64, do func()) {
 	})
 }
 
-// arrive does something that reaches the process.
+// arrive runs do, which reaches the process.
 func (v *server) arrive(do func()) {
 	switch {
 	case !v.up:
@@ -106,7 +110,7 @@ func (v *server) start() {
 	switch {
 	case v.up || v.absent:
 		return
-	case v.members == nil: // nobody has told it whose it is
+	case v.members == nil: // it has no list of servers yet
 		return
 	case v.hung: // it cannot read its disk
 		life := v.life
@@ -157,7 +161,7 @@ func (v *server) start() {
 	v.sim.tell("server %d starts with %v, epochs %d and %d", v.id, log.Last(), epochs.Accepted, epochs.Current)
 }
 
-// begin makes the process.
+// begin creates the state of the process.
 func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store.Epochs) {
 	v.up, v.paused, v.due, v.stepped, v.ticked = true, false, false, false, false
 	v.tree, v.log, v.store, v.saved = t, log, st, epochs
@@ -185,8 +189,8 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.rouse()
 }
 
-// unloadable is a start that failed. Because of what the simulator does to the
-// disk just now it is tried again; anything else no crash explains.
+// unloadable handles a start that failed. If a fault of the disk is the cause, the start is
+// retried. Any other cause fails the run, because no crash explains it.
 func (v *server) unloadable(err error) {
 	var full *store.FullError
 	switch {
@@ -207,7 +211,7 @@ func (v *server) unloadable(err error) {
 	})
 }
 
-// losePower loses what was not synced, or a part of that.
+// losePower loses writes that were not fsynced, or a part of them.
 func (v *server) losePower() {
 	before := v.fs.Lost()
 	v.fs.Crash(v.crashKeeps())
@@ -221,10 +225,10 @@ func (v *server) losePower() {
 	}
 }
 
-// restore gives the disk what its faults were before a crash.
+// restore gives the disk the faults that it had before a crash.
 func (v *server) restore() { v.fs.SetSpace(v.space) }
 
-// crashKeeps says what a power failure keeps of what was not synced.
+// crashKeeps draws how much a power failure keeps of what was not fsynced.
 func (v *server) crashKeeps() int {
 	if v.sim.random.chance(30) {
 		return store.LoseAll
@@ -232,7 +236,7 @@ func (v *server) crashKeeps() int {
 	return 2
 }
 
-// kill ends the process; its kernel closes what it had open.
+// kill ends the process. The kernel of its machine closes its connections.
 func (v *server) kill() {
 	if !v.up {
 		return
@@ -248,7 +252,8 @@ func (v *server) kill() {
 	v.restore()
 }
 
-// powerOff ends the machine: nobody is told, and what was not synced is lost.
+// powerOff ends the machine. Its connections are not closed, and what was not fsynced is
+// lost.
 func (v *server) powerOff() {
 	v.end(func(c *cord, i int) { c.vanish(i) })
 	v.on, v.syncFailed = false, false
@@ -272,14 +277,14 @@ func (v *server) end(hangUp func(c *cord, i int)) {
 			hangUp(c.cord, 1)
 		}
 	}
-	if v.clock.slept >= 0 { // who starts it again wakes it up
+	if v.clock.slept >= 0 { // a suspended machine wakes up before it is started again
 		v.clock.resume(v.sim.now)
 	}
 	v.up, v.paused = false, false
 	v.life++
 }
 
-// stop and resume the process, as signals do.
+// pause and resume stop the process and let it go on, as signals do.
 func (v *server) pause() { v.paused = v.up }
 
 func (v *server) resume() {
@@ -296,7 +301,7 @@ func (v *server) resume() {
 	v.rouse()
 }
 
-// push hands an event to the loop.
+// push passes an event to the loop.
 func (v *server) push(e replica.Event) {
 	if v.up {
 		v.inbox = append(v.inbox, e)
@@ -304,7 +309,7 @@ func (v *server) push(e replica.Event) {
 	}
 }
 
-// rouse sees that a batch will come.
+// rouse schedules a batch, unless one is scheduled.
 func (v *server) rouse() {
 	if v.due || v.stepped || v.paused || !v.up {
 		return
@@ -317,7 +322,7 @@ func (v *server) rouse() {
 	v.later(d, v.batch)
 }
 
-// tick brings a tick every quarter of tickTime.
+// tick adds a tick every quarter of tickTime.
 func (v *server) tick() {
 	quarter := v.sim.opt.TickMS * millisecond / 4
 	v.later(v.clock.when(v.clock.mono(v.sim.now)+quarter)-v.sim.now, func() {
@@ -328,8 +333,8 @@ func (v *server) tick() {
 	})
 }
 
-// batch begins to carry out what has gathered, or a part of it: what is left out comes
-// later. A tick comes behind everything that has arrived.
+// batch begins to carry out the events that wait, or some of them. The others wait for a
+// later batch. A tick comes after all events that have arrived.
 func (v *server) batch() {
 	v.due = false
 	v.at = v.clock.time(v.sim.now)
@@ -351,8 +356,8 @@ func (v *server) batch() {
 	v.goOn()
 }
 
-// goOn does what the batch asks for, until it is over or takes long. In that case it
-// goes on later.
+// goOn carries out the steps of the batch until the batch is over or takes long. In the
+// latter case it continues later.
 func (v *server) goOn() {
 	for v.sim.failed == nil {
 		switch v.order.Next() {
@@ -397,7 +402,8 @@ func (v *server) goOn() {
 	}
 }
 
-// pauses reports whether the process gets no processor just now. The batch goes on later.
+// pauses reports whether the process gets no processor now. If so, the batch continues
+// later.
 func (v *server) pauses() bool {
 	if v.sim.random.below(64) != 0 {
 		return false
@@ -412,7 +418,7 @@ func (v *server) pauses() bool {
 	return true
 }
 
-// step hands one event to the replica, with what the driver keeps of it.
+// step passes one event to the replica, together with what the driver keeps of it.
 func (v *server) step(e replica.Event) {
 	switch ev := e.(type) {
 	case *replica.Request:
@@ -421,7 +427,7 @@ func (v *server) step(e replica.Event) {
 		}
 	case replica.Rebuilt:
 		for _, c := range v.conns {
-			c.ended = c.ended || c.readOnly // nobody reads two trees
+			c.ended = c.ended || c.readOnly // no client reads from two trees
 		}
 		v.tree = ev.Tree
 		v.seen = position{zxid: -1, shown: v.seen.shown}
@@ -456,7 +462,7 @@ func (v *server) rest() {
 	}
 }
 
-// setAlarm sees that a batch comes when the replica wants to be woken.
+// setAlarm schedules a batch for the time at which the replica wants to be woken.
 func (v *server) setAlarm() {
 	if v.order.WakeAt() == replica.Never {
 		return
@@ -478,7 +484,7 @@ func (v *server) setAlarm() {
 	})
 }
 
-// hand gives duties to the log writer.
+// hand passes duties to the log writer.
 func (v *server) hand(duties []replica.Duty) {
 	for i := range duties {
 		v.sim.see(check.Ordered{Server: v.id, Duty: &duties[i], Void: v.writer.journal.Void()})
@@ -487,7 +493,7 @@ func (v *server) hand(duties []replica.Duty) {
 	}
 }
 
-// sendOut sends what may leave before the committed transactions are applied.
+// sendOut sends the messages that may leave before the committed transactions are applied.
 func (v *server) sendOut(rd *replica.Ready) {
 	for _, m := range rd.Votes {
 		v.notify(m)
@@ -496,7 +502,8 @@ func (v *server) sendOut(rd *replica.Ready) {
 	v.send(rd.Send)
 }
 
-// send sends to other servers, except what the batch holds until it is applied.
+// send sends messages to other servers, except those that the batch holds back until it is
+// applied.
 func (v *server) send(all []zab.Message) {
 	if v.compatible {
 		inZooKeeperOrder(all)
@@ -508,8 +515,8 @@ func (v *server) send(all []zab.Message) {
 	}
 }
 
-// apply carries out every effect that is due. It may take long: it then returns false,
-// and the batch goes on later.
+// apply carries out every effect that is due. It returns false if the batch takes long at
+// this point, and the batch then continues later.
 func (v *server) apply() bool {
 	for {
 		o, ok := v.replica.Next()
@@ -546,7 +553,7 @@ func (v *server) connect(rd *replica.Ready) {
 	}
 }
 
-// readLog answers from the disk, after a while.
+// readLog answers a request for old transactions from the disk, after a while.
 func (v *server) readLog(q zab.ReadLog) {
 	v.later(v.diskTime(), func() { v.onDisk(func() { v.answerRead(q) }) })
 }

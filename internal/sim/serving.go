@@ -6,13 +6,14 @@ import (
 	"bellwether/internal/claim/commit"
 )
 
-// serve has a site take part in whatever transactions there are.
+// serve makes a site take part in all transactions that exist.
 func (p *party) serve() {
 	p.serving = commit.NewServing(commit.ServingConfig{Root: txRoot, Most: 1})
 	p.stepServing(claim.Attached{Session: p.c.session})
 }
 
-// stepServing drives what tells a site the transactions to take part in.
+// stepServing drives the state machine that tells a site in which transactions to take
+// part.
 func (p *party) stepServing(ev claim.Event) {
 	m := p.serving
 	if m == nil {
@@ -33,7 +34,7 @@ func (p *party) stepServing(ev claim.Event) {
 	}
 }
 
-// dealAt is the transaction at a path.
+// dealAt returns the transaction at a path.
 func (s *Sim) dealAt(path string) *deal {
 	for _, d := range s.deals {
 		if d.path == path {

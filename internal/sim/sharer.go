@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// Where members, parts and tasks stand.
+// The znodes of members, parts and tasks.
 const (
 	shareParent  = "/share"
 	shareMembers = shareParent + "/members"
@@ -19,34 +19,36 @@ const (
 	shareTasks   = shareParent + "/tasks"
 )
 
-// shareCount is how many parts are shared, and tasksMax how many tasks wait.
+// shareCount is the number of parts, and tasksMax is the largest number of tasks that wait.
 const (
 	shareCount = 7
 	tasksMax   = 6
 )
 
-// sharer is a member of those who share parts, or do tasks. It carries out what
-// its state machine wants: a registration by which it is there, caches by which
-// it knows of the others and of the tasks, bids in the elections of parts.
+// sharer is a member of a group that shares parts or does tasks. It carries out what its
+// state machine asks for: a registration as a member, caches of the members and the tasks,
+// and bids in the elections of parts.
+//
+// While busy is true, no other call carries out duties, so duties never overlap.
 type sharer struct {
 	c       *client
 	id      string
-	tasks   bool    // it does tasks; else it owns parts
-	submits bool    // tasks, besides
-	n       int     // of them so far
-	post    *runner // by which it does
+	tasks   bool    // it does tasks; otherwise it owns parts
+	submits bool    // it also submits tasks
+	n       int     // number of tasks submitted so far
+	post    *runner // sends its submissions
 
 	lease   claim.Lease
-	session wire.SessionID // of the lease
+	session wire.SessionID // the session for which the lease is held
 	here    *hand          // its registration
 	there   *roll          // the members
 	todo    *roll          // the tasks
 	m       *share.Sharing
-	owners  []*owner // who have not let go yet
-	busy    bool     // with its duties: others wait until those before are carried out
+	owners  []*owner // owners that have not released their part yet
+	busy    bool     // it is carrying out duties: later ones wait
 }
 
-// hand drives one registration.
+// hand drives the registration of a member.
 type hand struct {
 	runner
 	m *registry.Registrant
@@ -66,13 +68,13 @@ func newSharer(c *client, n int) *sharer {
 	return s
 }
 
-// begin is a new process, or a new Run of the same.
+// begin starts a new process, or a new Run of the same process.
 func (s *sharer) begin() {
 	s.here, s.there, s.todo = &hand{}, &roll{root: shareMembers}, &roll{root: shareTasks}
 	s.here.runner = runner{c: s.c, step: s.stepHere}
 	s.there.runner = runner{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.there, ev) }, together: true}
 	s.todo.runner = runner{c: s.c, step: func(ev claim.Event) { s.stepRoll(s.todo, ev) }, together: true}
-	s.post = &runner{c: s.c, step: func(claim.Event) {}} // one of them that is lost stays lost
+	s.post = &runner{c: s.c, step: func(claim.Event) {}} // a submission that is lost is not repeated
 	s.m, s.session = share.NewSharing(s.cfg()), 0
 	here := s.here
 	s.here.soon(20*second, func() {
@@ -95,7 +97,7 @@ func (s *sharer) cfg() share.SharingConfig {
 	return cfg
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (s *sharer) step(ev claim.Event) {
 	if !s.m.Over() {
 		s.m.Step(s.here.now(), ev)
@@ -103,7 +105,7 @@ func (s *sharer) step(ev claim.Event) {
 	}
 }
 
-// carryOut does what is to be done, in order, and what comes of that behind it.
+// carryOut carries out the duties in order. Duties that arise meanwhile come after them.
 func (s *sharer) carryOut() {
 	if s.busy {
 		return
@@ -152,7 +154,7 @@ func (s *sharer) roll(root string) *roll {
 	return s.todo
 }
 
-// owner is who stands for a part; nil: nobody.
+// owner returns the bidder for a part; nil: there is none.
 func (s *sharer) owner(part string) *owner {
 	for _, o := range s.owners {
 		if o.part == part {
@@ -162,7 +164,7 @@ func (s *sharer) owner(part string) *owner {
 	return nil
 }
 
-// each steps an event in all that it drives.
+// each passes an event to everything that the member drives.
 func (s *sharer) each(ev claim.Event) {
 	s.stepHere(ev)
 	s.stepRoll(s.there, ev)
@@ -274,14 +276,14 @@ func (s *sharer) stepRoll(r *roll, ev claim.Event) {
 	case m.Over():
 		r.drop()
 		r.m = nil
-		s.c.dropStream(s.c.streamAt(r.root)) // which goes with the connection, where that is lost
+		s.c.dropStream(s.c.streamAt(r.root)) // a lost connection has already ended the stream
 		s.step(share.CacheOver{Path: r.root, Err: m.Err()})
 	default:
 		r.wake(rd.Wake)
 	}
 }
 
-// parts are those that are shared.
+// parts returns the names of the parts.
 func (s *Sim) parts() (all []string) {
 	for i := range shareCount {
 		all = append(all, fmt.Sprint("p", i))
@@ -289,7 +291,7 @@ func (s *Sim) parts() (all []string) {
 	return all
 }
 
-// left: it is not there any more, and comes back some time.
+// left handles the end of the membership. The member comes back later.
 func (s *sharer) left() {
 	if err := s.m.Err(); err != nil {
 		s.c.sim.fail("Shares", "member %s ends: %v", s.id, err)
@@ -321,7 +323,7 @@ func (s *sharer) submitLater() {
 	})
 }
 
-// sharers are all of a run.
+// sharers returns all members of the run.
 func (s *Sim) sharers() (all []*sharer) {
 	for _, c := range s.clients {
 		if m, ok := c.player.(*sharer); ok {
@@ -331,10 +333,10 @@ func (s *Sim) sharers() (all []*sharer) {
 	return all
 }
 
-// allShared says what is missing until all members are there, every part was owned
-// last by whom it is meant for, who alone stands for it yet, and every task is
-// done. That it is owned at this moment is not asked: leases that are short in
-// a slow ensemble lapse, and are had again.
+// allShared says what is missing until all members are there, every part is shared as it
+// should be, and every task is done. A part is as it should be if the member for which it
+// is meant owned it last and is the only bidder left. The member need not own it at this
+// moment: short leases lapse in a slow ensemble, and are renewed.
 func (s *Sim) allShared() string {
 	all := s.sharers()
 	if len(all) == 0 {

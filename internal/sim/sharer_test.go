@@ -29,9 +29,9 @@ func (c shared) See(o any) string {
 	return ""
 }
 
-// Members share parts and do tasks under all faults, come and go: no part has
-// two owners, no task is done once it is over, and in the end every part has one
-// owner and no task is left.
+// TestSharing lets members share parts and do tasks under all faults while they come and
+// go. It checks that no part has two owners, that no task is done after it is over, and
+// that in the end every part has one owner and no task is left.
 func TestSharing(t *testing.T) {
 	for _, x := range []struct {
 		recipe Recipe
@@ -63,8 +63,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// someTask waits until one member of two is doing a task, and has no more
-// submitted.
+// someTask waits until one of two members is doing a task, and stops further submissions.
 func (s *scene) someTask() (all []*sharer, o *owner) {
 	s.opt.Recipe = Work
 	for n := range 2 {
@@ -76,7 +75,7 @@ func (s *scene) someTask() (all []*sharer, o *owner) {
 	return all, o
 }
 
-// doing is the owner whose task is being done, nil: none is.
+// doing returns the owner whose task is being done; nil: there is none.
 func (s *sharer) doing() *owner {
 	for _, o := range s.owners {
 		if o.task.due && !o.task.did {
@@ -86,8 +85,9 @@ func (s *sharer) doing() *owner {
 	return nil
 }
 
-// A member hangs with a task in hand until its session is over: another does
-// the task, and the first ends nothing when it goes on.
+// TestTaskOfADeadMemberIsTakenOver hangs a member that is doing a task until its session is
+// over. It checks that another member does the task, and that the first one ends nothing
+// when it goes on.
 func TestTaskOfADeadMemberIsTakenOver(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
@@ -99,8 +99,8 @@ func TestTaskOfADeadMemberIsTakenOver(t *testing.T) {
 	}
 }
 
-// Somebody deletes the bid by which a task is owned: its owner does not end it
-// before it owns it again.
+// TestTaskOfAKickedOwnerStays deletes the bid by which a task is owned. It checks that the
+// owner does not end the task before it owns it again.
 func TestTaskOfAKickedOwnerStays(t *testing.T) {
 	for seed := range uint64(10) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
@@ -114,7 +114,7 @@ func TestTaskOfAKickedOwnerStays(t *testing.T) {
 	}
 }
 
-// brokenShares are ways to break what is shared.
+// brokenShares are sequences of observations that break the rule of shared parts.
 var brokenShares = []broken{
 	{"a part with two owners", shareRule, func(_ *check.History, s *Sim, _, _ *server) []any {
 		all := someOwners(s, "p", "q")
@@ -156,7 +156,8 @@ func submits(v *server, task string) check.Committed {
 	return wrote(v, 9, &record.CreateTxn{Path: shareTasks + "/" + task})
 }
 
-// someOwners are members of sessions 1, 2 and so on, each of which owns a part.
+// someOwners returns owners of members with sessions 1, 2 and so on, each of which owns a
+// part.
 func someOwners(s *Sim, parts ...string) (all []*owner) {
 	var clients []*client
 	for i, part := range parts {

@@ -2,16 +2,15 @@ package sim
 
 import "slices"
 
-// Shrink leaves out of a failing run what it does not need to fail: faults,
-// first many at a time, then one by one, and machines that do nothing for it.
-// It tries so many runs at most, and returns the smallest that breaks the same
-// rule.
+// Shrink removes from a failing run what the failure does not need: faults, first many at a
+// time and then one by one, and machines. It plays at most the given number of runs, and
+// returns the smallest one that breaks the same rule.
 func Shrink(f *Failure, runs int) *Failure {
 	s := shrinker{best: f, runs: runs}
 	o := f.Options
 	o.Acts = append([]Act{}, f.Acts...)
 	if !s.try(o) {
-		return f // without its random source it goes another way
+		return f // with a list of faults in place of the random source, the run goes another way
 	}
 	for smaller := true; smaller && s.runs > 0; {
 		smaller = s.dropMachines() || s.dropKinds() || s.dropActs()
@@ -24,7 +23,7 @@ type shrinker struct {
 	runs int
 }
 
-// try runs with other options; true if the same rule is broken.
+// try plays a run with other options. It returns true if the run breaks the same rule.
 func (s *shrinker) try(o Options) bool {
 	if s.runs == 0 {
 		return false
@@ -41,7 +40,7 @@ func (s *shrinker) try(o Options) bool {
 	return true
 }
 
-// dropActs leaves out faults, halves of them at first.
+// dropActs removes faults, at first half of them at a time.
 func (s *shrinker) dropActs() (smaller bool) {
 	for size := max(1, len(s.best.Options.Acts)/2); size > 0; size /= 2 {
 		for from := 0; from < len(s.best.Options.Acts); {
@@ -60,7 +59,7 @@ func (s *shrinker) dropActs() (smaller bool) {
 	return smaller
 }
 
-// dropKinds leaves out what makes an ensemble more than a plain one.
+// dropKinds turns off options that make the ensemble more complicated.
 func (s *shrinker) dropKinds() (smaller bool) {
 	for _, kind := range []func(o *Options) *int{
 		func(o *Options) *int { return &o.Compatible },
@@ -79,7 +78,7 @@ func (s *shrinker) dropKinds() (smaller bool) {
 	return smaller
 }
 
-// dropMachines leaves out candidates, clients, observers and voters.
+// dropMachines removes candidates, clients, observers and voters.
 func (s *shrinker) dropMachines() bool {
 	for _, less := range []func(o *Options) bool{
 		func(o *Options) bool { return fewer(&o.Candidates, 0) },
@@ -95,12 +94,13 @@ func (s *shrinker) dropMachines() bool {
 	return false
 }
 
-// machines is how many there are that can be left out.
+// machines returns the number of machines in the options.
 func (o *Options) machines() int {
 	return max(o.Candidates, 0) + max(o.Clients, 0) + max(o.Observers, 0) + o.Voters
 }
 
-// fewer takes one off, -1 standing for none.
+// fewer decreases a number by one; -1 stands for none. It returns false if the number is
+// already at its least.
 func fewer(n *int, least int) bool {
 	if *n <= least {
 		return false

@@ -7,7 +7,7 @@ import (
 	"bellwether/internal/sim/check"
 )
 
-// threeStarts is broken when server 1 starts for the third time.
+// threeStarts is a rule that breaks when server 1 starts for the third time.
 type threeStarts struct{ n int }
 
 func (*threeStarts) Name() string { return "ThreeStarts" }
@@ -21,8 +21,8 @@ func (c *threeStarts) See(o any) string {
 	return ""
 }
 
-// What is left of a failing run are the faults that it takes, and no machine
-// that has nothing to do with it.
+// TestShrinkLeavesWhatItTakes checks that Shrink keeps only the faults that the failure
+// needs, and no unrelated machine.
 func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	for seed := uint64(1); ; seed++ {
 		_, err := Run(Options{Seed: seed, Moves: -1, rule: func() check.Checker { return new(threeStarts) }})
@@ -47,7 +47,7 @@ func TestShrinkLeavesWhatItTakes(t *testing.T) {
 	}
 }
 
-// manyStarts is broken by the fifteenth server that starts.
+// manyStarts is a rule that breaks when a server starts for the fifteenth time in the run.
 type manyStarts struct{ n int }
 
 func (*manyStarts) Name() string { return "ManyStarts" }
@@ -62,9 +62,9 @@ func (c *manyStarts) See(o any) string {
 	return ""
 }
 
-// TestShrinkGoesTheSameWay: a run whose faults are given fails as the one whose
-// random source drew them. It may take some events more for that: faults that came
-// together are one event each.
+// TestShrinkGoesTheSameWay checks that a run whose faults are given fails as the run that
+// drew them. It may need some more events, because faults that came together are then one
+// event each.
 func TestShrinkGoesTheSameWay(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {
 		_, err := Run(Options{Seed: seed, rule: func() check.Checker { return new(manyStarts) }})

@@ -14,6 +14,9 @@ import (
 )
 
 // Sim is a simulated ensemble with its clients.
+//
+// Time never goes back: now is the time of the last event of the queue. The history only
+// grows. Once failed is set, no further event happens.
 type Sim struct {
 	opt     Options
 	random  *random
@@ -28,20 +31,20 @@ type Sim struct {
 	lastLink zab.LinkID
 	lastConn replica.ConnID
 	calls    int64
-	until    int64 // when the faults end, if that is said; 0: it is not
-	calm     bool  // no more faults
-	quiet    bool  // clients ask for nothing more
-	idle     bool  // but for those with a part in something, whose sessions expire only if terms last
+	until    int64 // time at which the faults end; 0: the number of events decides
+	calm     bool  // the faults have ended
+	quiet    bool  // clients send no further requests
+	idle     bool  // only clients with a part in a recipe send requests, so that sessions expire even if terms are short
 
 	history  check.History
 	checkers []check.Checker
 	reached  [situations]int
 	register registers
-	fence    lines.Fence       // of what claims protect
-	holder   *candidate        // who was the last to get a claim
-	deals    []*deal           // all transactions of two phases
-	entered  int               // how often a member was let in
-	owned    map[string]string // by whom each part was owned last
+	fence    lines.Fence       // the resource that claims protect
+	holder   *candidate        // the last candidate that got a claim
+	deals    []*deal           // all two-phase-commit transactions
+	entered  int               // how often a member of a barrier was let in
+	owned    map[string]string // the last owner of each part
 
 	handovers int
 
@@ -51,7 +54,7 @@ type Sim struct {
 	failed   *Failure
 }
 
-// New makes an ensemble whose servers have just been switched on.
+// New returns an ensemble whose servers have just been switched on.
 func New(o Options) *Sim {
 	s := &Sim{random: &random{o.Seed}, detailed: o.Trace != nil, owned: map[string]string{}}
 	s.opt = drawn(o, s.random.fork())
@@ -67,7 +70,7 @@ func New(o Options) *Sim {
 	}
 	for _, c := range s.clients {
 		s.at(s.random.below(second), func() {
-			if c.tries == 0 { // nothing has befallen it before
+			if c.tries == 0 { // a fault has not reached it before
 				c.connect()
 			}
 		})
@@ -75,14 +78,14 @@ func New(o Options) *Sim {
 	return s
 }
 
-// groupsVoters is how many voters there are at least where they stand in groups.
+// groupsVoters is the smallest number of voters that can stand in groups.
 const groupsVoters = 5
 
-// driftMax is how far the rate of a clock is off, in millionths: two of them
-// differ by less than the hundredth that holders of claims allow for.
+// driftMax is by how many millionths the rate of a clock may be wrong. Two clocks then
+// differ by less than the one percent that holders of claims allow for.
 const driftMax = 4500
 
-// populate makes the machines.
+// populate creates the machines.
 func (s *Sim) populate() {
 	r := &s.roster
 	if s.opt.Groups > 0 {
@@ -114,8 +117,8 @@ func (s *Sim) populate() {
 	}
 }
 
-// cast gives a client its part in the recipe of the run: the first of them, the
-// second, and so on.
+// cast gives a client its part in the recipe of the run. n is the client's number among
+// those with a part.
 func (s *Sim) cast(c *client, n int) {
 	switch s.opt.Recipe {
 	case Commit:
@@ -148,7 +151,7 @@ func (s *Sim) cast(c *client, n int) {
 	}
 }
 
-// server finds a server by its id, nil if there is none.
+// server returns the server with an id; nil: there is none.
 func (s *Sim) server(id ensemble.ServerID) *server {
 	if id < 1 || int(id) > len(s.servers) {
 		return nil
@@ -156,11 +159,11 @@ func (s *Sim) server(id ensemble.ServerID) *server {
 	return s.servers[id-1]
 }
 
-// at and after have something happen at a time.
+// at and after schedule an event, at a time or after a duration.
 func (s *Sim) at(t int64, do func())    { s.queue.push(max(t, s.now), do) }
 func (s *Sim) after(d int64, do func()) { s.queue.push(s.now+max(d, 0), do) }
 
-// step lets the next thing happen; false if the run is over.
+// step lets the next event happen. It returns false if the run is over.
 func (s *Sim) step() bool {
 	if s.failed != nil || len(s.queue.items) == 0 {
 		return false
@@ -172,8 +175,8 @@ func (s *Sim) step() bool {
 	return s.failed == nil
 }
 
-// Run plays a seed to its end: with faults, then healed until all is well.
-// The error is a [*Failure].
+// Run plays a seed to its end: with faults, and then without them until everything has
+// recovered. The error is a [*Failure].
 func Run(o Options) (Result, error) {
 	s := New(o)
 	s.finish()
@@ -197,8 +200,8 @@ func (s *Sim) finish() {
 	s.recover()
 }
 
-// leadersMin is how many leaders a run sees at least, if it can: it goes on to
-// twice its events for it.
+// leadersMin is the number of leaders that a run should see. To reach it, a run goes on for
+// up to twice its number of events.
 const leadersMin = 4
 
 func (s *Sim) more() bool {
@@ -208,17 +211,17 @@ func (s *Sim) more() bool {
 	return s.steps < s.opt.Events || s.reached[situationLeader] < leadersMin && s.steps < 2*s.opt.Events
 }
 
-// Result says what a run came across.
+// Result is the outcome of a run.
 type Result struct {
 	Options   Options // with what the seed has drawn
 	Events    int
 	Simulated int64 // µs
-	Leaders   int   // established
-	Handovers int   // of what candidates are out for, from one to another
+	Leaders   int   // number of leaders established
+	Handovers int   // how often a claim passed from one holder to the next
 	Committed int
 	Answered  int64
 	Digest    uint64         // of the trace
-	Reached   map[string]int // situations, by name
+	Reached   map[string]int // how often each situation occurred, by name
 }
 
 func (s *Sim) result() Result {
@@ -233,7 +236,7 @@ func (s *Sim) result() Result {
 	return r
 }
 
-// happened takes what a replica has to tell.
+// happened records an observation of a replica.
 func (v *server) happened(h replica.Happening) {
 	text := h.String()
 	v.sim.tell("server %d: %s", v.id, text)
@@ -265,7 +268,7 @@ func (v *server) happened(h replica.Happening) {
 	}
 }
 
-// succeeded: a leader is established, maybe by a hand-over.
+// succeeded records how an established leader was chosen, perhaps by a leadership transfer.
 func (v *server) succeeded() {
 	all := v.replica.Elections()
 	if all[len(all)-1].Decision.Ending != election.Handed {

@@ -16,8 +16,7 @@ var (
 	freshFor = flag.Duration("for", 5*time.Second, "how long fresh seeds are run")
 )
 
-// play runs a seed and reports a failure with all that is needed to see it
-// again.
+// play runs a seed. If the run fails, play reports what is needed to see the failure again.
 func play(t *testing.T, o Options) Result {
 	t.Helper()
 	r, err := Run(o)
@@ -28,13 +27,13 @@ func play(t *testing.T, o Options) Result {
 	return r
 }
 
-// fixedSeeds is how many seeds, from 1, are run each time; where they leave out
-// a situation, more, up to so many.
+// fixedSeeds is how many seeds, from 1, run each time. If they leave out a situation, more
+// seeds run, up to fixedSeedsMax.
 const fixedSeeds, fixedSeedsMax = 100, 400
 
-// The fixed seeds break no rule, a default run sees leaders change, and
-// together they reach every situation that is worth reaching and is not left
-// to a scenario.
+// TestFixedSeeds checks that the fixed seeds break no rule, that leaders change in a run
+// with default options, and that the seeds together reach every situation, except those
+// that only scenarios reach.
 func TestFixedSeeds(t *testing.T) {
 	reached := map[string]int{}
 	missing := func() (names []string) {
@@ -65,7 +64,8 @@ func TestFixedSeeds(t *testing.T) {
 	}
 }
 
-// fixedOptions are those of the random source, but for what it brings about too seldom.
+// fixedOptions returns the options that a seed draws, with some of them set so that rare
+// situations occur.
 func fixedOptions(seed uint64) Options {
 	o := Options{Seed: seed + 1}
 	switch seed % 10 {
@@ -83,7 +83,7 @@ func fixedOptions(seed uint64) Options {
 	return o
 }
 
-// Seeds that nobody has run before break no rule either.
+// TestFreshSeeds checks that seeds which have not run before break no rule.
 func TestFreshSeeds(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	n, events := uint64(0), 0
@@ -93,12 +93,12 @@ func TestFreshSeeds(t *testing.T) {
 	t.Logf("%d seeds from %d on, %d events", n, seed, events)
 }
 
-// One seed, with everything that happens, for who looks for a fault.
+// TestOneSeed plays one seed and shows everything that happens, for the search for a fault.
 func TestOneSeed(t *testing.T) {
 	t.Logf("%+v", play(t, traced(t, Options{Seed: max(*oneSeed, 1)})))
 }
 
-// traced has a run traced if -tracefile says so.
+// traced makes a run write its trace if -tracefile is set.
 func traced(t *testing.T, o Options) Options {
 	t.Helper()
 	if *traceTo == "" {
@@ -113,7 +113,8 @@ func traced(t *testing.T, o Options) Options {
 	return o
 }
 
-// The same seed gives the same run, to the last event.
+// TestRunsCanBeRepeated checks that the same seed gives the same run, down to the last
+// event.
 func TestRunsCanBeRepeated(t *testing.T) {
 	for seed := range uint64(5) {
 		var runs [2][]string
@@ -128,7 +129,8 @@ func TestRunsCanBeRepeated(t *testing.T) {
 	}
 }
 
-// What a disk is to fail at does not come once all is to be well.
+// TestNoDiskFailsInTheEnd checks that a planned failure of a disk does not occur after the
+// faults have ended.
 func TestNoDiskFailsInTheEnd(t *testing.T) {
 	s := newScene(t, Options{})
 	for _, v := range s.servers {

@@ -5,8 +5,8 @@ import (
 	"bellwether/wire"
 )
 
-// situation is something that a good set of seeds has to reach: that a fault
-// was carried out is not enough, it has to have had its effect.
+// situation is something that a good set of seeds must bring about. That a fault was
+// carried out is not enough: it must have had its effect.
 type situation int
 
 // The situations.
@@ -14,73 +14,73 @@ const (
 	situationLeader           situation = iota // a leader is established
 	situationTailKept                          // a new leader commits the tail of its log
 	situationRejoin                            // a server is established again in the same epoch
-	situationTrunc                             // a log is cut
-	situationSnap                              // a learner is sent a snapshot
+	situationTrunc                             // a log is truncated
+	situationSnap                              // a learner gets a snapshot
 	situationSnapOverTail                      // a snapshot is installed over a log
 	situationDiskLog                           // a learner is synchronised from the log on disk
-	situationRollOver                          // an epoch's counter is used up
+	situationRollOver                          // the counter of an epoch is used up
 	situationFull                              // a disk is full
 	situationDiskError                         // a disk fails
-	situationSyncFailed                        // a sync fails, and the next process of that machine goes on
-	situationTorn                              // a power failure takes a part of what was not synced, and leaves what came behind it
-	situationNamesLost                         // a power failure takes names that were made, changed or removed
+	situationSyncFailed                        // an fsync fails, and the next process of that machine goes on
+	situationTorn                              // a power failure loses a part of what was not fsynced, and keeps a later part
+	situationNamesLost                         // a power failure loses file names that were created, changed or removed
 	situationSnapshot                          // a snapshot is written while transactions are applied
-	situationSlowDisk                          // a slow disk is written
-	situationResumed                           // a session is taken up again
+	situationSlowDisk                          // a slow disk is written to
+	situationResumed                           // a session is resumed
 	situationMoved                             // a session moves to another server
-	situationMovedLeaderless                   // and it had asked while nobody led
-	situationMovedHeld                         // and the server that it left holds a write of it
+	situationMovedLeaderless                   // a session that asked while there was no leader moves
+	situationMovedHeld                         // a session moves while the server that it left holds a write of it
 	situationKept                              // a connection outlives a change of leaders
-	situationKeptHeld                          // with a request under way
-	situationWatchesAgain                      // watches are set again on another connection
+	situationKeptHeld                          // such a connection has a request under way
+	situationWatchesAgain                      // a client sets its watches again on another connection
 	situationWiped                             // a wiped server is synchronised
-	situationOldLink                           // bytes of an old link are read after the new one is up
-	situationOneSide                           // something is sent to an end that is no more
-	situationResetLoses                        // a reset takes with it what was sent
+	situationOldLink                           // bytes of an old link are read after the new link is up
+	situationOneSide                           // a packet is sent to an end that no longer exists
+	situationResetLoses                        // a reset loses packets that were sent
 	situationStalled                           // a disk does not answer
-	situationFiltered                          // the port of a leader for its learners is filtered
-	situationTermFailed                        // a term ends before it served
-	situationOneWay                            // a packet waits where only the other way is open
-	situationStoppedAccepts                    // a connection is accepted for a process that is stopped
+	situationFiltered                          // the port for learners of a leader is filtered
+	situationTermFailed                        // a term ends before it has served
+	situationOneWay                            // a packet waits while only the other direction is open
+	situationStoppedAccepts                    // the kernel accepts a connection for a process that is stopped
 	situationSlotReplaced                      // a notification replaces one that was not sent yet
 	situationSentAgain                         // the last notification is sent again on a new connection
-	situationBatchCut                          // a batch ends in the midst of what has come
-	situationPause                             // something comes between Step and Ready
+	situationBatchCut                          // a batch takes only some of the waiting events
+	situationPause                             // the process pauses between Step and Ready
 	situationSlept                             // a suspended server goes on
 	situationClockBack                         // a server's wall clock goes back
 	situationClientSlept                       // a suspended client goes on
 	situationClientClockBack                   // a client's wall clock goes back
 	situationHolderStopped                     // the holder of a claim is stopped
-	situationHalfOpen                          // a client vanishes, its connection stays
+	situationHalfOpen                          // a client vanishes, and its connection stays
 	situationObserver                          // an observer serves
-	situationAdded                             // a voter or an observer comes
+	situationAdded                             // a voter or an observer is added
 	situationPromoted                          // an observer becomes a voter
 	situationDemoted                           // a voter becomes an observer
-	situationRetired                           // a server goes for good
-	situationMixed                             // a leader is established while servers go by different lists
-	situationGroups                            // a leader is established by groups
-	situationLight                             // a voter without weight serves
-	situationUnderPlain                        // one of our servers follows one that is as ZooKeeper's
-	situationPlainUnder                        // and the reverse
-	situationCompatibleCloses                  // such a one closes its clients when the leader changes
+	situationRetired                           // a server is removed for good
+	situationMixed                             // a leader is established while servers use different lists
+	situationGroups                            // a leader is established by a quorum of groups
+	situationLight                             // a voter with weight 0 serves
+	situationUnderPlain                        // a native server follows a compatible one
+	situationPlainUnder                        // a compatible server follows a native one
+	situationCompatibleCloses                  // a compatible server closes its client connections when the leader changes
 	situationThree                             // a leader is established among 3 voters
 	situationFour
 	situationFive
 	situationSix
 	situationSeven
-	situationHandOver        // a leader hands over
-	situationHandedOver      // and the one it has named is established
-	situationHandedOverMixed // among servers that know nothing of that
-	situationHandOverVain    // the one it has named is given up
-	situationHandOverLate    // it can name nobody in time
+	situationHandOver        // a leader transfers leadership
+	situationHandedOver      // the successor that it named is established
+	situationHandedOverMixed // the same while some servers do not know transfers
+	situationHandOverVain    // servers give up the named successor
+	situationHandOverLate    // a leader finds no successor in time
 	situationReadOnly        // a client reads from a server without a quorum
-	situationLocalUpgraded   // a local session becomes everybody's
-	situationLocalResumed    // one is taken up again where it lives
+	situationLocalUpgraded   // a local session becomes global
+	situationLocalResumed    // a local session is resumed on its server
 	situationTreeAgain       // the watch of a tree is set again on another connection
-	situationSince           // a cache asks what has changed since
+	situationSince           // a cache asks what has changed since a zxid
 	situationBeat            // a leader pings in the middle of a batch
-	situationBeatBehind      // behind packets that the batch had not sent yet
-	situationBeatLong        // a second or more after the batch began
+	situationBeatBehind      // such pings come after packets that the batch had not sent yet
+	situationBeatLong        // such a ping is sent a second or more after the batch began
 	situationBeatAnswered    // a learner answers pings in the middle of a batch
 	situations
 )
@@ -106,7 +106,7 @@ var situationNames = [situations]string{
 
 func (s *Sim) reach(x situation) { s.reached[x]++ }
 
-// arrived notes in which surroundings a server begins to serve.
+// arrived records the circumstances in which a server begins to serve.
 func (s *Sim) arrived(v *server) {
 	r := &s.roster
 	switch {
@@ -144,10 +144,10 @@ func (s *Sim) arrived(v *server) {
 	}
 }
 
-// voterCount is how many servers vote by this server's list.
+// voterCount returns how many servers vote by this server's list.
 func (v *server) voterCount() int { return len(v.members.Voters()) }
 
-// left notes that a session is elsewhere now, where another server still holds
+// left records that a session has moved to another server while its old server still holds
 // a write of it.
 func (s *Sim) left(id wire.SessionID, now *conn) {
 	for _, v := range s.servers {

@@ -9,14 +9,14 @@ import (
 	"bellwether/wire"
 )
 
-// snapshotting is a snapshot being written: its parts are looked at one after
-// the other, while transactions go on being applied.
+// snapshotting is a snapshot that is being written. It reads its parts one after the other
+// while further transactions are applied.
 type snapshotting struct {
 	*tree.Snapshot
 	sessions []tree.SessionTimeout
 }
 
-// beginSnapshot looks at the sessions now, and at the znodes a while later.
+// beginSnapshot reads the sessions now, and the znodes some time later.
 func (w *writer) beginSnapshot() {
 	v := w.v
 	s := &snapshotting{Snapshot: v.tree.Snapshot()}
@@ -28,11 +28,11 @@ func (w *writer) beginSnapshot() {
 	v.later(v.sim.random.between(millisecond, 100*millisecond), func() { v.onDisk(func() { w.endSnapshot(s) }) })
 }
 
-// endSnapshot writes the file. It fails, without harm, where the tree is ahead
-// of what is durable here.
+// endSnapshot writes the file. It fails, without harm, if the tree contains transactions
+// that are not durable on this server.
 func (w *writer) endSnapshot(s *snapshotting) {
 	if w.snap != s {
-		return // the history has been replaced meanwhile
+		return // the history was replaced in the meantime
 	}
 	w.snap = nil
 	v := w.v
@@ -50,7 +50,7 @@ func (w *writer) endSnapshot(s *snapshotting) {
 	}
 }
 
-// Sessions yields those of the beginning.
+// Sessions yields the sessions that existed when the snapshot began.
 func (s *snapshotting) Sessions(yield func(id wire.SessionID, timeoutMS int32) error) error {
 	for _, e := range s.sessions {
 		if err := yield(e.ID, e.TimeoutMS); err != nil {
@@ -60,7 +60,7 @@ func (s *snapshotting) Sessions(yield func(id wire.SessionID, timeoutMS int32) e
 	return nil
 }
 
-// snapshotBytes is the tree as it is sent to a learner.
+// snapshotBytes returns the tree in the form in which learners receive it.
 func (v *server) snapshotBytes() []byte {
 	var b bytes.Buffer
 	s := v.tree.Snapshot()

@@ -2,15 +2,15 @@ package sim
 
 import "testing"
 
-// stallLong is a stall of a disk, stallsFor how long a run with them lasts.
+// stallLong is the length of a disk stall, and stallsFor the length of a run with stalls.
 const (
 	stallLong = 700 * millisecond
 	stallsFor = 60 * 60 * second
 )
 
-// A leader whose disk stalls is not given up: its loop does not wait for it. In
-// an hour of writes with a stall of 700 ms somewhere every few seconds there
-// is the one election of the start.
+// TestStallsElectNobody checks that the others keep a leader whose disk stalls, because its
+// loop does not wait for the disk. In an hour of writes a disk stalls for 700 ms every few
+// seconds, and the only election is the one at the start.
 func TestStallsElectNobody(t *testing.T) {
 	s := New(Options{Seed: 1, Voters: 3, Observers: -1, Compatible: -1, Clients: 4, Candidates: -1, TickMS: 2000, KeepClients: 1, Busy: -1, CounterMax: 1 << 30})
 	if !s.RunUntil(func() bool { return s.allServe() == "" }, 10*second) {

@@ -11,15 +11,15 @@ import (
 	"bellwether/wire"
 )
 
-// stream is a watch of a tree: one that stays on the server or, on those that
-// have none, what the one-shot watches of this client tell of it.
+// stream is a watch of a tree. On a server that knows such watches, it stays registered on
+// the server. Otherwise it consists of the one-shot watches of this client.
 type stream struct {
 	root  string
-	local bool // it is the latter
+	local bool // it consists of one-shot watches
 	tell  func(claim.Event)
 	asks  *recheck             // the Since under way
-	since wire.Zxid            // it stands since then on this connection; 0: not yet
-	told  map[string]wire.Zxid // the last event of each path
+	since wire.Zxid            // zxid at which it was registered on this connection; 0: not yet
+	told  map[string]wire.Zxid // zxid of the last event of each path
 }
 
 // recheck gathers the events that answer a Since.
@@ -33,7 +33,7 @@ func (w *stream) covers(path string) bool {
 	return path == w.root || strings.HasPrefix(path, strings.TrimSuffix(w.root, "/")+"/")
 }
 
-// means reports whether an event is one for which the server has the watch.
+// means reports whether the server sends such an event for this watch.
 func (w *stream) means(e tree.Event) bool {
 	return w != nil && !w.local && w.covers(e.Path) && e.Type != wire.EventNodeChildrenChanged
 }
@@ -48,7 +48,7 @@ func (w *stream) hear(e tree.Event) {
 	}
 	event := claim.TreeEvent{Type: e.Type, Path: e.Path, Zxid: e.Zxid}
 	if w.local {
-		event.Zxid = -1 // servers of that kind do not say it
+		event.Zxid = -1 // servers without watches of trees do not send the zxid
 	}
 	if r := w.asks; r != nil && r.asked(e) {
 		r.events = append(r.events, event)
@@ -69,8 +69,8 @@ func (r *recheck) asked(e tree.Event) bool {
 	return false
 }
 
-// streamAgain sets the watch of a tree on another connection, which may have
-// missed something.
+// streamAgain sets the watches of trees again on another connection. They may have missed
+// events.
 func (c *client) streamAgain() {
 	for _, w := range c.streams {
 		c.setStreamAgain(w)
@@ -88,14 +88,14 @@ func (c *client) setStreamAgain(w *stream) {
 	w.tell(claim.Told{Events: []claim.TreeEvent{{Type: wire.EventNone, Path: w.root, Zxid: c.seen}}})
 }
 
-// stands: the server has the watch.
+// stands records that the server has the watch.
 func (w *stream) stands(r *response) {
 	if r != nil {
 		w.since, w.told = r.header.Zxid, map[string]wire.Zxid{}
 	}
 }
 
-// streamOver ends it with its session.
+// streamOver ends the watches of trees together with the session.
 func (c *client) streamOver() {
 	over := c.streams
 	c.streams = nil
@@ -104,7 +104,7 @@ func (c *client) streamOver() {
 	}
 }
 
-// streamAt is the watch of a tree, nil: there is none.
+// streamAt returns the watch of a tree; nil: there is none.
 func (c *client) streamAt(root string) *stream {
 	for _, w := range c.streams {
 		if w.root == root {
@@ -114,7 +114,7 @@ func (c *client) streamAt(root string) *stream {
 	return nil
 }
 
-// addStream puts a watch in the place of one of the same tree.
+// addStream adds a watch. It replaces an earlier one of the same tree.
 func (c *client) addStream(w *stream) {
 	c.dropStream(c.streamAt(w.root))
 	c.streams = append(c.streams, w)
@@ -124,18 +124,18 @@ func (c *client) dropStream(w *stream) {
 	c.streams = slices.DeleteFunc(c.streams, func(o *stream) bool { return o == w })
 }
 
-// forgetPassing forgets the watches that go with a connection.
+// forgetPassing removes the watches that end with a connection.
 func (c *client) forgetPassing() {
 	c.watches = slices.DeleteFunc(c.watches, func(w watch) bool { return w.passing })
 }
 
-// forgetAt forgets the watches of a znode, which are removed together, of
-// whatever type they are.
+// forgetAt removes all watches of a znode, because servers remove them together, whatever
+// their type.
 func (c *client) forgetAt(path string) {
 	c.watches = slices.DeleteFunc(c.watches, func(w watch) bool { return w.path == path })
 }
 
-// carryTree carries out an operation that is about the watch of a tree.
+// carryTree carries out an operation on the watch of a tree.
 func (h *runner) carryTree(op *claim.Op, next func(claim.Result)) {
 	switch op.Kind {
 	case claim.OpWatchTree:
@@ -177,7 +177,7 @@ func (h *runner) watchTree(root string, next func(claim.Result)) {
 		}})
 }
 
-// unwatchTree gives the watch up. Events are on their way until the answer comes.
+// unwatchTree removes the watch. Events may still arrive until the server answers.
 func (h *runner) unwatchTree(root string, next func(claim.Result)) {
 	w := h.c.streamAt(root)
 	gone := func(*response) {
@@ -197,14 +197,14 @@ func (h *runner) unwatchTree(root string, next func(claim.Result)) {
 		}})
 }
 
-// since asks what has changed: the server tells it as events.
+// since asks what has changed. The server reports changes as events.
 func (h *runner) since(op *claim.Op, next func(claim.Result)) {
 	w := h.c.streamAt(op.Path)
 	if w == nil {
 		next(claim.Result{Err: wire.ErrConnectionLoss})
 		return
 	}
-	sorted := func(paths []string) []string { // a cache has them in no order, a run has to be the same again
+	sorted := func(paths []string) []string { // a cache has the paths in no order, and a run must be repeatable
 		return append([]string{}, slices.Sorted(slices.Values(paths))...)
 	}
 	q := wire.SetWatchesRequest{RelativeZxid: op.Since.Zxid, Data: sorted(op.Since.Paths), Exist: []string{}, Child: sorted(op.Since.Parents)}
@@ -230,7 +230,7 @@ func set(names []string) map[string]bool {
 	return m
 }
 
-// assume notes the watches that a Since has left where nothing had changed.
+// assume records the watches that a Since has set on znodes without changes.
 func (c *client) assume(w *stream, r *recheck, z wire.Zxid) {
 	for _, e := range r.events {
 		switch e.Type {
@@ -257,7 +257,7 @@ func (c *client) assume(w *stream, r *recheck, z wire.Zxid) {
 	}
 }
 
-// plainReads are how many operations in a row are one request.
+// plainReads returns how many operations at the beginning can be read in one request.
 func plainReads(ops []claim.Op) int {
 	n := 0
 	for n < len(ops) && !ops[n].Alone && (ops[n].Kind == claim.OpGet || ops[n].Kind == claim.OpList) {
@@ -266,8 +266,8 @@ func plainReads(ops []claim.Op) int {
 	return n
 }
 
-// readTogether reads many znodes in one request. Now and then the answer would
-// be too large.
+// readTogether reads many znodes in one request. Sometimes it behaves as if the answer were
+// too large.
 func (h *runner) readTogether(ops []claim.Op, next func(...claim.Result)) {
 	all := func(err error) {
 		res := make([]claim.Result, len(ops))

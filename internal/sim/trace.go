@@ -13,10 +13,10 @@ type trace struct {
 	digest uint64 // of all lines
 }
 
-// traceMax is how many lines are kept.
+// traceMax is the number of lines that are kept.
 const traceMax = 400
 
-// add adds a line, and forgets the oldest one.
+// add adds a line. If there are traceMax lines, it drops the oldest one.
 func (t *trace) add(line string) {
 	t.ring[t.n%traceMax] = line
 	t.n++
@@ -43,7 +43,7 @@ func (s *Sim) tell(format string, args ...any) {
 	}
 }
 
-// detail gives a line to Options.Trace; the trace of a failure does not have it.
+// detail passes a line to Options.Trace only. The trace of a failure does not contain it.
 func (s *Sim) detail(format string, args ...any) {
 	if s.detailed {
 		s.opt.Trace(fmt.Sprintf("%9.3f      ", float64(s.now)/float64(second)) + fmt.Sprintf(format, args...))

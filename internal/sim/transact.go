@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// txRoot is the znode below which the transactions stand.
+// txRoot is the znode that contains the transactions.
 const txRoot = "/tx"
 
 // deal is one transaction of a run, as the simulator knows it.
@@ -21,56 +21,56 @@ type deal struct {
 	sites []string
 }
 
-// party is the coordinator of all transactions, or a site of them. It takes
-// one after the other: a site first those it is in doubt of, then those that
-// its claim.Serving says.
+// party is the coordinator of all transactions, or one of their sites. It works on one
+// transaction after the other. A site first takes those that it is in doubt about, and then
+// those that its commit.Serving names.
 type party struct {
 	runner
-	name  string // empty: the coordinator
+	name  string // empty for the coordinator
 	m     txMachine
 	deal  *deal
 	notes map[*deal]*note
 
 	serving *commit.Serving
-	looks   runner // of serving
+	looks   runner // sends the requests of serving
 
 	acting  bool
-	waiting bool    // to look for something to do
+	waiting bool    // for the next search for a transaction
 	refuses float64 // percent of the transactions that it votes to abort
-	points  int     // at which it could crash, so far
-	crashAt int     // at which of them it does; 0: none
-	vanish  bool    // and is not seen again until it is told to return
+	points  int     // steps so far at which it could crash
+	crashAt int     // the number of the step at which it crashes; 0: at none
+	vanish  bool    // after the crash it stays away until it is told to return
 }
 
-// note is what a party has written down, which outlives a crash.
+// note is what a party has written down about a transaction. It survives a crash.
 type note struct {
-	begun    bool // coordinator: the transaction may be there
+	begun    bool // coordinator: the transaction may exist
 	prepared bool // site: it has promised to commit
 	done     commit.Decision
 	over     bool // coordinator: nothing is left to do
 }
 
-// txMachine is a claim.Site or a claim.Coordinator.
+// txMachine is a commit.Site or a commit.Coordinator.
 type txMachine interface {
 	Step(now claim.Moment, ev claim.Event)
 	Ready() claim.Ready
 	State() commit.CommitState
 }
 
-// What parties do, for the checkers.
+// Observations of parties, for the checkers.
 type (
-	// txVoted: a site promises to commit.
+	// txVoted says that a site promises to commit.
 	txVoted struct {
 		p    *party
 		deal *deal
 	}
-	// txLearned: a party knows the decision.
+	// txLearned says that a party knows the decision.
 	txLearned struct {
 		p        *party
 		deal     *deal
 		decision commit.Decision
 	}
-	// txCarried: it has carried it out.
+	// txCarried says that a party has carried out the decision.
 	txCarried struct {
 		p        *party
 		deal     *deal
@@ -85,7 +85,7 @@ func newParty(c *client, name string) *party {
 	return p
 }
 
-// who names a party.
+// who returns the name of a party for messages.
 func (p *party) who() string {
 	if p.name == "" {
 		return "the coordinator"
@@ -105,14 +105,14 @@ func (p *party) attached() {
 func (p *party) disconnected() { p.stepServing(claim.Disconnected{}); p.runner.disconnected() }
 func (p *party) expired()      { p.stepServing(claim.Expired{}); p.runner.expired() }
 
-// crashed: what it had not written down is forgotten.
+// crashed drops everything that the party has not written down.
 func (p *party) crashed() {
 	p.drop()
 	p.looks.drop()
 	p.m, p.deal, p.serving, p.acting, p.waiting = nil, nil, nil, false, false
 }
 
-// note is what the party has written down about a transaction.
+// note returns what the party has written down about a transaction.
 func (p *party) note(d *deal) *note {
 	n := p.notes[d]
 	if n == nil {
@@ -122,9 +122,8 @@ func (p *party) note(d *deal) *note {
 	return n
 }
 
-// begin takes the oldest transaction that is the coordinator's to end, which
-// is a new one where there is none, or that the site is in doubt of. A site that
-// has none begins to serve.
+// begin takes up a transaction. The coordinator takes the oldest one that it has not ended,
+// or a new one. A site takes the oldest one that it is in doubt about, or begins to serve.
 func (p *party) begin() {
 	if p.waiting || p.serving != nil {
 		return
@@ -150,7 +149,7 @@ func (p *party) begin() {
 	}
 }
 
-// owes: a party that begins anew has to see to this transaction first.
+// owes reports whether a party that begins anew must work on this transaction first.
 func (p *party) owes(d *deal) bool {
 	n := p.note(d)
 	if p.name == "" {
@@ -159,7 +158,7 @@ func (p *party) owes(d *deal) bool {
 	return n.prepared && n.done == commit.Undecided
 }
 
-// settled: nothing of this transaction is left to a party.
+// settled reports whether a party has nothing left to do for this transaction.
 func (p *party) settled(d *deal) bool {
 	if p.name == "" {
 		return !p.owes(d)
@@ -167,7 +166,7 @@ func (p *party) settled(d *deal) bool {
 	return p.deal != d && (p.note(d).done != commit.Undecided || !p.owes(d) && p.c.sim.coordinator().settled(d))
 }
 
-// beginLater looks again after a while.
+// beginLater searches again after a while.
 func (p *party) beginLater() {
 	p.waiting = true
 	life := p.life
@@ -182,12 +181,12 @@ func (p *party) beginLater() {
 	})
 }
 
-// patience is how long parties wait for votes.
+// patience returns how long parties wait for votes.
 func (s *Sim) patience() time.Duration {
 	return time.Duration(16*s.opt.TickMS) * time.Millisecond
 }
 
-// newDeal is the next transaction: of either kind, with all sites.
+// newDeal returns the next transaction, of either kind, with all sites.
 func (s *Sim) newDeal() *deal {
 	d := &deal{path: fmt.Sprintf("%s/%s%d", txRoot, claim.TxPrefix, len(s.deals)+1), plain: s.random.chance(50)}
 	for _, c := range s.clients {
@@ -199,8 +198,8 @@ func (s *Sim) newDeal() *deal {
 	return d
 }
 
-// take takes up a transaction. The coordinator writes down that it will begin
-// one, which takes it a while, and then does.
+// take takes up a transaction. The coordinator first writes down that it will begin the
+// transaction. That takes a while, and then it begins.
 func (p *party) take(d *deal) {
 	p.deal = d
 	if n := p.note(d); p.name == "" && !n.begun {
@@ -222,7 +221,8 @@ func (p *party) take(d *deal) {
 	p.drive(commit.NewSite(p.config(p.note(d).prepared)))
 }
 
-// config is what a party's state machine is about, from what is written down.
+// config returns the configuration of a party's state machine, from what the party has
+// written down.
 func (p *party) config(doubt bool) commit.CommitConfig {
 	cfg := commit.CommitConfig{Path: p.deal.path, Site: p.name, Patience: p.c.sim.patience()}
 	if p.name == "" {
@@ -234,13 +234,13 @@ func (p *party) config(doubt bool) commit.CommitConfig {
 	case p.name == "":
 		cfg.Finished = true
 	default:
-		cfg.Finished = p.c.random.chance(50) // or it is carried out again, which changes nothing
+		cfg.Finished = p.c.random.chance(50) // otherwise the decision is carried out again, which changes nothing
 	}
 	return cfg
 }
 
-// drive begins to drive a state machine. The coordinator's needs a connection:
-// otherwise the next one begins.
+// drive begins to drive a state machine. The coordinator's machine needs a connection;
+// without one, the next connection begins it.
 func (p *party) drive(m txMachine) {
 	if !p.c.attached && p.name == "" {
 		p.deal = nil
@@ -252,7 +252,7 @@ func (p *party) drive(m txMachine) {
 	}
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (p *party) step(ev claim.Event) {
 	m := p.m
 	if m == nil {
@@ -281,7 +281,7 @@ func (p *party) step(ev claim.Event) {
 	}
 }
 
-// ended: the state machine has nothing left to do.
+// ended handles a state machine that has nothing left to do.
 func (p *party) ended(s commit.CommitState) {
 	if s.Err != nil {
 		p.c.sim.fail("Commits", "%s gives up %s: %v", p.who(), p.deal.path, s.Err)
@@ -298,7 +298,7 @@ func (p *party) ended(s commit.CommitState) {
 	p.stepServing(commit.SiteOver{Path: d.path})
 }
 
-// perform is what the application does, which takes it a while.
+// perform does what the application would do. That takes a while.
 func (p *party) perform(s commit.CommitState) {
 	p.soon(20*millisecond, func() {
 		if s.Phase == commit.TxPrepare {
@@ -309,7 +309,7 @@ func (p *party) perform(s commit.CommitState) {
 	})
 }
 
-// prepare votes. Who has promised to commit keeps to it.
+// prepare votes. A party that has promised to commit votes the same again.
 func (p *party) prepare() {
 	vote := commit.Commit
 	n := p.note(p.deal)
@@ -336,7 +336,8 @@ func (p *party) carry(d commit.Decision) {
 	}
 }
 
-// crashesHere crashes the party where a scenario wants it.
+// crashesHere crashes the party at the step that a scenario has chosen. It reports whether
+// it did.
 func (p *party) crashesHere() bool {
 	if p.points++; p.points != p.crashAt {
 		return false
@@ -349,7 +350,7 @@ func (p *party) crashesHere() bool {
 	return true
 }
 
-// coordinator is that of all transactions.
+// coordinator returns the coordinator of all transactions.
 func (s *Sim) coordinator() *party {
 	for _, c := range s.clients {
 		if p, ok := c.player.(*party); ok && p.name == "" {
@@ -359,8 +360,8 @@ func (s *Sim) coordinator() *party {
 	return nil
 }
 
-// allSettled says what is missing until every transaction is decided, carried
-// out and gone. Of one that never began there is a tombstone.
+// allSettled says what is missing until every transaction is decided, carried out and
+// removed. A transaction that never began leaves a tombstone.
 func (s *Sim) allSettled() string {
 	for _, d := range s.deals {
 		for _, c := range s.clients {

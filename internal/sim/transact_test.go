@@ -8,11 +8,11 @@ import (
 	"bellwether/internal/claim/commit"
 )
 
-// transactionsMin is how many transactions are simulated each time.
+// transactionsMin is how many transactions are simulated in each run of the test.
 const transactionsMin = 2000
 
-// transactionOptions make for many of them: coordinator and sites are killed,
-// stopped and cut off, now and then a server is.
+// transactionOptions returns options for many transactions. The coordinator and the sites
+// are killed, stopped and cut off, and sometimes a server is.
 func transactionOptions(seed uint64) Options {
 	return Options{
 		Seed: seed, Events: 60_000, Recipe: Commit, TermMS: 10,
@@ -20,9 +20,10 @@ func transactionOptions(seed uint64) Options {
 	}
 }
 
-// Many transactions are carried out by a coordinator and three sites, of either
-// kind, with either outcome: no two ever go apart, and in the end each is known
-// to all and gone.
+// TestTransactions lets a coordinator and three sites carry out many transactions, of
+// either kind and with either outcome. It checks that the parties never differ about an
+// outcome, and that in the end all know each transaction's outcome and the transaction is
+// removed.
 func TestTransactions(t *testing.T) {
 	all := map[string]int{}
 	for seed, n := uint64(0), 0; n < transactionsMin && !t.Failed(); seed++ {
@@ -44,8 +45,8 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// deal is one transaction before a coordinator, which connects to that server
-// alone unless it is nil, and two sites.
+// deal returns a coordinator and two sites with one transaction to carry out. The
+// coordinator connects only to the given server; nil: to any server.
 func (s *scene) deal(plain, refuses bool, only *server) (parties []*party) {
 	s.opt.Recipe = Commit
 	for i := range 3 {
@@ -60,22 +61,22 @@ func (s *scene) deal(plain, refuses bool, only *server) (parties []*party) {
 		parties[2].refuses = 100
 	}
 	s.deals = []*deal{{path: txRoot + "/tx-1", plain: plain, sites: []string{"s1", "s2"}}}
-	s.calm, s.quiet = true, true // there is no other
+	s.calm, s.quiet = true, true // there is no other transaction
 	return parties
 }
 
-// settled waits until the transaction is over for all, and is gone.
+// settled waits until the transaction is over for all parties and is removed.
 func (s *scene) settled(what string) {
 	s.t.Helper()
 	s.until(what+": "+s.deals[0].path+" is settled", 60*second, func() bool { return s.allSettled() == "" })
 }
 
-// eachStep plays a transaction with a crash of each party at each of its steps,
-// of either kind, with either outcome.
+// eachStep plays a transaction with a crash of each party at each of its steps, for either
+// kind and either outcome.
 func eachStep(t *testing.T, play func(s *scene, parties []*party, victim *party)) {
 	steps := 0
 	for i := range 8 {
-		plain, refuses, who := i&1 != 0, i&2 != 0, i>>2 // the coordinator, a site
+		plain, refuses, who := i&1 != 0, i&2 != 0, i>>2 // 0: the coordinator, 1: a site
 		for at := 1; ; at++ {
 			s := newScene(t, Options{Seed: uint64(at)})
 			parties := s.deal(plain, refuses, nil)
@@ -94,21 +95,22 @@ func eachStep(t *testing.T, play func(s *scene, parties []*party, victim *party)
 	}
 }
 
-// Coordinator and sites crash at every step and come back: the transaction is
-// decided and carried out by all.
+// TestTransactionCrashAtEveryStep lets the coordinator or a site crash at every step and
+// come back. It checks that all parties decide and carry out the transaction.
 func TestTransactionCrashAtEveryStep(t *testing.T) {
 	eachStep(t, func(s *scene, _ []*party, victim *party) {
 		s.settled(fmt.Sprintf("%s crashes at step %d", victim.who(), victim.crashAt))
 	})
 }
 
-// Coordinator and sites vanish at every step: nobody who has promised waits for
-// them longer than patience lasts, and who comes back learns the decision.
+// TestTransactionNobodyIsBlocked lets the coordinator or a site vanish at every step. It
+// checks that no site that has promised waits longer than the timeout for votes, and that
+// the party learns the decision when it comes back.
 func TestTransactionNobodyIsBlocked(t *testing.T) {
 	eachStep(t, func(s *scene, parties []*party, victim *party) {
 		victim.vanish = true
 		what := fmt.Sprintf("%s vanishes at step %d", victim.who(), victim.crashAt)
-		bound := int64(s.patience().Microseconds()) + 20*second // a session ends, or patience does
+		bound := int64(s.patience().Microseconds()) + 20*second // until the session or the wait for votes ends
 		s.until(what, 30*second, func() bool { return victim.c.silent || s.allSettled() == "" })
 		s.until(what+": nobody waits", bound, func() bool {
 			for _, p := range parties {
@@ -125,8 +127,8 @@ func TestTransactionNobodyIsBlocked(t *testing.T) {
 	})
 }
 
-// A begin that was sent in an earlier life arrives when the transaction was
-// given up already: it finds the place taken for ever.
+// TestTransactionBegunTooLate delivers the begin of an earlier life after the transaction
+// was given up. It checks that the begin finds its place taken forever.
 func TestTransactionBegunTooLate(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		s := newScene(t, Options{Seed: 1, Voters: 3})
@@ -146,7 +148,8 @@ func TestTransactionBegunTooLate(t *testing.T) {
 	}
 }
 
-// A site whose session has ended takes part in what begins in its next one.
+// TestTransactionOfTheNextSession checks that a site whose session has ended takes part in
+// transactions that begin during its next session.
 func TestTransactionOfTheNextSession(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		s := newScene(t, Options{Seed: 1})

@@ -16,7 +16,7 @@ import (
 	"bellwether/wire"
 )
 
-// Where the queue and the numbers stand.
+// The znodes of the queue, the numbers and the barrier.
 const (
 	queueItems  = "/queue/entries"
 	queueClaims = "/queue/taken"
@@ -30,27 +30,28 @@ const (
 // backlogMax is how many items producers leave waiting.
 const backlogMax = 20
 
-// worker carries out one operation after another: it puts items into a queue,
-// takes them, counts and tidies up behind it, closes and opens a barrier, or passes it.
+// worker carries out one operation after another, by its job: it puts items into a queue;
+// or takes them; or counts and removes what counting leaves behind; or closes and opens a
+// barrier, or passes it.
 type worker struct {
 	runner
 	job      job
 	m        operation
-	data     string           // of the item that is put
-	sessions []wire.SessionID // in which the operation was under way
-	hand     *queues.Take     // whose item is to be handed in
+	data     string           // data of the item that is being put
+	sessions []wire.SessionID // the sessions in which the operation was under way
+	hand     *queues.Take     // the operation that took the item to be acknowledged
 	puts     int
-	lives    int                   // of the process
+	lives    int                   // number of processes so far
 	marks    map[string]value.Mark // by the number that is counted
-	left     value.Numbers         // ids
+	left     value.Numbers         // reserved ids that are not given out yet
 	waiting  bool
-	closes   bool // the last thing was to close a barrier
-	home     bool // it begins nothing any more
-	points   int  // at which it could crash, so far
-	crashAt  int  // at which of them it does; 0: none
+	closes   bool // the last operation was to close a barrier
+	home     bool // it begins no further operation
+	points   int  // steps so far at which it could crash
+	crashAt  int  // the number of the step at which it crashes; 0: at none
 }
 
-// job is what a worker does.
+// job is the kind of work that a worker does.
 type job uint8
 
 const (
@@ -70,20 +71,20 @@ type operation interface {
 	Err() error
 }
 
-// What workers do, for the checkers.
+// Observations of workers, for the checkers.
 type (
-	// workBegan: an operation begins.
+	// workBegan says that an operation begins.
 	workBegan struct {
 		w *worker
 		m operation
 	}
-	// workEnded: an operation is over, or its process is.
+	// workEnded says that an operation is over, or that its process has ended.
 	workEnded struct {
 		w       *worker
 		m       operation
 		crashed bool
 	}
-	// idGiven: a number was given out.
+	// idGiven says that an id was given out.
 	idGiven struct {
 		w  *worker
 		id int64
@@ -105,7 +106,7 @@ func (w *worker) attached() {
 	w.step(claim.Attached{Session: w.c.session})
 }
 
-// crashed: the process that is started next knows nothing.
+// crashed drops everything: the next process knows nothing.
 func (w *worker) crashed() {
 	if w.m != nil {
 		w.c.sim.see(workEnded{w, w.m, true})
@@ -150,7 +151,7 @@ func (w *worker) begin() {
 	w.step(claim.Attached{Session: w.c.session})
 }
 
-// newPut is an item that no other is like, under one of two namings.
+// newPut returns an operation that puts a unique item, under one of two namings.
 func (w *worker) newPut() operation {
 	d := w.c.random
 	w.puts++
@@ -166,7 +167,8 @@ func (w *worker) newPut() operation {
 	return queues.NewPut(cfg)
 }
 
-// newBarrier closes and opens in turn, or waits to pass. In the end it stays open.
+// newBarrier returns an operation that closes or opens the barrier, in turn, or that waits
+// to pass it. In the end the barrier stays open.
 func (w *worker) newBarrier() operation {
 	act := barrier.PassBarrier
 	if w.job == guard {
@@ -179,7 +181,7 @@ func (w *worker) newBarrier() operation {
 	return barrier.NewBarrier(barrierPath, act)
 }
 
-// newChange counts, or reserves a block of ids.
+// newChange returns an operation that counts, or that reserves a block of ids.
 func (w *worker) newChange() operation {
 	at := countPath
 	if w.c.random.chance(50) {
@@ -197,7 +199,7 @@ func (w *worker) markAt(number string) string {
 	return fmt.Sprintf("%s/_m_%d.%d", number, w.c.id, w.lives)
 }
 
-// marked is a number that it has left a mark at; empty: there is none.
+// marked returns a number for which the worker has left a mark; empty: there is none.
 func (w *worker) marked() string {
 	for _, number := range []string{countPath, idsPath} {
 		if w.marks[number].Session != 0 {
@@ -207,12 +209,12 @@ func (w *worker) marked() string {
 	return ""
 }
 
-// newRemoval closes the value of a number.
+// newRemoval returns an operation that removes a number.
 func (w *worker) newRemoval(number string) operation {
 	return registry.NewRemoval(w.markAt(number), w.marks[number].Session)
 }
 
-// giveUpLater has a worker give up now and then.
+// giveUpLater makes a worker give its operation up now and then.
 func (w *worker) giveUpLater() {
 	if !w.c.random.chance(4) {
 		return
@@ -240,7 +242,7 @@ func (w *worker) beginLater(within int64) {
 	})
 }
 
-// step hands an event to the state machine and does what comes of it.
+// step passes an event to the state machine and carries out what the machine asks for.
 func (w *worker) step(ev claim.Event) {
 	m := w.m
 	if m == nil {
@@ -262,7 +264,8 @@ func (w *worker) step(ev claim.Event) {
 	}
 }
 
-// crashesHere crashes the worker where a scenario wants it.
+// crashesHere crashes the worker at the step that a scenario has chosen. It reports whether
+// it did.
 func (w *worker) crashesHere() bool {
 	if w.points++; w.points == w.crashAt {
 		w.c.sim.Do(Act{Kind: Kill, A: -w.c.id})
@@ -289,7 +292,7 @@ func (w *worker) propose(c *value.Change) bool {
 	return true
 }
 
-// because is what a trace says of an error.
+// because returns the text that a trace shows for an error.
 func because(err error) string {
 	if err == nil {
 		return ""
@@ -297,7 +300,8 @@ func because(err error) string {
 	return ": " + err.Error()
 }
 
-// ended: the operation is over. What was taken is held for a while.
+// ended handles the end of an operation. A consumer holds an item for a while before it
+// acknowledges it.
 func (w *worker) ended(m operation) {
 	s := w.c.sim
 	s.tell("worker %d: %s %v%s", w.c.id, strings.TrimPrefix(fmt.Sprintf("%T", m), "*claim."), m.Outcome(), because(m.Err()))
@@ -314,7 +318,7 @@ func (w *worker) ended(m operation) {
 			within = 300 * millisecond
 		}
 	case *queues.Acknowledgement:
-		if m.Outcome() != claim.Withdrawn { // which is tried again
+		if m.Outcome() != claim.Withdrawn { // a withdrawn operation is tried again
 			w.hand = nil
 		}
 	case *value.Change:
@@ -327,7 +331,7 @@ func (w *worker) ended(m operation) {
 	case *barrier.Barrier:
 		w.home = s.quiet && m.Act() == barrier.OpenBarrier && m.Outcome() == claim.Succeeded
 		if m.Act() == barrier.CloseBarrier && w.c.random.chance(5) {
-			within = 8 * second // which some who wait do not live to see the end of
+			within = 8 * second // long enough that some waiting clients end before
 		}
 	}
 	w.drop()
@@ -351,7 +355,7 @@ func (w *worker) giveOut(m *value.Change) {
 	}
 }
 
-// workers are all of a run.
+// workers returns all workers of the run.
 func (s *Sim) workers() (all []*worker) {
 	for _, c := range s.clients {
 		if w, ok := c.player.(*worker); ok {
@@ -361,7 +365,7 @@ func (s *Sim) workers() (all []*worker) {
 	return all
 }
 
-// allHandedIn says what is missing until every item is taken and done with.
+// allHandedIn says what is missing until every item is taken and acknowledged.
 func (s *Sim) allHandedIn() string {
 	for _, w := range s.workers() {
 		if w.job != consume && w.m != nil {
@@ -377,7 +381,7 @@ func (s *Sim) allHandedIn() string {
 	return ""
 }
 
-// sendHome ends what workers wait for.
+// sendHome ends the operations that still wait.
 func (s *Sim) sendHome() {
 	for _, w := range s.workers() {
 		w.home = true
@@ -385,7 +389,8 @@ func (s *Sim) sendHome() {
 	}
 }
 
-// allHome says what is missing until nobody waits, and nothing is left.
+// allHome says what is missing until no worker has an operation under way and nothing is
+// left.
 func (s *Sim) allHome() string {
 	for _, w := range s.workers() {
 		if w.m != nil {
@@ -400,7 +405,8 @@ func (s *Sim) allHome() string {
 	return ""
 }
 
-// content is a znode's in the committed tree; nothing if there is none.
+// content returns the data and stat of a znode in the committed tree, and nothing if there
+// is no such znode.
 func (s *Sim) content(path string) ([]byte, wire.Stat) {
 	var r wire.DataResponse
 	if s.history.Tree.GetData(&conn{}, path, false, &r) != wire.OK {
@@ -409,7 +415,7 @@ func (s *Sim) content(path string) ([]byte, wire.Stat) {
 	return r.Data, r.Stat
 }
 
-// names are the children of a znode in the committed tree.
+// names returns the children of a znode in the committed tree.
 func (s *Sim) names(parent string) []string {
 	var r tree.Listing
 	if s.history.Tree.Children(&conn{}, parent, false, &r) != wire.OK {

@@ -11,8 +11,8 @@ import (
 	"bellwether/internal/sim/check"
 )
 
-// workOptions make for many operations: workers are killed, stopped and cut
-// off, now and then a server is.
+// workOptions returns options for many operations. Workers are killed, stopped and cut off,
+// and sometimes a server is.
 func workOptions(r Recipe, seed uint64) Options {
 	return Options{
 		Seed: seed, Events: 60_000, Recipe: r, TermMS: 10,
@@ -20,7 +20,7 @@ func workOptions(r Recipe, seed uint64) Options {
 	}
 }
 
-// tally counts operations by their kinds and outcomes.
+// tally counts operations by kind and outcome.
 type tally map[string]int
 
 func (tally) Name() string { return "Tally" }
@@ -45,8 +45,9 @@ func (c tally) See(o any) string {
 	return ""
 }
 
-// Many items go through queues, and many are counted, under all faults: nothing
-// is lost or there twice, all is in order, and in the end nothing is left.
+// TestWork puts many items through queues and counts many times, under all faults. It
+// checks that nothing is lost or doubled, that the order holds, and that in the end nothing
+// is left.
 func TestWork(t *testing.T) {
 	for _, x := range []struct {
 		recipe Recipe
@@ -78,11 +79,12 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// crashSteps is at how many steps a worker crashes.
+// crashSteps is the number of steps at which a worker crashes.
 const crashSteps = 20
 
-// A producer, and a consumer, crash at every step of what they do: each item is
-// there once, taken or acknowledged once, and nobody is kept waiting.
+// TestQueueCrashAtEveryStep lets a producer and a consumer crash at every step. It checks
+// that each item exists once, is taken or acknowledged once, and that no client waits
+// forever.
 func TestQueueCrashAtEveryStep(t *testing.T) {
 	for i := range 4 {
 		recipe, who := []Recipe{Queue, WorkQueue}[i&1], i>>1
@@ -107,8 +109,9 @@ func TestQueueCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// An item whose consumer dies comes back to another once, and is acknowledged
-// once; who was dead and acknowledges it is told so.
+// TestItemOfADeadConsumerComesBack checks that an item whose consumer dies comes back to
+// another consumer once, and is acknowledged once. The dead consumer is told so when it
+// comes back and acknowledges the item.
 func TestItemOfADeadConsumerComesBack(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	s.opt.Recipe = WorkQueue

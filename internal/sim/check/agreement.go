@@ -8,10 +8,10 @@ import (
 	"bellwether/wire"
 )
 
-// agreement: of two transactions delivered by two servers, one of the servers
-// has delivered both: nobody passes over what another has.
+// agreement checks that, of two transactions that two servers have delivered, one of the
+// servers has delivered both. So no server skips a transaction that another has delivered.
 type agreement struct {
-	all  []wire.Zxid // delivered by anybody, sorted
+	all  []wire.Zxid // zxids delivered by any server, sorted
 	last map[ensemble.ServerID]wire.Zxid
 }
 

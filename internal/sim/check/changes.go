@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// Note records which paths a transaction changed.
+// Note records which paths a transaction has changed.
 func (h *History) Note(z wire.Zxid, op wire.OpCode, body record.TxnBody) {
 	switch b := body.(type) {
 	case *record.CreateTxn:
@@ -35,7 +35,7 @@ func (h *History) Note(z wire.Zxid, op wire.OpCode, body record.TxnBody) {
 	}
 }
 
-// at is what happened to a path so far.
+// at returns the changes of a path so far.
 func (h *History) at(path string) *Changed {
 	c := h.Changes[path]
 	if c == nil {
@@ -45,13 +45,13 @@ func (h *History) at(path string) *Changed {
 	return c
 }
 
-// change notes that the znode was changed, and whether it is there since.
+// change records that the znode was changed, and whether it exists since then.
 func (c *Changed) change(z wire.Zxid, lives bool) {
 	c.Data = append(c.Data, z)
 	c.Lives = append(c.Lives, lives)
 }
 
-// AsOf is when the znode was changed last until z, and whether it was there then.
+// AsOf returns the zxid of the last change up to z, and whether the znode existed then.
 func (c *Changed) AsOf(z wire.Zxid) (at wire.Zxid, lives bool) {
 	i := sort.Search(len(c.Data), func(i int) bool { return c.Data[i] > z })
 	if i == 0 {
@@ -73,7 +73,7 @@ func (h *History) noteDeleted(path string, z wire.Zxid) {
 	h.at(path).Kids = append(h.at(path).Kids, z)
 }
 
-// ParentOf is the path of a znode's parent.
+// ParentOf returns the path of a znode's parent.
 func ParentOf(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {
 		return path[:i]
@@ -81,8 +81,8 @@ func ParentOf(path string) string {
 	return "/"
 }
 
-// Within is the first of some sorted zxids that is above after and not above through;
-// 0: there is none.
+// Within returns the first of some sorted zxids that is larger than after and not larger
+// than through; 0: there is none.
 func Within(zs []wire.Zxid, after, through wire.Zxid) wire.Zxid {
 	found := wire.Zxid(0)
 	for i := len(zs) - 1; i >= 0 && zs[i] > after; i-- {

@@ -7,8 +7,9 @@ import (
 	"bellwether/wire"
 )
 
-// handOvers: who is named by a leader has everything that was proposed, on its
-// disk, and the leader neither proposes nor pings in its epoch any more.
+// handOvers checks leadership transfers. The successor that a leader names has everything
+// that was proposed on its disk, and the old leader neither proposes nor pings in its epoch
+// any more.
 type handOvers struct{ ended map[wire.Epoch]wire.Zxid }
 
 func newHandOvers() *handOvers { return &handOvers{map[wire.Epoch]wire.Zxid{}} }
@@ -29,7 +30,7 @@ func (c *handOvers) See(o any) string {
 	return ""
 }
 
-// sent looks at what a leader sends.
+// sent checks what a leader sends.
 func (c *handOvers) sent(e Promised) string {
 	z := e.Packet.Zxid
 	switch {
@@ -52,7 +53,7 @@ func (c *handOvers) sent(e Promised) string {
 	if last := e.Log; last > z {
 		return fmt.Sprintf("leader %d hands epoch %d over at %v, its log ends at %v", e.Server, epoch, z, last)
 	}
-	// A successor can have been wiped while the leader was suspended.
+	// A successor may have been wiped while the leader was suspended.
 	if have := max(e.To.Zxid, 0); e.To.Server == h.Leader && have < z && !e.To.Wiped {
 		return fmt.Sprintf("leader %d hands over to server %d at %v, which has %v on its disk", e.Server, h.Leader, z, have)
 	}

@@ -9,9 +9,9 @@ import (
 	"bellwether/wire"
 )
 
-// History is the committed history: each transaction that any server was the first to
-// apply, in that order, and a tree over it. Entries[Index[z]] is the transaction z;
-// Entries[0] is the empty tree.
+// History is the committed history, and a tree that contains it. A transaction enters the
+// history when the first server applies it. Entries are in the order of their zxids.
+// Entries[Index[z]] is the transaction z, and Entries[0] stands for the empty tree.
 type History struct {
 	Entries []Entry
 	Index   map[wire.Zxid]int
@@ -24,18 +24,19 @@ type History struct {
 type Entry struct {
 	Zxid   wire.Zxid
 	sum    uint32 // checksum of its bytes
-	Digest uint64 // of the tree after it
+	Digest uint64 // of the tree after the transaction
 	Txn    *record.Txn
 }
 
-// Changed holds the zxids at which something happened to a path, in order.
+// Changed holds the zxids of what happened to a path, in order. Data and Lives have the
+// same length.
 type Changed struct {
-	Data  []wire.Zxid // it was created, changed or deleted
-	Lives []bool      // for each of Data, whether it exists since then
-	Kids  []wire.Zxid // a child was created or deleted, or the path itself was deleted
+	Data  []wire.Zxid // the znode was created, changed or deleted
+	Lives []bool      // for each of Data, whether the znode exists since then
+	Kids  []wire.Zxid // a child was created or deleted, or the znode itself was deleted
 }
 
-// NewHistory returns the empty history, over an empty tree.
+// NewHistory returns an empty history over an empty tree.
 func NewHistory(t *tree.Tree) History {
 	h := History{Index: map[wire.Zxid]int{}, Tree: t, Changes: map[string]*Changed{}}
 	_, digest := h.Tree.Digest()
@@ -44,12 +45,12 @@ func NewHistory(t *tree.Tree) History {
 	return h
 }
 
-// Last is the last entry.
+// Last returns the last entry.
 func (h *History) Last() *Entry { return &h.Entries[len(h.Entries)-1] }
 
-// Place is the index of the last entry that a tree at a zxid contains; false: no
-// transaction has this zxid. The first zxid of an epoch is that of no transaction, and
-// means everything before it.
+// Place returns the index of the last entry that a tree at zxid z contains. It returns
+// false if no transaction has this zxid. The first zxid of an epoch belongs to no
+// transaction and means everything before the epoch.
 func (h *History) Place(z wire.Zxid) (int, bool) {
 	if z.Counter() != 0 {
 		i, known := h.Index[z]
@@ -59,13 +60,13 @@ func (h *History) Place(z wire.Zxid) (int, bool) {
 	return i - 1, true
 }
 
-// Sum is the checksum of a transaction's bytes.
+// Sum returns the checksum of a transaction's bytes.
 func (h *History) Sum(t *record.Txn) uint32 {
 	h.buf = t.Append(h.buf[:0])
 	return crc32.ChecksumIEEE(h.buf)
 }
 
-// Add adds a transaction at the end.
+// Add appends a transaction.
 func (h *History) Add(t *record.Txn) {
 	h.Tree.Apply(t)
 	_, digest := h.Tree.Digest()

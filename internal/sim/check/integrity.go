@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// integrity: what a server delivers, the established leader of its epoch has
-// broadcast, with that very content.
+// integrity checks that every transaction which a server delivers was broadcast by the
+// established leader of its epoch, with the same content.
 type integrity struct {
 	leaders   map[wire.Epoch]ensemble.ServerID
 	broadcast map[wire.Zxid]uint32
@@ -49,8 +49,9 @@ func (c *integrity) See(o any) string {
 	return ""
 }
 
-// appears: the first to log or to propose a transaction is who broadcasts it. A
-// leader in the middle of a batch may propose what it logs at the end of it.
+// appears checks a transaction that a server logs or proposes. The first server to do so is
+// the one that broadcasts it. In the middle of a batch, a leader may propose a transaction
+// that it logs only at the end of the batch.
 func (c *integrity) appears(server ensemble.ServerID, z wire.Zxid, content []byte) string {
 	sum := crc32.ChecksumIEEE(content)
 	before, known := c.broadcast[z]

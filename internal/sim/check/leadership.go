@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// leadership: an epoch has at most one established leader, and that one has
-// everything that was committed before (Leadership1 and LeaderCompleteness).
+// leadership checks that an epoch has at most one established leader, and that this leader
+// has everything that was committed before (Leadership1 and LeaderCompleteness).
 type leadership struct {
 	history *History
 	leaders map[wire.Epoch]ensemble.ServerID
@@ -32,7 +32,7 @@ func (c *leadership) See(o any) string {
 	}
 	c.leaders[e.Epoch] = e.Server
 	if e.Epoch < c.latest {
-		return "" // it was stopped, and does not know yet that it leads nobody any more
+		return "" // it was stopped, and does not know yet that no server follows it
 	}
 	c.latest = e.Epoch
 	if last := c.history.Last().Zxid; e.Zxid < last {

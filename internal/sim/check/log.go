@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// noHole: what a server logs follows what it logged before.
+// noHole checks that what a server logs directly follows what it logged before.
 type noHole struct {
 	last map[ensemble.ServerID]wire.Zxid
 }
@@ -25,7 +25,7 @@ func (c *noHole) See(o any) string {
 		c.last[e.Server] = e.Zxid
 	case Ordered:
 		if e.Void {
-			return "" // void
+			return "" // the duty is void
 		}
 		if t := e.Duty.Truncate; t != nil {
 			c.last[e.Server] = t.Zxid
@@ -43,12 +43,12 @@ func (c *noHole) See(o any) string {
 	return ""
 }
 
-// follows reports whether next can stand directly behind z in a log.
+// follows reports whether next can come directly after z in a log.
 func follows(z, next wire.Zxid) bool {
 	return next == z+1 || next.Epoch() > z.Epoch() && next.Counter() == 1
 }
 
-// durability: what a learner acknowledges or promises is on its disk.
+// durability checks that what a learner acknowledges or promises is on its disk.
 type durability struct{}
 
 func (durability) Name() string { return "Durability" }

@@ -11,13 +11,13 @@ import (
 // Checker checks one rule in a run.
 type Checker interface {
 	Name() string
-	// See takes an observation into account, which is one of the types below or one of
-	// the caller's own. It returns what is wrong, or nothing.
+	// See takes an observation into account. The observation has one of the types below, or
+	// a type of the caller. See returns what is wrong, or an empty text.
 	See(o any) string
 }
 
-// Protocol returns checkers of the promises of the protocol between servers: each looks
-// at the servers and at the history that the caller keeps of them.
+// Protocol returns the checkers of the protocol between servers. They compare with h, to
+// which the caller adds each transaction that is committed.
 func Protocol(h *History) []Checker {
 	return []Checker{
 		newLeadership(h), newPrefixConsistency(h), newIntegrity(), newAgreement(), newTotalOrder(),
@@ -28,38 +28,39 @@ func Protocol(h *History) []Checker {
 
 // Observations of servers.
 type (
-	// Restarted: a server has loaded its disk; its log ends at Log.
+	// Restarted says that a server has loaded its disk. Its log ends at Log.
 	Restarted struct {
 		Server ensemble.ServerID
 		Log    wire.Zxid
 	}
-	// Rebuilt: a server has another tree, of a snapshot or of its disk.
+	// Rebuilt says that a server has another tree, made from a snapshot or from its disk.
 	Rebuilt struct{ Server ensemble.ServerID }
-	// Established: a server begins to serve clients, with everything up to Zxid applied.
+	// Established says that a server begins to serve clients, with everything up to Zxid
+	// applied.
 	Established struct {
 		Server ensemble.ServerID
 		Role   peerwire.ServerState
 		Epoch  wire.Epoch
 		Zxid   wire.Zxid
 	}
-	// Ordered: a duty goes to the log writer. Void: it is dropped, because the disk has
-	// refused an earlier one.
+	// Ordered says that a duty goes to the log writer. Void says that the duty is dropped,
+	// because the disk has refused an earlier one.
 	Ordered struct {
 		Server ensemble.ServerID
 		Duty   *replica.Duty
 		Void   bool
 	}
-	// Undone: the disk of a server has refused a duty; its log ends at Zxid.
+	// Undone says that the disk of a server has refused a duty. Its log ends at Zxid.
 	Undone struct {
 		Server ensemble.ServerID
 		Zxid   wire.Zxid
 	}
-	// Promised: a server sends a packet to another one.
+	// Promised says that a server sends a packet to another one.
 	Promised struct {
 		Server    ensemble.ServerID
 		ByLearner bool
 		Packet    *peerwire.QuorumPacket
-		Epoch     wire.Epoch // in which the sender serves
+		Epoch     wire.Epoch // the epoch in which the sender serves
 		Log       wire.Zxid  // where the sender's log in memory ends
 		Disk      Durable    // of the sender
 		To        Receiver
@@ -69,33 +70,34 @@ type (
 		Accepted, Current wire.Epoch
 		Zxid              wire.Zxid
 	}
-	// Receiver is a server to which a packet is sent. Wiped: its disk was replaced, and
-	// it was not synchronised since.
+	// Receiver is a server to which a packet is sent. Wiped says that its disk was replaced
+	// and that it was not synchronised since.
 	Receiver struct {
 		Server ensemble.ServerID
 		Zxid   wire.Zxid // durable
 		Wiped  bool
 	}
-	// Committed: a server is the first to apply a transaction, which is the entry with
-	// this Index in the history.
+	// Committed says that a server is the first to apply a transaction. Index is its place
+	// in the history.
 	Committed struct {
 		Server ensemble.ServerID
 		Index  int
 		Txn    *record.Txn
 	}
-	// Handed: a server applies a transaction next.
+	// Handed says that a transaction is the next one that a server applies.
 	Handed struct {
 		Server ensemble.ServerID
 		Txn    *record.Txn
 	}
-	// Delivered: a server has applied a transaction; Sum is the checksum of its bytes.
+	// Delivered says that a server has applied a transaction. Sum is the checksum of its
+	// bytes.
 	Delivered struct {
 		Server ensemble.ServerID
 		Txn    *record.Txn
 		Sum    uint32
 	}
-	// Stands: the zxid and digest of a server's tree after what it delivered; Shown is
-	// what its clients may have seen before.
+	// Stands gives the zxid and digest of a server's tree after the last delivery. Shown is
+	// the zxid up to which its clients may have seen the tree before.
 	Stands struct {
 		Server ensemble.ServerID
 		Zxid   wire.Zxid

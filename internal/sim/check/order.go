@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// totalOrder: two servers deliver in the same order: that of the zxids.
+// totalOrder checks that servers deliver in the same order, which is that of the zxids.
 type totalOrder struct {
 	last map[ensemble.ServerID]wire.Zxid
 }
@@ -32,8 +32,8 @@ func (c *totalOrder) See(o any) string {
 	return ""
 }
 
-// localPrimaryOrder: what one leader broadcasts is delivered in the order in
-// which it did that, with nothing left out.
+// localPrimaryOrder checks that what one leader broadcasts is delivered in the order of its
+// broadcasts, without omissions.
 type localPrimaryOrder struct {
 	last map[ensemble.ServerID]wire.Zxid
 }
@@ -62,8 +62,8 @@ func (c *localPrimaryOrder) See(o any) string {
 	return ""
 }
 
-// globalPrimaryOrder: what a leader of an earlier epoch has broadcast comes
-// before what a later one has.
+// globalPrimaryOrder checks that broadcasts of a leader of an earlier epoch are delivered
+// before those of a leader of a later one.
 type globalPrimaryOrder struct {
 	epoch map[ensemble.ServerID]wire.Epoch
 }
@@ -89,11 +89,11 @@ func (c *globalPrimaryOrder) See(o any) string {
 	return ""
 }
 
-// primaryIntegrity: before a leader broadcasts, it has delivered everything of
-// earlier epochs that anybody ever delivers.
+// primaryIntegrity checks that, before a leader broadcasts, it has delivered everything of
+// earlier epochs that any server ever delivers.
 type primaryIntegrity struct {
 	delivered map[ensemble.ServerID]wire.Zxid
-	began     map[wire.Epoch]wire.Zxid // what its leader had delivered when it first broadcast
+	began     map[wire.Epoch]wire.Zxid // what the leader of an epoch had delivered when it first broadcast
 	latest    wire.Epoch
 }
 
@@ -123,7 +123,7 @@ func (c *primaryIntegrity) See(o any) string {
 	return ""
 }
 
-// broadcast: a server has logged or proposed something of an epoch.
+// broadcast records that a server has logged or proposed something of an epoch.
 func (c *primaryIntegrity) broadcast(server ensemble.ServerID, epoch wire.Epoch) {
 	if epoch > c.latest {
 		c.latest = epoch

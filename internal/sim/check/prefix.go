@@ -6,11 +6,11 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// prefixConsistency: of what two servers have delivered one is a beginning of
-// the other.
+// prefixConsistency checks that, of what two servers have delivered, one is a prefix of the
+// other.
 type prefixConsistency struct {
 	history *History
-	next    map[ensemble.ServerID]int // the place in the history of what is delivered next, 0: not known
+	next    map[ensemble.ServerID]int // index in the history of the next delivery; 0: not known
 }
 
 func newPrefixConsistency(h *History) *prefixConsistency {

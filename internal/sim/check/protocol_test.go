@@ -15,7 +15,7 @@ import (
 // a and b are two servers.
 const a, b ensemble.ServerID = 1, 2
 
-// setTxn is a transaction to tell from others by its mark.
+// setTxn returns a transaction that is told from others by its mark.
 func setTxn(z wire.Zxid, mark string) *record.Txn {
 	return &record.Txn{
 		TxnHeader: record.TxnHeader{Session: 1, Cxid: int32(z.Counter()), Zxid: z, Type: wire.OpSetData},
@@ -25,15 +25,16 @@ func setTxn(z wire.Zxid, mark string) *record.Txn {
 
 func z(epoch wire.Epoch, counter uint32) wire.Zxid { return wire.MakeZxid(epoch, counter) }
 
-// broken is a sequence of observations of which the last breaks a rule, and no
-// earlier one does.
+// broken is a sequence of observations of which the last one breaks a rule and no earlier
+// one does.
 type broken struct {
 	rule  string
 	rules func(h *History) Checker
 	sees  func(h *History) []any
 }
 
-// Each rule is broken once on purpose: a Checker that does not see it is none.
+// brokenRules break each rule on purpose, because a checker that detects nothing is
+// worthless.
 var brokenRules = []broken{
 	{"two leaders of one epoch", func(h *History) Checker { return newLeadership(h) }, func(_ *History) []any {
 		return []any{Established{a, peerwire.Leading, 1, 0}, Established{b, peerwire.Following, 1, 0}, Established{b, peerwire.Leading, 1, 0}}
@@ -148,12 +149,12 @@ var brokenRules = []broken{
 		create := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 2), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/e", Ephemeral: true, ACL: wire.OpenACL()}}
 		end := &record.Txn{TxnHeader: record.TxnHeader{Session: 7, Zxid: z(1, 3), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
 		h.Add(open)
-		h.Add(create) // the end is never applied
+		h.Add(create) // the end of the session is never applied
 		return []any{Committed{a, 1, open}, Committed{a, 2, create}, Committed{a, 3, end}}
 	}},
 }
 
-// transfers is a packet with which a leader of epoch 1 names its successor.
+// transfers returns a packet with which a leader of epoch 1 names its successor.
 func transfers(leader, to ensemble.ServerID, end wire.Zxid) Promised {
 	named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: end, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
 	return Promised{Server: leader, Packet: named, Epoch: 1, To: Receiver{Server: to}}

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// equalDigest: trees at the same zxid are equal.
+// equalDigest checks that trees at the same zxid are equal.
 type equalDigest struct{ history *History }
 
 func (equalDigest) Name() string { return "EqualDigest" }
@@ -26,8 +26,8 @@ func (c equalDigest) See(o any) string {
 	return ""
 }
 
-// nothingUndone: what clients of a server have seen is in its tree whenever it
-// serves.
+// nothingUndone checks that, whenever a server serves, its tree contains what its clients
+// have seen.
 type nothingUndone struct{ history *History }
 
 func (nothingUndone) Name() string { return "NothingUndone" }
@@ -44,8 +44,8 @@ func (c nothingUndone) See(o any) string {
 	return ""
 }
 
-// ephemerals: an ephemeral exists exactly while its session does, unless it is
-// deleted.
+// ephemerals checks that an ephemeral exists exactly as long as its session, unless it is
+// deleted before.
 type ephemerals struct {
 	history *History
 	open    map[wire.SessionID]bool
@@ -101,7 +101,7 @@ func (c *ephemerals) change(id wire.SessionID, body record.TxnBody) string {
 	return ""
 }
 
-// compare holds the ephemerals there should be against those there are.
+// compare compares the expected ephemerals with those in the tree.
 func (c *ephemerals) compare(txn *record.Txn) string {
 	there := map[string]wire.SessionID{}
 	for _, s := range c.history.Tree.EphemeralsBySession() {
