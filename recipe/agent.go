@@ -61,7 +61,8 @@ func checkName(recipe, name string) error {
 func (a *agent) workWhile(ctx, held context.Context) (work context.Context, stop func()) {
 	work, cancel := context.WithCancelCause(ctx)
 	unlink := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
-	// AfterFunc runs its function on a goroutine, for which Close of the client does not wait. OnClose runs before Close tells a server.
+	// The function of AfterFunc runs on another goroutine, for which Close of the client does not wait. That of OnClose
+	// runs before Close tells a server.
 	unhook := a.c.OnClose(func() { cancel(a.lost(SessionClosed, nil)) })
 	return work, func() {
 		unhook()

@@ -50,7 +50,7 @@ type Reason = claim.Reason
 const (
 	// Resigned: Resign or Release was called, or the work has ended.
 	Resigned Reason = claim.Resigned
-	// LeaseLapsed: no answer of a server proved in time that the session lives.
+	// LeaseLapsed: no ping was answered in time to prove that the session lives.
 	LeaseLapsed Reason = claim.LeaseLapsed
 	// SessionExpired: a server has reported that the session is over.
 	SessionExpired Reason = claim.SessionExpired

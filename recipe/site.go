@@ -110,7 +110,7 @@ func (s *Site) Serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// part is Join, with the site's name in the error. It logs the errors that Serve does not return: why the
+// part calls Join and adds the site's name to the error. It logs the errors that Serve does not return: why the
 // site voted to abort, and what failed while Serve was ending.
 func (s *Site) part(ctx context.Context, path string) error {
 	_, err := s.Join(ctx, path)

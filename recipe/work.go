@@ -115,7 +115,7 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	switch {
 	case errors.As(err, &stopped):
 	case h.Lost() != nil, errors.Is(err, share.ErrTaskLost), errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent:
-		<-ctx.Done() // ctx has ended, or ends as soon as the handle finds out
+		<-ctx.Done() // ctx has ended, or ends as soon as the handle learns that the term is over
 		return ctx.Err()
 	}
 	return err
