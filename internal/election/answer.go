@@ -72,7 +72,6 @@ type answer struct {
 // A ZooKeeper server answers every notification. This one answers those that look, and
 // does not answer an equal question again at once. Otherwise two servers that each think
 // the other has no vote would never stop.
-// the other has no vote would otherwise never stop.
 func (e *Election) answerStranger(id ensemble.ServerID, n *peerwire.Notification) {
 	if !e.isMember(id) {
 		e.refuse(id, "it is no member; it is answered, not counted")
