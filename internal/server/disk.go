@@ -22,7 +22,7 @@ import (
 // calls: the snapshots of the keeper, and reads of old logs.
 type diskWatch struct {
 	limit func() time.Duration
-	clock func() int64          // ns
+	clock func() int64          // in ns
 	wall  func(int64) time.Time // converts a time of clock
 	tell  func(replica.Event)
 	log   *slog.Logger

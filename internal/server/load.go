@@ -163,7 +163,7 @@ func (l *logTail) log() *zab.Log {
 // rebuild truncates the log, and makes a new tree if the action asks for one.
 func (w *logWriter) rebuild(a *driver.Action) error {
 	s := w.srv
-	defer s.disk.whole()() // it also waits for the keeper
+	defer s.disk.whole()() // the change of the history also waits for the keeper
 	made, err := s.archive.revise(func() (*tree.Tree, error) {
 		if a.Truncate != nil {
 			if err := s.store.Truncate(a.Truncate.Zxid); err != nil {
@@ -196,7 +196,7 @@ func (w *logWriter) rebuild(a *driver.Action) error {
 // install replaces the history by a leader's snapshot.
 func (w *logWriter) install(a *driver.Action) error {
 	s := w.srv
-	defer s.disk.whole()() // it also waits for the keeper
+	defer s.disk.whole()() // the change of the history also waits for the keeper
 	if a.Received == nil {
 		return fmt.Errorf("the snapshot %v that a leader sent is not there", a.Snapshot.Zxid)
 	}

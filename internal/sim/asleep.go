@@ -5,8 +5,8 @@ package sim
 // finds the messages that arrived in the meantime, and it reads its clocks as they stand
 // then.
 
-// arrive runs do, which reaches the process. While the process is stopped, do waits until
-// the process goes on.
+// arrive calls the function do, which stands for something that reaches the process. While
+// the process is stopped, the call waits until the process goes on.
 func (c *client) arrive(do func()) {
 	if c.stopped {
 		c.backlog = append(c.backlog, do)

@@ -23,7 +23,7 @@ type barrierMember struct {
 	inside  bool
 	rounds  int  // rounds that it has completed
 	began   bool // it began the present round after goRound asked for one
-	waiting bool // for the start of its next round
+	waiting bool // it waits to begin its next round
 	points  int  // steps so far at which it could crash
 	crashAt int  // the number of the step at which it crashes; 0: at none
 }
@@ -251,9 +251,10 @@ func (s *Sim) emptyGate() string {
 // endRounds brings a double barrier to its end. It checks that no living member waits for a
 // dead one, that every member enters and leaves, and that nothing stays.
 //
-// Other clients send no requests in the meantime. A new leader gives every session its full
-// timeout again. If traffic used up the counter of an epoch in less than a session's
-// timeout, no session would ever expire.
+// Other clients send no requests in the meantime, because their traffic could prevent
+// sessions from expiring. A new leader gives every session its full timeout again, and
+// traffic can use up the counter of an epoch, and so cause a change of leaders, in less
+// than that.
 func (s *Sim) endRounds(within int64) {
 	if len(s.barrierMembers()) == 0 {
 		return

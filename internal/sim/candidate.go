@@ -30,15 +30,15 @@ func newCandidate(c *client) *candidate {
 	return k
 }
 
-// attached begins or resumes the bid with the proof of liveness that the connection itself
-// gives. If the server may be wrong about the session, the candidate asks the server
-// instead.
+// attached begins or resumes the bid, with a lease from prove.
 func (k *candidate) attached() {
 	k.c.prove(&k.lease, func() { k.step(claim.Attached{Session: k.c.session, Lease: k.lease}) })
 }
 
-// prove records the proof of liveness that the connection itself gives, sends a ping, and
-// then calls then.
+// prove sets the lease from the connection: the session was alive when the client sent its
+// hello. It then asks the server for how long the server may be wrong about a session, sets
+// the delay of the lease to the answer, and calls then. If the server does not know the
+// question, the delay stays at seven ticks.
 func (c *client) prove(l *claim.Lease, then func()) {
 	timeout := time.Duration(c.timeoutMS) * time.Millisecond
 	tick := time.Duration(c.sim.opt.TickMS) * time.Millisecond

@@ -15,7 +15,7 @@ import (
 type passages struct {
 	n                int // number of transactions so far
 	closed           bool
-	wasOpen, wasShut int // the number of the last transaction after which it was so
+	wasOpen, wasShut int // the number of the last transaction after which the barrier was open, or closed
 	began            map[*worker]int
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // brokenPlaces are sequences of observations that break the rule of registrations. Clients
-// 1 and 3 are registrants of the first place, client 2 is a registrant of the other. The
-// number of a client's session is that of the client.
+// 1 and 3 are registrants of the first place, and client 2 is a registrant of the other. A
+// client's session has the client's number.
 var brokenPlaces = []broken{
 	{"two who stand", placeRule, func(_ *check.History, s *Sim, a, _ *server) []any {
 		return []any{

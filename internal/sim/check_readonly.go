@@ -7,9 +7,9 @@ import (
 	"bellwether/wire"
 )
 
-// onlyCommitted checks that a server without a quorum shows only states that servers with a
-// quorum have shown before, and that such a connection gets no answers once the server
-// serves in a term. The rule that no client sees less than it has seen before, on any
+// onlyCommitted checks that a server without a quorum shows only states that were
+// committed, and refuses writes and syncs. A server that serves in a term answers no
+// read-only session. The rule that no client sees less than it has seen before, on any
 // server, belongs to sessionOrder.
 type onlyCommitted struct{ history *check.History }
 

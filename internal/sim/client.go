@@ -26,10 +26,10 @@ type client struct {
 	cord       *cord
 	at, home   *server // the server it is connected to; the server where its session was last
 	attached   bool
-	helloAt    int64   // Mono ms
+	helloAt    int64   // Mono ms at which it sent the hello of this connection
 	leaderless bool    // there was no leader when it connected
-	heard      int64   // Mono ms
-	sent       int64   // Mono ms
+	heard      int64   // Mono ms of the last message from the server
+	sent       int64   // Mono ms of the last message to the server
 	calls      []*call // under way, in the order in which they were sent
 	watches    []watch
 	streams    []*stream  // watches of trees, for caches
@@ -165,7 +165,7 @@ func (c *client) hello() {
 	c.watchdog()
 }
 
-// watchdog ends a connection that is silent, and pings on one that is idle.
+// watchdog ends a silent connection, and sends a ping on an idle one.
 func (c *client) watchdog() {
 	t := int64(c.timeout())
 	pingEvery := t / 3

@@ -22,8 +22,8 @@ const epochMS int64 = 1_700_000_000_000
 type clock struct {
 	ppm    int64 // millionths by which the clock is too fast
 	asleep int64 // µs of its own time for which it was suspended
-	slept  int64 // its own time at which it was suspended; -1: it is not
-	offset int64 // of the wall clock, µs
+	slept  int64 // its own time at which it was suspended; -1: it is not suspended
+	offset int64 // µs to add for the wall clock
 }
 
 func newClock(ppm int64) clock { return clock{ppm: ppm, slept: -1, offset: epochMS * millisecond} }

@@ -144,11 +144,12 @@ func (v *server) hear(from *server, f flown) {
 	v.push(replica.Vote{Event: election.Heard{From: from.id, First: v.doubts(f), Notification: f.n}})
 }
 
-// doubts reports whether the receiver cannot be sure that a notification belongs to this
-// election. A compatible server trusts no notification, because it must always wait for
-// better votes. There are two exceptions, because the replica is nevertheless a native one:
-// an empty server must find out that all others are empty, and a server that has lost the
-// history for which others vote for it must tell them so.
+// doubts reports whether the receiver cannot know that a notification belongs to the
+// present election. A compatible server assumes this of every notification, because it
+// measures no round trips and always waits for better votes. Its replica is a native one,
+// however, and needs two kinds of notifications at once. From those of empty servers, an
+// empty server learns that all are empty. From votes for itself that name more history than
+// its disk has, a server learns that it must correct the voters.
 func (v *server) doubts(f flown) bool {
 	lost := f.n.Leader == v.id && (f.n.Zxid > v.ends() || f.n.PeerEpoch > v.saved.Current)
 	return f.first || v.compatible && f.n.Zxid > 0 && !lost

@@ -39,7 +39,7 @@ const (
 	Reset     Kind = "reset"     // connections between A and B break; A hears of it after Value µs, 0: soon
 	SlowDisk  Kind = "slow disk" // each action takes Value µs longer; A
 	HangDisk  Kind = "hang disk" // the disk answers nothing, not even an error; A
-	FreeDisk  Kind = "free disk" // the disk answers again, also what it was asked while it hung; A
+	FreeDisk  Kind = "free disk" // the disk answers again, including the calls made while it hung; A
 	Filter    Kind = "filter"    // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
 	Unfilter  Kind = "unfilter"  // packets of this port pass again; A
 	SlowPort  Kind = "slow port" // packets from the port for learners of A take Value µs longer

@@ -51,7 +51,7 @@ func (w *diskWatch) exceeds(began, now int64) bool {
 	return ms(now-began) > w.normal.Bound(int64(ms(now)), stallLimit)
 }
 
-// ms converts a number of milliseconds.
+// ms converts a number of milliseconds to a duration.
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // mono returns the server's monotonic clock in ms.

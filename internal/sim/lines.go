@@ -36,7 +36,8 @@ const (
 // Claims are the recipes in which a claim passes from one holder to the next.
 var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
-// Recipes are all recipes. A seed draws the last one only in place of Lock.
+// Recipes are all recipes. The seed draws the last one, SeveralLocks, only in place of
+// Lock.
 var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
 	KazooBarrier, Barrier, Configuration, Registration, Caches, Partitioner, Work, SeveralLocks}
 

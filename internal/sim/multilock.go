@@ -238,8 +238,8 @@ func (k *grab) step(ev claim.Event) {
 	}
 }
 
-// over handles the end of a bid. A client that had the lock waits until it is told to
-// release it.
+// over handles the end of a bid. A client that had the lock waits until it must release the
+// lock.
 func (k *grab) over(st lines.State) {
 	k.line = nil
 	k.soon(20*millisecond, func() {

@@ -246,7 +246,7 @@ func (c *cord) abort(i int) {
 // own, perhaps much later than the other. End x learns of it after late µs at the earliest.
 func (c *cord) sever(x *host, late int64) {
 	for i := range c.ends {
-		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // also if the other end has vanished
+		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // an end is cut also if the other one has vanished
 			e.out.lose()
 			e.cut = true
 			delay := c.net.sim.random.below(20 * millisecond)

@@ -19,8 +19,8 @@ type Options struct {
 	Recipe Recipe
 	Leases int
 	TermMS int64
-	// Compatible is how many servers are compatible ones, which behave as ZooKeeper's; -1:
-	// none.
+	// Compatible is how many servers are compatible ones, which behave as ZooKeeper's
+	// servers do; -1: none.
 	Compatible int
 	// KeepClients lets connections outlive a change of leaders: 1 yes, -1 no.
 	KeepClients int

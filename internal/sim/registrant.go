@@ -25,7 +25,7 @@ type registrant struct {
 	want    int  // the number of the data that the znode should hold
 	waits   bool // it waits until a znode of somebody else has gone
 	asks    bool // it has not heard yet whether it can have the place
-	waiting bool // for its next registration
+	waiting bool // it waits to begin its next registration
 	home    bool // it begins no further registration
 	points  int  // steps so far at which it could crash
 	crashAt int  // the number of the step at which it crashes; 0: at none
@@ -268,9 +268,9 @@ func (s *Sim) vacate() string {
 	return ""
 }
 
-// lodged returns the registrant that stands at a place, with its last data if whole is
-// true. It returns nil if no registrant wants the place, and otherwise says what is
-// missing.
+// lodged returns the registrant that stands at a place. If whole is true, its znode must
+// also hold its last data. If no registrant wants the place, lodged returns nil and an
+// empty text. In all other cases it says what is missing.
 func (s *Sim) lodged(place string, whole bool) (stands *registrant, missing string) {
 	data, stat := s.content(place)
 	waits := false

@@ -29,7 +29,7 @@ type roster struct {
 	places []place
 	groups int                  // number of groups of hierarchical quorums; 0: none
 	light  ensemble.ServerID    // the voter with weight 0
-	newest *ensemble.Membership // the list
+	newest *ensemble.Membership // the newest list of servers
 	moved  int                  // value of steps when a server last began to use the newest list
 }
 

@@ -131,7 +131,7 @@ func TestSnapshotOfNothingReplacesATail(t *testing.T) {
 		s.until("another server leads", 20*second, func() bool { return s.leader() != old && s.leader() != nil })
 		s.clients = nil
 		for range 2 {
-			s.Do(Act{Kind: Kill, A: int(old.id)}) // which also drops the requests of its clients
+			s.Do(Act{Kind: Kill, A: int(old.id)}) // this also drops the requests of its clients
 			s.Do(Act{Kind: Heal, A: 1})
 			s.Do(Act{Kind: Start, A: int(old.id)})
 			s.until("all serve", 30*second, func() bool { return s.allServe() == "" })

@@ -83,8 +83,8 @@ type server struct {
 	seen        position
 }
 
-// later runs do after d µs, in this life of the process. While the process is stopped, do
-// waits until it goes on.
+// later calls the function do after d µs, in this life of the process. While the process is
+// stopped, the call waits until the process goes on.
 func (v *server) later(d int64, do func()) {
 	life := v.life
 	v.sim.after(d, func() {
@@ -94,7 +94,8 @@ func (v *server) later(d int64, do func()) {
 	})
 }
 
-// arrive runs do, which reaches the process.
+// arrive calls the function do, which stands for something that reaches the process. While
+// the process is stopped, the call waits until the process goes on.
 func (v *server) arrive(do func()) {
 	switch {
 	case !v.up:

@@ -213,14 +213,14 @@ func (s *Sim) more() bool {
 
 // Result is the outcome of a run.
 type Result struct {
-	Options   Options // with what the seed has drawn
+	Options   Options // including what the seed has drawn
 	Events    int
 	Simulated int64 // µs
 	Leaders   int   // number of leaders established
 	Handovers int   // how often a claim passed from one holder to the next
 	Committed int
 	Answered  int64
-	Digest    uint64         // of the trace
+	Digest    uint64         // digest of the trace
 	Reached   map[string]int // how often each situation occurred, by name
 }
 

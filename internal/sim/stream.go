@@ -17,7 +17,7 @@ type stream struct {
 	root  string
 	local bool // it consists of one-shot watches
 	tell  func(claim.Event)
-	asks  *recheck             // the Since under way
+	asks  *recheck             // the Since request under way; nil: there is none
 	since wire.Zxid            // zxid at which it was registered on this connection; 0: not yet
 	told  map[string]wire.Zxid // zxid of the last event of each path
 }

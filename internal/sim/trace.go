@@ -10,7 +10,7 @@ import (
 type trace struct {
 	ring   [traceMax]string
 	n      int
-	digest uint64 // of all lines
+	digest uint64 // digest of all lines
 }
 
 // traceMax is the number of lines that are kept.

@@ -35,7 +35,7 @@ type party struct {
 	looks   runner // sends the requests of serving
 
 	acting  bool
-	waiting bool    // for the next search for a transaction
+	waiting bool    // it waits to search for another transaction
 	refuses float64 // percent of the transactions that it votes to abort
 	points  int     // steps so far at which it could crash
 	crashAt int     // the number of the step at which it crashes; 0: at none
@@ -239,8 +239,8 @@ func (p *party) config(doubt bool) commit.CommitConfig {
 	return cfg
 }
 
-// drive begins to drive a state machine. The coordinator's machine needs a connection;
-// without one, the next connection begins it.
+// drive begins to drive a state machine. Without a connection, the coordinator drops the
+// transaction and takes it up again when it is connected.
 func (p *party) drive(m txMachine) {
 	if !p.c.attached && p.name == "" {
 		p.deal = nil
@@ -385,7 +385,7 @@ func (s *Sim) remains(d *deal) string {
 		return ""
 	}
 	if tx, err := commit.ParseTransaction(data.Data); err == nil && len(tx.Sites) == 0 && slices.Equal(names.All(), []string{"decision"}) {
-		return "" // the tombstone
+		return "" // only the tombstone is left
 	}
 	return fmt.Sprintf("%s is still there, with %v", d.path, names.All())
 }

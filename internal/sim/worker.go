@@ -42,7 +42,7 @@ type worker struct {
 	hand     *queues.Take     // the operation that took the item to be acknowledged
 	puts     int
 	lives    int                   // number of processes so far
-	marks    map[string]value.Mark // by the number that is counted
+	marks    map[string]value.Mark // marks that it has left and must remove, by the path of the number
 	left     value.Numbers         // reserved ids that are not given out yet
 	waiting  bool
 	closes   bool // the last operation was to close a barrier
@@ -209,7 +209,7 @@ func (w *worker) marked() string {
 	return ""
 }
 
-// newRemoval returns an operation that removes a number.
+// newRemoval returns an operation that removes the worker's mark at a number.
 func (w *worker) newRemoval(number string) operation {
 	return registry.NewRemoval(w.markAt(number), w.marks[number].Session)
 }

@@ -16,7 +16,7 @@ type History struct {
 	Entries []Entry
 	Index   map[wire.Zxid]int
 	Tree    *tree.Tree
-	Changes map[string]*Changed // by path
+	Changes map[string]*Changed // changes of each path
 	buf     []byte
 }
 
@@ -24,7 +24,7 @@ type History struct {
 type Entry struct {
 	Zxid   wire.Zxid
 	sum    uint32 // checksum of its bytes
-	Digest uint64 // of the tree after the transaction
+	Digest uint64 // digest of the tree after the transaction
 	Txn    *record.Txn
 }
 

@@ -62,7 +62,7 @@ type (
 		Packet    *peerwire.QuorumPacket
 		Epoch     wire.Epoch // the epoch in which the sender serves
 		Log       wire.Zxid  // where the sender's log in memory ends
-		Disk      Durable    // of the sender
+		Disk      Durable    // the sender's disk
 		To        Receiver
 	}
 	// Durable is what a server has on its disk.
@@ -74,7 +74,7 @@ type (
 	// and that it was not synchronised since.
 	Receiver struct {
 		Server ensemble.ServerID
-		Zxid   wire.Zxid // durable
+		Zxid   wire.Zxid // the last durable zxid
 		Wiped  bool
 	}
 	// Committed says that a server is the first to apply a transaction. Index is its place

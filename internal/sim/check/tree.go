@@ -26,8 +26,8 @@ func (c equalDigest) See(o any) string {
 	return ""
 }
 
-// nothingUndone checks that, whenever a server serves, its tree contains what its clients
-// have seen.
+// nothingUndone checks that the tree of a serving server contains everything that its
+// clients have seen.
 type nothingUndone struct{ history *History }
 
 func (nothingUndone) Name() string { return "NothingUndone" }
