@@ -7,25 +7,26 @@ import (
 )
 
 const (
-	BackoffMin = 50 * time.Millisecond // the first pause
-	BackoffMax = 2 * time.Second       // the longest pause
-	// backoffCalm is how long after its last failure a Backoff forgets all of them.
+	BackoffMin = 50 * time.Millisecond // first pause
+	BackoffMax = 2 * time.Second       // longest pause
+	// backoffCalm is the time after the last failure at which a Backoff forgets all failures.
 	backoffCalm = 4 * BackoffMax
-	// reconnectMax is the longest pause that a new connection ends: that of the third loss in a row.
+	// reconnectMax is the longest pause that a new connection ends. It is the pause after the third loss
+	// in a row.
 	reconnectMax = 4 * BackoffMin
-	// freeFailures is how many answers may be errors before they cost a pause. To
-	// find out what is missing, and make it, takes fewer.
+	// freeFailures is how many answers may contain an error before the next one causes a pause. A machine
+	// needs fewer to find out which znodes are missing and to create them.
 	freeFailures = 8
 )
 
-// Backoff says how long to wait before the next try. The pauses double with each
-// failure, from 50 ms to 2 s. Each is shortened by up to a half, so that clients that
-// failed together do not try again together. The zero value has seen no failure.
+// Backoff computes the pause before the next try. Each failure doubles the pause, from 50 ms up to 2 s. A
+// jitter shortens each pause by up to a half, so that clients that failed together do not retry together.
+// The zero value has seen no failure.
 type Backoff struct {
 	Timer
-	full     time.Duration // the present pause before it was shortened
-	Failures int           // answers with an error
-	last     Moment        // when it was last told of a failure
+	full     time.Duration // the current pause without the jitter
+	Failures int           // number of answers that contained an error
+	last     Moment        // time of the last failure
 }
 
 // Fail begins the next pause.
@@ -35,9 +36,8 @@ func (b *Backoff) Fail(now Moment) {
 	b.Timer = Timer{now, b.full - jitter(now, b.full/2)}
 }
 
-// Stumble takes note of a failure that the next try may well repair. Only after many
-// of them, close together, does it begin a pause: then an error lasts, and each repair
-// leads back to it.
+// Stumble records an error in an answer. The next try often repairs the cause, so a pause begins only
+// after more than freeFailures errors in short succession.
 func (b *Backoff) Stumble(now Moment) {
 	b.calm(now)
 	if b.Failures++; b.Failures > freeFailures {
@@ -45,7 +45,7 @@ func (b *Backoff) Stumble(now Moment) {
 	}
 }
 
-// Stumbles is Stumble if one of the results is an error.
+// Stumbles calls Stumble once if any of the results is an error.
 func (b *Backoff) Stumbles(now Moment, results []Result) {
 	for _, r := range results {
 		if r.Err != nil {
@@ -55,25 +55,25 @@ func (b *Backoff) Stumbles(now Moment, results []Result) {
 	}
 }
 
-// Reconnected ends one of the first pauses: its reason was the lost connection, and there is
-// another one. Later pauses stay, as the request itself may be what ends connections: one that is larger
-// than the server accepts, for example.
+// Reconnected ends the current pause if it is at most reconnectMax. A short pause was caused by the lost
+// connection, which is restored. A longer pause continues, because the request itself may break
+// connections, for example if it is larger than the server accepts.
 func (b *Backoff) Reconnected() {
 	if b.full <= reconnectMax {
 		b.Timer = Timer{}
 	}
 }
 
-// Fired forgets the answers with an error where the tree has changed: the next try finds it
-// different. The end of a watch, as by its removal, is no such event. A pause that
-// lasts is not ended, as a write whose answer was lost may have fired the watch.
+// Fired resets the count of errors if the watch event shows a change of the tree: the next try may then
+// succeed. The removal of a watch does not count as a change. A current pause continues, because a write
+// whose answer was lost may itself have caused the event.
 func (b *Backoff) Fired(ev Fired) {
 	if ev.Type >= wire.EventNodeCreated && ev.Type <= wire.EventNodeChildrenChanged {
 		b.Failures = 0
 	}
 }
 
-// calm forgets the failures of long ago.
+// calm forgets all failures if the last one was more than backoffCalm ago.
 func (b *Backoff) calm(now Moment) {
 	if now.Since(b.last) > backoffCalm {
 		*b = Backoff{}
@@ -81,7 +81,7 @@ func (b *Backoff) calm(now Moment) {
 	b.last = now
 }
 
-// Left is how long the present pause lasts yet; it is over at 0 and below.
+// Left returns how much of the current pause remains; 0 when it is over.
 func (b *Backoff) Left(now Moment) time.Duration {
 	if b.Over(now) {
 		return 0
@@ -89,14 +89,14 @@ func (b *Backoff) Left(now Moment) time.Duration {
 	return b.Remaining(now)
 }
 
-// jitter is a duration below the limit, chosen by the nanoseconds of the clock, in
-// which no two processes agree.
+// jitter returns a duration below limit. It is derived from the nanoseconds of the clock, which differ
+// between processes.
 func jitter(now Moment, limit time.Duration) time.Duration {
-	const golden = 0x9e3779b97f4a7c15 // spreads neighbouring moments
+	const golden = 0x9e3779b97f4a7c15 // gives neighbouring moments very different results
 	return time.Duration(uint64(now.Mono) * golden >> 1 % uint64(limit))
 }
 
-// Timer is due some time after a moment; the zero timer is due at once.
+// Timer ends when the time Wait has passed since From. The zero Timer has already ended.
 type Timer struct {
 	From Moment
 	Wait time.Duration

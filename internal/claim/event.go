@@ -7,65 +7,66 @@ import (
 	"bellwether/wire"
 )
 
-// Event is what happens to a Line: one of the types below.
+// Event is one input of a state machine: one of the types below, or an event that a recipe family
+// declares.
 type Event interface{ Event() }
 
-// Attached: the client is connected with this session, for the first time or
-// again. Another session than before means that the one before is over.
+// Attached reports that the client is connected with this session, for the first time or again. If the
+// session id differs from the previous one, the previous session is over.
 type Attached struct {
 	Session wire.SessionID
 	Lease   Lease
 }
 
-// Disconnected: there is no connection. The session may live on.
+// Disconnected reports that the client has no connection. The session may still be alive.
 type Disconnected struct{}
 
-// Expired: a server said that the session is over.
+// Expired reports that a server declared the session expired.
 type Expired struct{}
 
-// Closed: the client closes its session. It is to be stepped before the
-// server can know.
+// Closed reports that the client closes its session. The driver must step it before it sends the request
+// that closes the session.
 type Closed struct{}
 
-// Confirmed: a later proof that the session lives.
+// Confirmed carries a later proof that the session is alive.
 type Confirmed struct{ Lease Lease }
 
-// Reply answers the Request with this N, one result for each operation.
+// Reply answers the Request that has the same N. It holds one result for each operation.
 type Reply struct {
 	N       uint64
 	Results []Result
 }
 
-// Fired: the watch at Path is over, by an event of that type or, where it is
-// none, otherwise. It is stepped after the Reply of the request that set the
-// watch, which was number N.
+// Fired reports that the watch at Path is gone. Type is the event that ended it, or wire.EventNone if no
+// event did. N is the number of the request that set the watch. The driver steps Fired after the Reply to
+// that request.
 type Fired struct {
 	Path string
 	Type wire.EventType
 	N    uint64
 }
 
-// TreeEvent is one event of a watch of a tree. wire.EventNone says that the
-// connection was lost and is back: what happened after Zxid may be missing.
+// TreeEvent is one event of a tree watch. The type wire.EventNone means that the connection was lost and
+// is restored. Changes after Zxid may then be missing.
 type TreeEvent struct {
 	Type wire.EventType
 	Path string
-	Zxid wire.Zxid // -1: not known
+	Zxid wire.Zxid // -1: unknown
 }
 
-// Told: what a watch of a tree tells, in order. Each is stepped before the
-// Reply to whatever the server has answered after it.
+// Told carries events of a tree watch, in order. The driver steps it before the Reply to any request that
+// the server answered after these events.
 type Told struct{ Events []TreeEvent }
 
-// WatchOver: the watch of a tree is over. What happened after Zxid was not told.
+// WatchOver reports that the tree watch has ended. Changes after Zxid were not reported.
 type WatchOver struct{ Zxid wire.Zxid }
 
-// Resign: the caller gives up, and what was done under a claim is over. The machine removes what it
-// has made, and ends. Where a term has ended by itself, its bid stays until Resign comes or
-// the deadline passes. Err is the reason, if there is one; nil: as is wished.
+// Resign asks the machine to give up. It also says that the work done during the term has stopped. The
+// machine then removes the znodes that it created, and ends. If a term has ended by itself, its bid stays
+// until Resign arrives or the deadline passes. Err is the reason; nil means that the caller chose to stop.
 type Resign struct{ Err error }
 
-// Tick: time has passed.
+// Tick reports only that time has passed.
 type Tick struct{}
 
 func (Attached) Event()     {}
@@ -80,33 +81,33 @@ func (WatchOver) Event()    {}
 func (Resign) Event()       {}
 func (Tick) Event()         {}
 
-// Ready is what has come of the steps since the last one.
+// Ready holds everything that the steps since the last call of Ready have produced.
 type Ready struct {
-	Request *Request // to the servers; nil: none. At most one is outstanding.
-	// Start are operations that take their own time, to be begun in this order. Several may be under
-	// way; each tells of itself by events of its own, which OpKind names.
+	Request *Request // to send to the servers; nil: none. At most one request is outstanding.
+	// Start lists long-running operations to begin, in this order. Several can run at once. OpKind names
+	// the events by which each operation reports its progress.
 	Start []Op
-	// Wake is how soon the next Step must come if nothing happens; 0 means
-	// whenever. Tick does.
+	// Wake is the time until the next Step is due if no other event arrives. The driver then steps Tick. 0
+	// means that no Step is due.
 	Wake time.Duration
-	// KeepAlive: the session is to be pinged every tenth of its timeout, and
-	// each proof to be stepped as Confirmed.
+	// KeepAlive asks the driver to ping the session every tenth of its timeout, and to step each proof as
+	// Confirmed.
 	KeepAlive  bool
 	Happenings []Happening
 }
 
-// Reason is why a Line ended.
+// Reason says why a Line ended.
 type Reason uint8
 
 // The reasons.
 const (
 	Resigned       Reason = iota + 1
-	LeaseLapsed           // the deadline passed without a proof that the session lives
-	SessionExpired        // a server said so
+	LeaseLapsed           // the deadline passed without a new proof that the session is alive
+	SessionExpired        // a server reported that the session is over
 	SessionClosed         // the client was closed
 	BidGone               // somebody else deleted the bid
-	Refused               // the server does not allow what the recipe needs
-	Occupied              // others are in the way, and it was only to be tried
+	Refused               // the server does not permit an operation that the recipe needs
+	Occupied              // other bids are ahead, and the caller asked not to wait
 )
 
 var reasonNames = [...]string{"", "resigned", "no proof in time that the session lives", "session expired",
@@ -120,19 +121,18 @@ func (r Reason) String() string {
 	return "reason " + strconv.Itoa(int(r))
 }
 
-// Happening is something worth telling that a machine reports in Ready. String is what the log says.
+// Happening is an observation that a machine reports in Ready. String returns the log text.
 type Happening interface{ String() string }
 
-// TermEnd is how a bid, or the term that it led to, has ended for who bids
-// again and again.
+// TermEnd says how a bid, or the term that it won, ended. Callers that bid repeatedly use it to decide
+// whether to bid again.
 type TermEnd struct {
-	Returned bool  // what was done in the term has returned by itself
-	Err      error // what it returned, or why no other bid would do better
+	Returned bool  // the caller's work in the term returned by itself
+	Err      error // the error of that work, or the reason why another bid would fail too
 }
 
-// Again reports whether another bid follows: the claim was lost, no more.
+// Again reports whether the caller should bid again. It is true if the bid or the term was only lost.
 func (e TermEnd) Again() bool { return !e.Returned && e.Err == nil }
 
-// Passing reports whether a bid that ended for this reason says nothing against
-// another one.
+// Passing reports whether the reason is temporary, so that another bid can succeed.
 func (r Reason) Passing() bool { return r == LeaseLapsed || r == SessionExpired || r == BidGone }

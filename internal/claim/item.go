@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// PriorityDefault is the priority of items whose names carry none.
+// PriorityDefault is the priority of items whose names contain none.
 const PriorityDefault = 100
 
-// Item is the name of a queue's item, taken apart.
+// Item is a parsed name of a queue item.
 type Item struct {
 	Name     string
 	Priority int
 	Seq      int32
 }
 
-// ParseItem takes an item's name apart, under any naming:
-// <32 hex digits>-entry-<priority>-<seq>, entry-<priority>-<seq>, qn-<seq>.
-// Anything else is none.
+// ParseItem parses the name of a queue item. The forms are <32 hex digits>-entry-<priority>-<seq>,
+// entry-<priority>-<seq> and qn-<seq>. It returns false for any other name.
 func ParseItem(name string) (Item, bool) {
 	bid, err := ParseBid(name)
 	if err != nil {
@@ -40,8 +39,7 @@ func ParseItem(name string) (Item, bool) {
 	return Item{name, priority, bid.Seq}, err == nil
 }
 
-// ParseItems are the items among the names, the next one first: by priority,
-// then by age.
+// ParseItems returns the items among the names in the order of delivery: by priority, then by age.
 func ParseItems(names []string) []Item {
 	var all []Item
 	for _, name := range names {

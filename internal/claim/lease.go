@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Moment is one reading of a machine's two clocks. Their origins do not
-// matter; only differences are used.
+// Moment is one reading of the monotonic and the wall clock. Their origins do not matter, because only
+// differences are used.
 type Moment struct {
-	Mono time.Duration // never set back, but may stop while the machine is suspended
-	Wall time.Duration // goes on during a suspend, but may be set
+	Mono time.Duration // never goes back, but may stop while the machine is suspended
+	Wall time.Duration // continues during a suspend, but may be set
 }
 
-// Since is the time from earlier to m: the larger of what the two clocks say,
-// so that neither a suspend nor a clock set back makes time look shorter.
-// Both at once, a suspend during which the wall clock is set back, is not seen.
+// Since returns the time from earlier to m: the larger of the differences of the two clocks. Neither a
+// suspend nor a wall clock that is set back makes it too short. It is too short only if the wall clock is
+// set back during a suspend.
 func (m Moment) Since(earlier Moment) time.Duration {
 	return max(m.Mono-earlier.Mono, m.Wall-earlier.Wall)
 }
 
-// Lease is what a client can prove about its session: at Sent it sent a ping,
-// or the request that attached the session, which was answered.
+// Lease is a client's proof that its session is alive. At Sent the client sent a ping, or the request that
+// attached the session, and the server answered it.
 type Lease struct {
 	Sent    Moment
-	Timeout time.Duration // T, the smallest timeout the session ever had
-	Delay   time.Duration // D, how long whoever expires sessions may not know of an answered ping
+	Timeout time.Duration // T, the smallest timeout that the session ever had
+	Delay   time.Duration // D, how long the server that expires sessions may be unaware of an answered ping
 }
 
-// NoProof: a session's timeout is too short for any deadline to be proven.
+// NoProof is the error for a session whose timeout is too short to prove any deadline.
 type NoProof struct{ Timeout, Delay time.Duration }
 
 func (e *NoProof) Error() string {
@@ -35,7 +35,7 @@ func (e *NoProof) Error() string {
 		"ask for a longer timeout, or say how soon this server confirms", e.Timeout, e.Delay)
 }
 
-// Proof is nil when the lease's deadline is proven, else a [*NoProof].
+// Proof returns nil if the deadline of the lease is proven, otherwise a [*NoProof].
 func (l Lease) Proof() error {
 	if l.proven() <= 0 {
 		return &NoProof{l.Timeout, l.Delay}
@@ -43,13 +43,12 @@ func (l Lease) Proof() error {
 	return nil
 }
 
-// proven is T - D - 1 % of T, the margin for clocks that run at different
-// speeds. Nobody can be given the session's bids sooner after Sent.
+// proven returns T - D - 1 % of T. The last term is a margin for clocks that run at different speeds. No
+// server expires the session, and so deletes its bids, sooner than this after Sent.
 func (l Lease) proven() time.Duration { return l.Timeout - l.Delay - l.Timeout/100 }
 
-// Window is how long after Sent a handle lasts. Where nothing is proven it is
-// two thirds of the timeout, which is when a client gives up a silent
-// connection; see [Lease.Proof].
+// Window returns how long after Sent a term lasts. If no deadline can be proven, it returns two thirds of
+// the timeout, the time after which a client gives up a silent connection. See [Lease.Proof].
 func (l Lease) Window() time.Duration {
 	if w := l.proven(); w > 0 {
 		return w
@@ -57,12 +56,11 @@ func (l Lease) Window() time.Duration {
 	return l.Timeout * 2 / 3
 }
 
-// Left is the time until the deadline, at most 0 when it has passed.
+// Left returns the time until the deadline; 0 or negative when it has passed.
 func (l Lease) Left(now Moment) time.Duration { return l.Window() - now.Since(l.Sent) }
 
-// Renew takes a later proof into account. The smallest timeout counts. The
-// first proof counts whenever it was sent: moments may be negative, as the
-// session may be older than the clock's origin.
+// Renew adopts a later proof and keeps the smallest timeout. The first proof is always adopted. Its Sent
+// may be negative, because the session may be older than the clock's origin.
 func (l *Lease) Renew(later Lease) {
 	if l.Timeout == 0 {
 		*l = later

@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Naming is the way a recipe names its bids. It decides with whom a parent
-// can be shared: candidates see each other's bids under every naming, but
-// other libraries look for their own pattern only.
+// Naming is the naming scheme of bids. Our candidates recognise bids of every scheme, but other libraries
+// recognise only their own. The scheme therefore decides which libraries can share a parent.
 type Naming uint8
 
-// The namings. Each but the last ends in the sequence number the server appends.
+// The naming schemes. Names of all schemes except KazooLease end in the sequence number that the server
+// appends.
 const (
 	Own          Naming = iota // <32 hex digits>-n_<seq>
 	Plain                      // n_<seq>, of Apache's LeaderElectionSupport
@@ -30,8 +30,8 @@ const (
 	KazooLease                 // <32 hex digits>, of kazoo's Semaphore
 )
 
-// Namings of what is no bid, as far as they can be told apart; never made by
-// way of a Naming.
+// Schemes of znodes that are not bids, as far as names distinguish them. No bid is created with one of
+// them.
 const (
 	MemberName      Naming = iota + KazooLease + 1 // <id>, of our groups and Curator's GroupMember
 	CuratorNode                                    // _c_<uuid>-<id>, of Curator's PersistentNode
@@ -56,20 +56,19 @@ func (n Naming) String() string {
 	return "naming " + strconv.Itoa(int(n))
 }
 
-// Nonce is the random part of a bid's name, fresh for each bid. It makes a
-// path unique for ever, which is what a guard that checks a path rests on.
+// Nonce is the random part of a bid's name. Each bid has a new one, so that no two bids ever have the same
+// path. A guard, which checks only the path, depends on this.
 type Nonce [16]byte
 
 func (n Nonce) String() string { return hex.EncodeToString(n[:]) }
 
-// uuid is the nonce as Curator writes it, 8-4-4-4-12.
+// uuid returns the nonce in Curator's form, 8-4-4-4-12.
 func (n Nonce) uuid() string {
 	h := n.String()
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// Prefix is the name of a bid before the server appends the sequence number.
-// Plain names carry no nonce.
+// Prefix returns the name of a bid without the sequence number. Plain names contain no nonce.
 func (n Naming) Prefix(nonce Nonce) string {
 	switch n {
 	case Own:
@@ -100,10 +99,10 @@ func (n Naming) Prefix(nonce Nonce) string {
 	panic(fmt.Sprintf("claim: bids of naming %v are not made here", n))
 }
 
-// Shared: bids of this naming are those of readers.
+// Shared reports whether bids of this scheme are those of readers.
 func (n Naming) Shared() bool { return n == OwnRead || n == CuratorRead || n == KazooRead }
 
-// Parse takes a child's name apart in a line of bids of this naming.
+// Parse parses the name of a child below a parent whose bids use this scheme.
 func (n Naming) Parse(name string) (Bid, error) {
 	switch {
 	case n != KazooLease:
@@ -114,8 +113,8 @@ func (n Naming) Parse(name string) (Bid, error) {
 	return Bid{}, errNoBid
 }
 
-// Bids returns the bids among the children of a line of this naming. Those of
-// KazooLease all have the number 0, so that their czxids order them.
+// Bids returns the bids among the children. Bids of KazooLease all have Seq 0, and only their czxids order
+// them.
 func (n Naming) Bids(children []string) []Bid {
 	if n != KazooLease {
 		return ParseBids(children)
@@ -129,20 +128,19 @@ func (n Naming) Bids(children []string) []Bid {
 	return bids
 }
 
-// Bid is the name of a bid, taken apart.
+// Bid is a parsed bid name.
 type Bid struct {
-	Name   string // as it stands below the parent
+	Name   string // full name of the znode below its parent
 	Naming Naming
 	Seq    int32
 }
 
-// errNoBid is for names that are no bid; callers skip them.
+// errNoBid means that a name is not that of a bid. Callers skip such names.
 var errNoBid = errors.New("no sequence number at the end of the name")
 
-// ParseBid takes a child's name apart. A name that does not end in a sequence
-// number as servers write it is no bid: LEADER, lock tables, anything else
-// that lies beside the bids. Nor is one that is an id as a whole, or the mark of
-// a change, of which one in 500 ends in ten digits by chance.
+// ParseBid parses the name of a child. A name that does not end in a sequence number is not a bid, for
+// example LEADER. A name that consists only of an id (32 hex digits or a UUID) or of a mark is not a bid
+// either, although about one in 500 of them ends in ten decimal digits by chance.
 func ParseBid(name string) (Bid, error) {
 	for _, p := range patterns {
 		i := strings.LastIndex(name, p.mark)
@@ -166,8 +164,8 @@ func ParseBid(name string) (Bid, error) {
 	return Bid{}, errNoBid
 }
 
-// patterns are the namings we know, the stricter ones first: a mark before
-// the sequence number, and what may stand before the mark.
+// patterns lists the naming schemes that have a known form, the stricter ones first. mark is the text
+// before the sequence number. head checks what precedes the mark.
 var patterns = [...]struct {
 	naming Naming
 	mark   string
@@ -210,11 +208,11 @@ func IsProtected(s string, n int) bool {
 	return len(s) == n+4 && strings.HasPrefix(s, "_c_") && s[n+3] == '-'
 }
 
-// isCurator reports whether s is that prefix with a UUID, up to its last hyphen.
+// isCurator reports whether s is Curator's protection prefix with a UUID, without the hyphen at its end.
 func isCurator(s string) bool { return IsProtected(s+"-", 36) }
 
-// parseSeq reads a sequence number exactly as servers write it, %010d of an
-// int32: ten digits, or a minus sign with nine or ten.
+// parseSeq parses a sequence number in exactly the form that servers write, %010d of an int32: ten digits,
+// or a minus sign with nine or ten digits.
 func parseSeq(s string) (int32, bool) {
 	if len(s) != 10 && len(s) != 11 {
 		return 0, false
@@ -226,10 +224,11 @@ func parseSeq(s string) (int32, bool) {
 	return int32(n), true
 }
 
-// FormatSeq writes a sequence number as servers do.
+// FormatSeq formats a sequence number as servers do.
 func FormatSeq(seq int32) string { return fmt.Sprintf("%010d", seq) }
 
-// IsMark reports whether a name is that of a mark, of a value's change or a queue's item.
+// IsMark reports whether a name is that of a mark: an ephemeral znode by which a client detects whether
+// its change of a value, or its addition of a queue item, was carried out.
 func IsMark(name string) bool {
 	if nonce, ok := strings.CutPrefix(name, "_m_"); ok {
 		return IsHex32(nonce)
@@ -238,12 +237,11 @@ func IsMark(name string) bool {
 	return ok && IsHex32(nonce)
 }
 
-// TxPrefix begins the names of transactions below their root.
+// TxPrefix is the first part of the name of every transaction znode.
 const TxPrefix = "tx-"
 
-// Join is the path of a child below its parent, which may be the root.
+// Join returns the path of a child; the parent may be "/".
 func Join(parent, name string) string { return strings.TrimSuffix(parent, "/") + "/" + name }
 
-// ProbeMax is how many znodes are read in one request when a plain bid is
-// searched for.
+// ProbeMax is the largest number of znodes that one request reads in the search for a plain bid.
 const ProbeMax = 64

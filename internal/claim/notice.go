@@ -10,11 +10,11 @@ import (
 	"bellwether/wire"
 )
 
-// noticeMax bounds the LEADER data that is looked at, in bytes.
+// noticeMax is the largest size, in bytes, of LEADER data that is parsed.
 const noticeMax = 64 << 10
 
-// Notice is what a leader writes into its LEADER znode, as a JSON object of
-// three strings: id, bid (the bid's name) and token (hex, with 0x).
+// Notice is the content that a leader writes into its LEADER znode: a JSON object with the strings id, bid
+// (the bid's name) and token (hex, with 0x).
 type Notice struct {
 	ID    string
 	Bid   string
@@ -27,33 +27,32 @@ type noticeJSON struct {
 	Token string `json:"token"`
 }
 
-// Encode is the znode's data.
+// Encode returns the data of the znode.
 func (n Notice) Encode() []byte {
 	b, err := json.Marshal(noticeJSON{n.ID, n.Bid, n.Token.String()})
 	if err != nil {
-		panic(fmt.Sprintf("claim: encoding %v: %v", n, err)) // three strings always encode
+		panic(fmt.Sprintf("claim: encoding %v: %v", n, err)) // three strings can always be encoded
 	}
 	return b
 }
 
-// DataError: a znode holds what is not its recipe's. Nothing was done with it.
+// DataError reports that a znode holds data of another recipe. The machine has left the znode unchanged.
 type DataError struct {
 	Path string
-	Err  error // what is wrong with it
+	Err  error // describes the problem with the data
 }
 
 func (e *DataError) Error() string {
 	return fmt.Sprintf("%s holds what is not this recipe's: %v", e.Path, e.Err)
 }
 
-// Unwrap is what is wrong with the data.
+// Unwrap returns the problem with the data.
 func (e *DataError) Unwrap() error { return e.Err }
 
-// errForeign is for data that no leader of ours wrote.
+// errForeign means that the data was not written by a leader of this recipe.
 var errForeign = errors.New("not written by a leader of this recipe")
 
-// ParseNotice reads the data of a LEADER znode. An error means that somebody
-// else wrote it.
+// ParseNotice parses the data of a LEADER znode. An error means that another program wrote it.
 func ParseNotice(data []byte) (Notice, error) {
 	if len(data) > noticeMax {
 		return Notice{}, errForeign
@@ -70,8 +69,8 @@ func ParseNotice(data []byte) (Notice, error) {
 	return Notice{ID: n.ID, Bid: n.Bid, Token: wire.Zxid(token)}, nil
 }
 
-// NoticeOf is what a LEADER znode says; empty where no leader of ours made it,
-// as its session's own.
+// NoticeOf returns the content of a LEADER znode. The result is empty if a leader of this recipe did not
+// write the data, or if the znode is not ephemeral.
 func NoticeOf(data []byte, stat wire.Stat) Notice {
 	n, err := ParseNotice(data)
 	if err != nil || stat.EphemeralOwner == 0 {

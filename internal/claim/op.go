@@ -7,45 +7,45 @@ import (
 	"bellwether/wire"
 )
 
-// OpKind is what an [Op] asks of the server.
+// OpKind is the kind of an [Op].
 type OpKind uint8
 
-// The kinds. Watch and Unwatch concern the client's session as well. Parents,
-// Await and a Watch may take several requests: [Plan] says which.
+// The kinds of operations. OpWatch and OpUnwatch also change the watches of the client's session.
+// OpParents, OpAwait and OpWatch may take several requests of the protocol; see [Plan].
 const (
 	OpSync     OpKind = iota + 1 // bring the connected server up to date
-	OpParents                    // create Path, with Data, and what is missing above it as persistent znodes; it may exist
-	OpCreate                     // create an ephemeral, unless Persistent
-	OpList                       // the names of the children
-	OpGet                        // data and stat
-	OpWatch                      // data and stat, and a watch for the znode's deletion; no watch where there is none
-	OpUnwatch                    // give up the watch; never fails
-	OpDelete                     // delete, whatever the version unless it is given
-	OpCheck                      // in a multi alone: the znode exists
-	OpMulti                      // Ops, all or none
-	OpWatchAll                   // the names of the children, and a watch for changes of them
+	OpParents                    // create Path with Data, and its missing parents, as persistent znodes; succeeds if Path exists
+	OpCreate                     // create a znode, ephemeral unless Persistent is set
+	OpList                       // read the names of the children
+	OpGet                        // read data and stat
+	OpWatch                      // read data and stat, and watch for the deletion of the znode; leaves no watch if the znode is missing
+	OpUnwatch                    // remove the watch; never fails
+	OpDelete                     // delete the znode if it has the given version; AnyVersion matches all
+	OpCheck                      // only in a multi: check that the znode exists
+	OpMulti                      // carry out all of Ops or none
+	OpWatchAll                   // read the names of the children, and watch for changes of them
 	OpSet                        // replace the data
-	OpAwait                      // data and stat, and a watch for any change, which stands where there is no znode too
-	OpExists                     // the stat, and a watch as that of OpAwait
-	OpMore                       // in a multi alone: whatever the caller adds to it
+	OpAwait                      // read data and stat, and watch for any change; the watch also covers the creation of a missing znode
+	OpExists                     // read the stat, with the same watch as OpAwait
+	OpMore                       // only in a multi: further operations that the caller adds
 
-	// Of trees, whose events come as Told until WatchOver.
-	OpWatchTree // a watch for every change at Path and below, that stays; wire.ErrUnimplemented where the server has none
-	OpListen    // the same of what one-shot watches there tell; it cannot be refused
-	OpSince     // what has changed since then, without reading it
-	OpStat      // the stat alone
+	// Operations on a tree. Its events arrive as Told until WatchOver.
+	OpWatchTree // set a persistent watch for every change at Path and below; wire.ErrUnimplemented if the server does not support it
+	OpListen    // receive the events of one-shot watches at Path and below; the server cannot refuse this
+	OpSince     // report what changed since a zxid, without reading it
+	OpStat      // read only the stat
 
-	// In Ready.Start alone: operations that take their own time, and whose events are named here.
-	OpRegister   // keep an ephemeral znode at Path: Registered when it stands, RegistrationOver when it is refused
-	OpDeregister // end that: RegistrationOver
-	OpFollow     // keep a Cache of Path and its children: Seen, and CacheOver in the end
-	OpUnfollow   // end that: CacheOver
-	OpBid        // make a bid in the election at Path, and own the part in its term: BidOver
-	OpLetGo      // end that: the owner is told, and resigns when it has returned
-	OpTidy       // delete the election at Path, unless somebody stands in it: Tidied, also where it stays
-	OpTake       // take the lock at Path: LockTaken, or LockRefused; and LockLost
-	OpStopTaking // end that: LockRefused, or LockTaken where it had come to that
-	OpGiveBack   // give back the lock at Path, whether it is lost or not: LockGone
+	// Only in Ready.Start: long-running operations. Each comment names the events that the driver steps.
+	OpRegister   // keep an ephemeral znode at Path: Registered when it exists, RegistrationOver when the server refuses it
+	OpDeregister // end the registration: RegistrationOver
+	OpFollow     // keep a Cache of Path and its children: Seen for changes, CacheOver at the end
+	OpUnfollow   // end the Cache: CacheOver
+	OpBid        // bid in the election at Path, and own the part during the term: BidOver
+	OpLetGo      // end the bid: the driver tells the owner to stop, and resigns after the owner has returned
+	OpTidy       // delete the election at Path unless it has bids: Tidied, whether it was deleted or not
+	OpTake       // take the lock at Path: LockTaken or LockRefused, and LockLost if it is lost
+	OpStopTaking // stop taking the lock: LockRefused, or LockTaken if it was taken first
+	OpGiveBack   // give back the lock at Path, even if it is lost: LockGone
 	OpJoin       // take part in the transaction at Path: SiteOver
 )
 
@@ -55,52 +55,54 @@ var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch
 
 func (k OpKind) String() string { return opNames[k] }
 
-// AnyVersion leaves the version of a znode out of account.
+// AnyVersion, as the version of a condition, matches every version of a znode.
 const AnyVersion = -1
 
-// Op is one operation to carry out on the server.
+// Op is one operation of a [Request] or of [Ready].Start. The comment of a field names the kinds that use
+// it.
 type Op struct {
 	Kind       OpKind
 	Path       string
 	Data       []byte // create, set, parents
 	Sequential bool   // create
 	Persistent bool   // create
-	Like       string // create, in a multi: with the ACL of this znode
+	Like       string // create, in a multi: use the ACL of this znode
 	Version    int32  // delete, set
-	Strict     bool   // watch: fail where reading is not allowed, instead of watching all the same
+	Strict     bool   // watch: fail if reading is not allowed, instead of setting the watch without reading
 	Ops        []Op   // multi
-	// Alone: a get or a list that is not to be answered together with those
-	// beside it, which else may be one request to the server.
+	// Alone excludes a get or a list from being combined with neighbouring operations into one request of
+	// the protocol.
 	Alone bool
 	Since *Since // since
 }
 
-// Part is the name of the part that an OpBid, OpLetGo or OpTidy is about: the last one of its path.
+// Part returns the name of the part that an OpBid, OpLetGo or OpTidy concerns: the last element of its
+// path.
 func (o Op) Part() string { return path.Base(o.Path) }
 
-// Since is what an OpSince asks for: whether the data of Paths was set after
-// Zxid, and the children of Parents came or went.
+// Since is the question of an OpSince: was the data of Paths set after Zxid, and did children of Parents
+// appear or disappear after it?
 type Since struct {
 	Zxid           wire.Zxid
 	Paths, Parents []string
 }
 
-// Request is a number of operations. They are sent in order over the session's
-// connection, without waiting in between where [Batch] says so, and answered
-// together by one [Reply] with the same N.
+// Request is a list of operations. The driver sends them in order over the session's connection. [Batch]
+// says which of them it sends without waiting for an answer. One [Reply] with the same N answers the whole
+// request.
 //
-// None may be carried out by another session: a bid made by a session that
-// follows an expired one would be nobody's. Such an operation is answered
-// with wire.ErrSessionExpired instead. Those of a Cache make nothing, and may.
+// Only the given session may carry out the operations. Otherwise a later session could create a bid that
+// no machine knows. If the session is over, the driver answers an operation with wire.ErrSessionExpired
+// instead. Requests of a Cache create nothing, so any session may carry them out.
 type Request struct {
 	N       uint64
 	Session wire.SessionID
 	Ops     []Op
 }
 
-// Batch is how many of the operations that are left of a request are sent without
-// waiting for an answer: plain reads, and a sync before them, which changes what
-// they find, not whether they are worth sending.
+// Batch returns how many of the remaining operations the driver sends without waiting for an answer:
+// consecutive reads (OpList and OpGet), and an OpSync before them. The outcome of the sync affects what
+// the reads find, but not whether they should be sent.
 func Batch(ops []Op) int {
 	n := 0
 	if ops[0].Kind == OpSync {
@@ -112,13 +114,12 @@ func Batch(ops []Op) int {
 	return max(n, 1)
 }
 
-// Result is what one operation gave.
+// Result is the result of one operation.
 type Result struct {
-	// Err is a wire.Code or wraps one. ErrConnectionLoss means that a write
-	// may or may not have happened; an operation that was never sent because
-	// of it has the same.
+	// Err is a wire.Code or wraps one. After ErrConnectionLoss the outcome of a write is unknown.
+	// Operations that were not sent because of it have the same error.
 	Err    error
-	Failed int // multi: which operation failed
+	Failed int // multi: index of the operation that failed
 	Path   string
 	Data   []byte
 	Stat   wire.Stat
@@ -126,25 +127,25 @@ type Result struct {
 	Told   []TreeEvent // since
 }
 
-// Class is what an error means for what to do next.
+// Class says how a machine proceeds after an error.
 type Class uint8
 
 const (
 	Fine        Class = iota
-	Retry             // not done, or not known to be done: find out, try later
+	Retry             // not carried out, or the outcome is unknown: find out, or try later
 	SessionOver       // the session is over
-	ClientOver        // the client is
-	Denied            // the tree or the server says no
+	ClientOver        // the client is closed
+	Denied            // the tree or the server refuses the operation
 )
 
-// Passes reports whether an error says no more than that the connection or the session
-// failed, or that a server could not serve at the moment.
+// Passes reports whether an error is temporary: the connection or the session failed, or a server was
+// unavailable.
 func Passes(err error) bool {
 	f := Classify(err)
 	return f == Retry || f == SessionOver
 }
 
-// Classify sorts an error.
+// Classify returns the class of an error.
 func Classify(err error) Class {
 	if err == nil {
 		return Fine

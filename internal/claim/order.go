@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Sequence numbers are int32 and compare by their difference, so that an
-// order survives the wrap. That holds while the oldest and the newest bid of
-// a parent are less than 1<<31 creates apart.
+// Sequence numbers are int32 values that wrap. They are compared by their difference, which is correct
+// while the oldest and the newest bid below a parent are less than 1<<31 creates apart.
 
-// Before reports whether sequence number a was given out before b.
+// Before reports whether the server assigned sequence number a before b.
 func Before(a, b int32) bool { return b-a > 0 }
 
-// ParseBids returns the bids among the children, in the order of their
-// sequence numbers. Names that carry no sequence number are skipped.
+// ParseBids returns the bids among the children, ordered by sequence number. It skips names without a
+// sequence number.
 func ParseBids(children []string) []Bid {
 	bids := make([]Bid, 0, len(children))
 	for _, name := range children {
@@ -38,8 +37,7 @@ func ParseBids(children []string) []Bid {
 	return bids
 }
 
-// Preceding returns the bids before own, nearest last. The names in skip are
-// left out.
+// Preceding returns the bids before own, the nearest last. It leaves out the names in skip.
 func Preceding(bids []Bid, own Bid, skip map[string]bool) []Bid {
 	var ahead []Bid
 	for _, b := range bids {
@@ -50,10 +48,9 @@ func Preceding(bids []Bid, own Bid, skip map[string]bool) []Bid {
 	return ahead
 }
 
-// WornOut reports whether the sequence numbers of these bids cannot be
-// trusted to order them. A ZooKeeper server's counter stops at its largest
-// value: then bids share that number, and those made in one go even get
-// negative ones before it comes up again. Only the czxids order such bids.
+// WornOut reports whether the sequence numbers no longer order the bids. The counter of a ZooKeeper server
+// stops at its largest value. After that, bids share this number, and bids created in one multi can even
+// have negative numbers. Only the czxids order such bids.
 func WornOut(bids []Bid) bool {
 	seen := make(map[int32]bool, len(bids))
 	for _, b := range bids {

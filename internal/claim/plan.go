@@ -8,25 +8,24 @@ import (
 	"bellwether/wire"
 )
 
-// Plan is how one operation is carried out: by a single request of the
-// protocol or, where it takes several, by one after the other.
+// Plan turns one operation into requests of the protocol, one after the other:
 //
-//	parents: create ▸ nothing above: create that first ▸ … ▸ create what is below it
-//	watch:   read and watch ▸ reading is not allowed: look and watch ▸ there is none: give the watch up
-//	await:   read and watch ▸ there is none: look and watch ▸ there is one: read
+//	parents: create ▸ parent missing: create the parent first ▸ … ▸ create the znodes below it
+//	watch:   read and watch ▸ reading not allowed: exists with watch ▸ znode missing: remove the watch
+//	await:   read and watch ▸ znode missing: exists with watch ▸ znode was created in between: read
 //
-// What Next asks for is one request: no OpParents and no OpAwait, an OpWatch that
-// reads, and an OpUnwatch that gives up what this course has set. Each is carried
-// out in the session of the whole.
+// Next returns single requests only: no OpParents and no OpAwait. An OpWatch from Next always reads, and
+// an OpUnwatch removes a watch that this plan has set. The session of the original request must carry out
+// all of them.
 type Plan struct {
 	op   Op
 	next Op
-	down bool // parents: what is above stands, so that nothing more is to be found missing
+	down bool // parents: an existing parent was found, so the plan now creates downwards
 	over bool
 	res  Result
 }
 
-// NewPlan begins with an operation.
+// NewPlan returns the plan for an operation.
 func NewPlan(op Op) Plan {
 	c := Plan{op: op, next: op}
 	switch op.Kind {
@@ -39,13 +38,13 @@ func NewPlan(op Op) Plan {
 	return c
 }
 
-// Next is the request to make, if there is one left.
+// Next returns the next request; more is false when none is left.
 func (c *Plan) Next() (op Op, more bool) { return c.next, !c.over }
 
-// Result is what the operation gave, once no request is left.
+// Result returns the result of the operation. It is valid when Next reports that no request is left.
 func (c *Plan) Result() Result { return c.res }
 
-// Took takes what the request of Next gave.
+// Took processes the result of the request that Next returned.
 func (c *Plan) Took(r Result) {
 	switch c.op.Kind {
 	case OpParents:
@@ -61,7 +60,7 @@ func (c *Plan) Took(r Result) {
 
 func (c *Plan) end(r Result) { c.res, c.over = r, true }
 
-// create goes on with one of the parents.
+// create makes the creation of one of the parents the next request.
 func (c *Plan) create(at string) {
 	c.next = Op{Kind: OpCreate, Path: at, Persistent: true}
 	if at == c.op.Path {
@@ -69,8 +68,8 @@ func (c *Plan) create(at string) {
 	}
 }
 
-// tookParent goes up as long as something is missing, and then down. What is
-// deleted meanwhile is not made again.
+// tookParent moves up to the first existing parent and then creates downwards. If a parent is deleted
+// meanwhile, the plan fails and does not create it again.
 func (c *Plan) tookParent(r Result) {
 	at := c.next.Path
 	switch stands := r.Err == nil || errors.Is(r.Err, wire.ErrNodeExists); {
@@ -87,8 +86,8 @@ func (c *Plan) tookParent(r Result) {
 	}
 }
 
-// tookWatch: the watch of who only looks stands where there is no znode too, and
-// nobody will create this one again.
+// tookWatch handles the steps of OpWatch. An exists request leaves a watch on a missing znode. The plan
+// removes that watch, because no client will create a znode of that name again.
 func (c *Plan) tookWatch(r Result) {
 	switch {
 	case c.next.Kind == OpWatch && errors.Is(r.Err, wire.ErrNoAuth) && !c.op.Strict:
@@ -102,7 +101,8 @@ func (c *Plan) tookWatch(r Result) {
 	}
 }
 
-// tookAwait: what came in between is watched.
+// tookAwait handles the steps of OpAwait. The watch is set before the last read, so it reports any change
+// after that read.
 func (c *Plan) tookAwait(r Result) {
 	switch {
 	case c.next.Kind == OpWatch && errors.Is(r.Err, wire.ErrNoNode):

@@ -6,70 +6,70 @@ import (
 	"bellwether/wire"
 )
 
-// Outcome is what has become of a single operation.
+// Outcome is the result of a single operation.
 type Outcome uint8
 
-// The outcomes. All but the first are for good.
+// The outcomes. All except Underway are final.
 const (
 	Underway  Outcome = iota
-	Succeeded         // it was carried out
-	Failed            // it was not, and will not be
-	Withdrawn         // it was not, as nobody wants it any more
-	Unclear           // its answer was lost, and what would have told is gone
+	Succeeded         // the operation was carried out
+	Failed            // it was not carried out, and will not be
+	Withdrawn         // it was not carried out, because the caller resigned
+	Unclear           // the answer was lost, and the outcome can no longer be determined
 )
 
 var outcomeNames = [...]string{"under way", "succeeded", "failed", "withdrawn", "unclear"}
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Requester asks for one request at a time, within whatever session there is: it
-// is what the machines of single operations have in common. Each of them says
-// what to ask next in a plan, from all it knows; so after any trouble it plans
-// again.
+// Requester is the common part of machines that make one request at a time, in the current session. Each
+// machine has a plan function, which chooses the next request from the machine's state. After any failure
+// Requester calls the plan again.
+//
+// Asked is 0, or the session of the outstanding request. Connected implies that Current is not 0. Once
+// Ending is not Underway, Asked is 0 and no request follows.
 type Requester struct {
 	Now          Moment
 	Ending       Outcome
-	Failure      error // of Failed
-	Leaving      bool  // it was resigned
+	Failure      error // set if Ending is Failed
+	Leaving      bool  // Resign was stepped
 	ClientClosed bool  // the client is closed
 	Current      wire.SessionID
 	Connected    bool
 
 	N        uint64
 	Outgoing *Request
-	Asked    wire.SessionID // of the outstanding request; 0: there is none
-	then     func([]Result) // what to do with its results
-	risky    bool           // it must not be repeated blindly
+	Asked    wire.SessionID // session of the outstanding request; 0: none is outstanding
+	then     func([]Result) // processes its results
+	risky    bool           // the request must not be repeated before its outcome is known
 	Pause    Backoff
-	Forget   func() // drops what has gone with a session
-	// doubt is the session in which a write was sent of which it is not known
-	// whether it was carried out; 0: there is none.
+	Forget   func() // called when a session is over: drops the state that depended on it
+	// Unsure is the session in which a write with unknown outcome was sent; 0: there is none.
 	Unsure wire.SessionID
 
 	happenings []Happening
 }
 
-// Over reports whether nothing is left to do.
+// Over reports whether the operation has ended.
 func (a *Requester) Over() bool { return a.Ending != Underway }
 
-// Outcome is how it has ended.
+// Outcome returns how the operation ended.
 func (a *Requester) Outcome() Outcome { return a.Ending }
 
-// Err is why it has failed.
+// Err returns the error of a failed operation.
 func (a *Requester) Err() error { return a.Failure }
 
-// Doubt is the session in which a write was sent whose outcome is not known; 0:
-// there is none.
+// Doubt returns the session in which a write with unknown outcome was sent; 0: there is none.
 func (a *Requester) Doubt() wire.SessionID { return a.Unsure }
 
-// Advance takes an event and, where a request can be sent, makes the plan.
+// Advance processes an event. It then calls plan if a request can be sent now.
 func (a *Requester) Advance(now Moment, ev Event, plan func()) {
 	if a.Over() {
 		return
 	}
 	a.hear(now, ev)
 	switch {
-	case a.Over() || a.Asked != 0: // whose answer comes in any case
+	case a.Over() || a.Asked != 0: // the outstanding request is always answered
 	case a.ClientClosed:
 		a.End(Failed, wire.ErrClosing)
 	case a.Connected && a.Pause.Over(now):
@@ -99,7 +99,7 @@ func (a *Requester) hear(now Moment, ev Event) {
 	}
 }
 
-// enter goes on with another session; 0: with none.
+// enter changes the current session; 0 means no session.
 func (a *Requester) enter(s wire.SessionID) {
 	if a.Current != s && a.Current != 0 && a.Forget != nil {
 		a.Forget()
@@ -107,8 +107,8 @@ func (a *Requester) enter(s wire.SessionID) {
 	a.Current, a.Connected = s, a.Connected && s != 0
 }
 
-// reply takes the answer to the outstanding request. One to a question that
-// was asked in an earlier session is of no use.
+// reply processes the answer to the outstanding request. It ignores read results that come from an earlier
+// session.
 func (a *Requester) reply(r Reply) {
 	if a.Asked == 0 || r.N != a.N {
 		return
@@ -143,20 +143,20 @@ func (a *Requester) reply(r Reply) {
 	}
 }
 
-// Ask makes a request that changes nothing that matters, or may be repeated.
+// Ask makes a request that has no lasting effect or may be repeated.
 func (a *Requester) Ask(then func([]Result), ops ...Op) {
 	a.N++
 	a.Asked, a.risky, a.then, a.Outgoing = a.Current, false, then, &Request{N: a.N, Session: a.Current, Ops: ops}
 }
 
-// Attempt makes a request that must not be repeated blindly. An answer of any
-// kind ends the doubt; without one the machine has to find out.
+// Attempt makes a request that must not be repeated while its outcome is unknown. An answer, including an
+// error from the server, settles the outcome. Without an answer the machine must find it out.
 func (a *Requester) Attempt(then func([]Result), ops ...Op) {
 	a.Ask(then, ops...)
 	a.risky, a.Unsure = true, a.Current
 }
 
-// End is the end. What is in doubt then stays unknown.
+// End ends the operation. If a write still has an unknown outcome, the result is Unclear.
 func (a *Requester) End(o Outcome, err error) {
 	if a.Unsure != 0 {
 		o, err = Unclear, nil
@@ -164,7 +164,7 @@ func (a *Requester) End(o Outcome, err error) {
 	a.Ending, a.Failure, a.Asked, a.Outgoing = o, err, 0, nil
 }
 
-// Collect hands out what has come of the steps since the last call.
+// Collect returns what the steps since the last call have produced.
 func (a *Requester) Collect() Ready {
 	r := Ready{Request: a.Outgoing, Happenings: a.happenings}
 	if !a.Over() && a.Asked == 0 && a.Connected && !a.Pause.Over(a.Now) {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Kind is the recipe that the znodes below a parent belong to.
+// Kind is the recipe that the children of a znode belong to.
 type Kind string
 
-// The kinds. A lock may be an election of kazoo, or of Curator's
-// LeaderSelector, whose znodes are the same.
+// The kinds. KindLock also covers the elections of kazoo and of Curator's LeaderSelector, because their
+// znodes look the same.
 const (
 	KindElection      Kind = "election"
 	KindLock          Kind = "lock"
@@ -23,14 +23,13 @@ const (
 	KindService       Kind = "service"
 	KindTransaction   Kind = "transaction"
 
-	// A recipe that is about to begin tells these apart; a survey of the tree does not.
+	// A recipe that starts distinguishes the following kinds. Package survey does not.
 	KindBarrier     Kind = "barrier"
 	KindPartitioner Kind = "partitioner"
 	KindWork        Kind = "work"
 )
 
-// OtherRecipeError: the path that was given to a recipe, Want, is that of another one, Found,
-// whose znodes stand there.
+// OtherRecipeError reports that a path was given to the recipe Want, but holds znodes of the recipe Found.
 type OtherRecipeError struct {
 	Path        string
 	Want, Found string
@@ -40,9 +39,9 @@ func (e *OtherRecipeError) Error() string {
 	return fmt.Sprintf("%s is in use by another recipe (%s), and cannot be used as %s: give each a path of its own", e.Path, e.Found, e.Want)
 }
 
-// OtherRecipe is an [OtherRecipeError] if the children of a path, by their names, are those of a
-// recipe that want cannot share it with. What is not sure is nothing: strangers are left alone. An
-// election whose leader is not published looks as a lock does, which is no reason to refuse it.
+// OtherRecipe returns an [OtherRecipeError] if the names of a path's children show a recipe that cannot
+// share the path with want. It returns nil if the names are ambiguous. An election without a LEADER znode
+// looks like a lock, so the two are not told apart.
 func OtherRecipe(path string, want Kind, names []string) error {
 	found := resident(names)
 	if found == "" || found == want || slices.Contains(neighbours[want], found) {
@@ -51,7 +50,7 @@ func OtherRecipe(path string, want Kind, names []string) error {
 	return &OtherRecipeError{Path: path, Want: string(want), Found: string(found)}
 }
 
-// neighbours are the kinds whose znodes do not keep a recipe from working.
+// neighbours lists, for each recipe, the other kinds that may share its path.
 var neighbours = map[Kind][]Kind{
 	KindElection:      {KindLock},
 	KindLock:          {KindReadWriteLock},
@@ -61,8 +60,8 @@ var neighbours = map[Kind][]Kind{
 	KindWork:          {KindLock, KindReadWriteLock, KindPartitioner},
 }
 
-// resident is the recipe whose children have these names; empty where they do not tell. Bids come
-// first: who stands in a line shares it with those that stand there already.
+// resident returns the recipe that the names of the children show, or "" if they do not show one. Bids are
+// checked first, because new bids join the line of the existing ones.
 func resident(names []string) Kind {
 	has := func(all ...string) bool {
 		return !slices.ContainsFunc(all, func(name string) bool { return !slices.Contains(names, name) })
@@ -93,7 +92,7 @@ func resident(names []string) Kind {
 	return ""
 }
 
-// isOwnBid: the name is that of a bid with a nonce, which nothing else has by chance.
+// isOwnBid reports whether a name is that of a bid with a nonce. No other znode has such a name by chance.
 func isOwnBid(name string) bool {
 	b, err := ParseBid(name)
 	return err == nil && b.Naming != Foreign && b.Naming != Plain && len(name) > 32
@@ -109,8 +108,8 @@ func isTransaction(name string) bool {
 	return ok && IsHex32(id)
 }
 
-// OtherThanGroup is an [OtherRecipeError] if one of these ephemeral children of path is a bid, of
-// which an election or a lock consists.
+// OtherThanGroup returns an [OtherRecipeError] if one of the ephemeral children of path is a bid of an
+// election or a lock.
 func OtherThanGroup(path string, ephemerals []string) error {
 	if !slices.ContainsFunc(ephemerals, isOwnBid) {
 		return nil

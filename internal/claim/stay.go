@@ -6,10 +6,9 @@ import (
 	"bellwether/wire"
 )
 
-// Stay is the time in which an ephemeral znode of a session is sure to stand: a claim of an item, or
-// a member of a barrier. It ends when it was left, and as the term of a [lines.Line] does: by its deadline, with
-// its session, with the client. It asks nothing of a server, so it does not learn that somebody has
-// deleted the znode.
+// Stay is the time during which an ephemeral znode is known to exist, for example the claim of an item or
+// a member of a barrier. It ends by Resign, at its deadline, when the session is over, or when the client
+// is closed. Stay makes no requests, so it does not notice if another client deletes the znode.
 type Stay struct {
 	session wire.SessionID
 	lease   Lease
@@ -18,13 +17,13 @@ type Stay struct {
 	reason  Reason
 }
 
-// NewStay begins a stay in a session, with a proof that it lives.
+// NewStay begins a stay in a session. proof shows that the session is alive.
 func NewStay(session wire.SessionID, proof Lease) *Stay { return &Stay{session: session, lease: proof} }
 
 // Step takes one event, which happened at now.
 func (s *Stay) Step(now Moment, ev Event) {
 	s.now = now
-	if s.Left(now) <= 0 { // whatever the event says
+	if s.Left(now) <= 0 { // the deadline has passed, so the event does not matter
 		s.end(LeaseLapsed)
 	}
 	switch ev := ev.(type) {
@@ -45,7 +44,7 @@ func (s *Stay) Step(now Moment, ev Event) {
 	}
 }
 
-// end ends the stay; the first reason counts.
+// end ends the stay. The first reason is kept.
 func (s *Stay) end(why Reason) {
 	if !s.over {
 		s.over, s.reason = true, why
@@ -55,11 +54,11 @@ func (s *Stay) end(why Reason) {
 // Over reports whether the stay has ended.
 func (s *Stay) Over() bool { return s.over }
 
-// Reason is why it has ended.
+// Reason returns why the stay has ended.
 func (s *Stay) Reason() Reason { return s.reason }
 
-// Ready says when the next Step must come. A suspend of the machine is noticed by its wall clock alone, so
-// the clocks are read often.
+// Ready says when the next Step is due. Only the wall clock shows a suspend of the machine, so Ready asks
+// for a Step every twentieth of the timeout.
 func (s *Stay) Ready() Ready {
 	if s.over {
 		return Ready{}
@@ -67,7 +66,7 @@ func (s *Stay) Ready() Ready {
 	return Ready{KeepAlive: true, Wake: max(min(s.Left(s.now), s.lease.Timeout/20), time.Millisecond)}
 }
 
-// Left is how long the stay lasts without another proof; at most 0 when it is over.
+// Left returns how long the stay lasts without another proof; 0 or negative when it is over.
 func (s *Stay) Left(now Moment) time.Duration {
 	if s.over {
 		return 0
@@ -75,5 +74,5 @@ func (s *Stay) Left(now Moment) time.Duration {
 	return s.lease.Left(now)
 }
 
-// Proof is nil when the deadline that Left counts to is proven.
+// Proof returns nil if the deadline that Left counts down to is proven.
 func (s *Stay) Proof() error { return s.lease.Proof() }

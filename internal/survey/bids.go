@@ -11,8 +11,8 @@ import (
 	"bellwether/internal/claim/lines"
 )
 
-// bids returns the children that are bids, in the order of the line, and as orphans the
-// persistent znodes whose names look like bids.
+// bids returns the ephemeral children that are bids, in the order of the line. It also returns, as
+// orphans, the persistent children whose names look like bids.
 func (p Parent) bids() (bids []bid, orphans []Orphan) {
 	var parsed []claim.Bid
 	for _, c := range p.Children {
@@ -47,14 +47,14 @@ func (p Parent) bids() (bids []bid, orphans []Orphan) {
 	return bids, orphans
 }
 
-// bid is a bid with its znode.
+// bid is a bid and its znode.
 type bid struct {
 	claim.Bid
 	c      Child
 	parent string
 }
 
-// participant is the bid's znode in a role.
+// participant returns the bid as a Participant with this role.
 func (b bid) participant(role string) Participant { return b.c.participant(b.parent, b.Naming, role) }
 
 func (c Child) participant(parent string, n claim.Naming, role string) Participant {
@@ -62,8 +62,8 @@ func (c Child) participant(parent string, n claim.Naming, role string) Participa
 		Token: c.Stat.Czxid, Since: c.Stat.Ctime, Role: role}
 }
 
-// queueUp says which bid of a line waits for which others. Under the rule Leases every bid counts
-// as a holder, because no znode says how many may hold.
+// queueUp returns the bids of a line as participants, and sets for which others each one waits. Under the
+// rule Leases every bid counts as a holder, because no znode shows how many may hold.
 func queueUp(bids []bid, rule lines.Rule, holds string) []Participant {
 	out := make([]Participant, 0, len(bids))
 	for i, b := range bids {
@@ -81,7 +81,7 @@ func queueUp(bids []bid, rule lines.Rule, holds string) []Participant {
 	return out
 }
 
-// line fills in an election or a lock.
+// line fills in the Recipe of an election or a lock.
 func (p Parent) line(s *Recipe, bids []bid) {
 	s.Kind = claim.KindLock
 	holds := "holds"
@@ -117,7 +117,7 @@ func (p Parent) line(s *Recipe, bids []bid) {
 	}
 }
 
-// published takes the data of LEADER into account.
+// published adds what the data of LEADER shows.
 func (p Parent) published(s *Recipe, leader Child) {
 	n, err := claim.ParseNotice(leader.Data)
 	own := claim.Join(p.Path, leader.Name)
@@ -133,14 +133,14 @@ func (p Parent) published(s *Recipe, leader Child) {
 	}
 }
 
-// nameless is the orphan for a LEADER whose bid is gone.
+// nameless returns the orphan for a LEADER whose bid is gone.
 func (p Parent) nameless(leader Child, n claim.Notice) Orphan {
 	return Orphan{Path: claim.Join(p.Path, leader.Name), Token: leader.Stat.Czxid, Why: fmt.Sprintf("names %s, which is gone", n.Bid), Missing: claim.Join(p.Path, n.Bid)}
 }
 
-// twice finds bids that a lost reply has left behind: two bids with the same nonce, or, in an
-// election, two bids of one session, for which no library has a reason. In a lock one session may
-// have several bids, as each thread of a program makes its own.
+// twice finds bids that a lost reply has left behind. These are two bids with the same nonce or, in an
+// election, two bids of one session, which no library makes on purpose. In a lock, one session may have
+// several bids, because each thread of a program makes its own.
 func twice(s Recipe) []Orphan {
 	var out []Orphan
 	for i, a := range s.Participants {
@@ -161,8 +161,8 @@ func twice(s Recipe) []Orphan {
 	return out
 }
 
-// stem is the random prefix of a bid's name, which bids of one client share; empty if the name
-// has none.
+// stem returns the nonce of a bid's name, or "" if the name has none. Bids of one client that have the
+// same nonce are the same attempt.
 func stem(s Participant) string {
 	switch b, err := claim.ParseBid(path.Base(s.Path)); {
 	case err != nil, b.Naming == claim.Foreign, b.Naming == claim.Plain:

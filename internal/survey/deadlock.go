@@ -7,20 +7,20 @@ import (
 	"bellwether/wire"
 )
 
-// Link is one step of a deadlock: a session that holds one znode, and with another one waits for the
-// znode that the next link holds.
+// Link is one step of a deadlock: a session holds one znode, and waits with another one for the znode that
+// the next link holds.
 type Link struct {
 	Session     wire.SessionID
 	Holds, Wait Participant
 }
 
-// Deadlocks returns the circles of sessions in which each waits for the next, and so for itself. A
-// session blocks another if it holds, or waits in front of it in the same line. The tree does not tell
-// whether one thread of a client holds and waits, or two.
+// Deadlocks returns the cycles of sessions in which each session waits for the next. A session blocks
+// another one if it holds, or if it waits ahead of it in the same line. The tree does not show whether one
+// thread of a client holds and waits, or two threads do.
 //
 // Only locks and semaphores count. A candidate in several elections normally leads some and waits in
-// others; a client that waits in a group or a queue blocks no one; and a line with an unknown naming
-// may be no lock.
+// others. A client that waits in a group or a queue blocks no other client. A line with an unknown naming
+// may not be a lock.
 func Deadlocks(recipes []Recipe) [][]Link {
 	participants := map[string]Participant{}
 	waits := map[wire.SessionID][]Participant{}
@@ -50,13 +50,13 @@ func Deadlocks(recipes []Recipe) [][]Link {
 	}
 }
 
-// deadlocks holds the participants by path, and those that wait by session.
+// deadlocks holds the participants by path, and the waiting ones by session.
 type deadlocks struct {
 	participants map[string]Participant
 	waits        map[wire.SessionID][]Participant
 }
 
-// free removes sessions that will get their turn, until none is left to remove.
+// free repeatedly removes the sessions that will get their turn.
 func (d deadlocks) free() {
 	for again := true; again; {
 		again = false
@@ -81,7 +81,7 @@ func (d deadlocks) stuck(s Participant) bool {
 	return slices.ContainsFunc(s.Behind, blocked)
 }
 
-// circle follows the sessions that are stuck until it meets one a second time.
+// circle follows the stuck sessions until it reaches one for the second time.
 func (d deadlocks) circle() []Link {
 	sessions := make([]wire.SessionID, 0, len(d.waits))
 	for s := range d.waits {
@@ -111,8 +111,7 @@ func (d deadlocks) circle() []Link {
 	return nil
 }
 
-// next is the first znode in line that a stuck participant waits for and another stuck session
-// owns.
+// next returns the first znode that a stuck participant waits for and that another stuck session owns.
 func (d deadlocks) next(s Participant) string {
 	i := slices.IndexFunc(s.Behind, func(p string) bool {
 		t := d.participants[p]

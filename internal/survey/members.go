@@ -10,11 +10,11 @@ import (
 	"bellwether/internal/claim"
 )
 
-// partySuffix ends the names of the members of kazoo's Party.
+// partySuffix is the last part of the names of members of kazoo's Party.
 const partySuffix = "__party__"
 
-// ephemerals are the ephemeral children in the order of their creation, without marks, by which a
-// client recognises its own write after a lost reply.
+// ephemerals returns the ephemeral children in the order of their creation. It leaves out marks, which are
+// no participants: a client uses a mark to detect whether its own write was carried out.
 func (p Parent) ephemerals(role string) []Participant {
 	var out []Participant
 	for _, c := range p.Children {
@@ -30,8 +30,8 @@ func (p Parent) ephemerals(role string) []Participant {
 	return out
 }
 
-// naming says which library names a member like this. Where names of this project look like those
-// of another library, it says the other.
+// naming returns the naming scheme of a member's znode. If a name has the same form in this project and in
+// another library, it returns the scheme of the other library.
 func (p Parent) naming(c Child) claim.Naming {
 	nonce, _, hyphen := strings.Cut(c.Name, "-")
 	switch {
@@ -59,14 +59,14 @@ func (p Parent) naming(c Child) claim.Naming {
 	return claim.MemberName
 }
 
-// isInstance reports whether a child is an instance of a service: its path is BASE/NAME/ID, and its
-// data holds the name and the id.
+// isInstance reports whether a child is an instance of a service: its path is BASE/NAME/ID, and its data
+// contains the name and the id.
 func (p Parent) isInstance(c Child) bool {
 	var i struct{ Name, ID string }
 	return len(c.Data) > 0 && c.Data[0] == '{' && json.Unmarshal(c.Data, &i) == nil && i.Name == p.base() && i.ID == c.Name
 }
 
-// members fills in a double barrier, a group, a service or a transaction.
+// members fills in the Recipe of a double barrier, a group, a service or a transaction.
 func (p Parent) members(s *Recipe) {
 	s.Participants = p.ephemerals("is in")
 	s.Kind = claim.KindGroup
@@ -79,7 +79,7 @@ func (p Parent) members(s *Recipe) {
 		return
 	case every(claim.HexBarrier, claim.CuratorBarrier):
 		p.barrier(s)
-		return // their ids are their data
+		return // their data is their id
 	case every(claim.CuratorInstance):
 		s.Kind = claim.KindService
 	}
@@ -91,7 +91,7 @@ func (p Parent) members(s *Recipe) {
 		case claim.CuratorNode:
 			m.ID = name[40:]
 		case claim.MemberName, claim.CuratorInstance:
-			m.ID = name // the data is the member's own
+			m.ID = name // the data belongs to the application
 		}
 	}
 	for _, c := range p.Children {
@@ -102,8 +102,8 @@ func (p Parent) members(s *Recipe) {
 	}
 }
 
-// barrier fills in a double barrier. The znode ready lets its members in. It belongs to their round
-// if one of the members is older.
+// barrier fills in the Recipe of a double barrier. The znode ready lets members in. It belongs to their
+// round if one of the members is older than ready.
 func (p Parent) barrier(s *Recipe) {
 	s.Kind = claim.KindDoubleBarrier
 	if !slices.Contains(p.Names, "ready") {
@@ -119,7 +119,7 @@ func (p Parent) barrier(s *Recipe) {
 	}
 }
 
-// transaction fills in a two-phase commit: its coordinator and the sites that have joined.
+// transaction fills in the Recipe of a two-phase commit: its coordinator, and the sites that have joined.
 func (p Parent) transaction(s *Recipe) {
 	s.Kind = claim.KindTransaction
 	for i := range s.Participants {

@@ -13,67 +13,68 @@ import (
 	"bellwether/wire"
 )
 
-// Child is a znode below a parent, as it was read.
+// Child is a child of a Parent, as it was read.
 type Child struct {
 	Name string
 	Data []byte
 	Stat wire.Stat
 }
 
-// Parent is a znode as it was read, with what tells which recipe its children belong to.
+// Parent is a znode as it was read, with the facts that show which recipe its children belong to.
 type Parent struct {
 	Path     string
-	Data     []byte   // of a semaphore of kazoo's, where Counts reports true
-	Beside   []string // names of the znodes beside it
-	Names    []string // of all children
-	Children []Child  // those that Reads names
+	Data     []byte   // set for a semaphore of kazoo, for which Counts reports true
+	Beside   []string // names of its siblings
+	Names    []string // names of all children
+	Children []Child  // the children that Reads returned
 }
 
 // Participant is a znode by which a client takes part in a recipe.
 type Participant struct {
 	Path    string
-	ID      string // its data, where that is text
+	ID      string // its data, if that is text
 	Naming  claim.Naming
 	Session wire.SessionID
 	Token   wire.Zxid
-	Since   int64    // when it was made or, for a leader, published; ms since 1970
+	Since   int64    // creation time or, for a leader, the time of publication; ms since 1970
 	Role    string   // leads, holds, waits, works, is next, is in, coordinates
 	Behind  []string // paths of the znodes for which it waits, the nearest last
-	AnyOf   bool     // it waits until one of them is gone, not all
+	AnyOf   bool     // it waits until one of Behind is gone, not all of them
 }
 
-// Recipe is one recipe in use.
+// Recipe is one recipe in use. Participants, Items and Orphans are final only after Assemble.
 type Recipe struct {
 	Kind         claim.Kind
 	Path         string
 	Participants []Participant // in the order in which they get their turns
-	Items        int           // of a queue
-	Leases       int           // of a semaphore, where a znode says how many
+	Items        int           // number of items of a queue
+	Leases       int           // number of leases of a semaphore; 0: no znode shows it
 	Orphans      []Orphan
 
 	gate, line []Participant // Assemble appends them to Participants
 }
 
-// Orphan is a znode that will not be deleted by itself, or that no client seems to own.
+// Orphan is a znode that will not disappear by itself, or that no client seems to own.
 type Orphan struct {
 	Path, Why string
-	Token     wire.Zxid // czxid of the znode, which tells it from a later one at the same path
-	Missing   string    // path of the znode whose absence makes this one an orphan; may be empty
-	Plain     bool      // it is no client's bid: it is cleared by delete, not by kick
+	Token     wire.Zxid // czxid of the znode; it distinguishes the znode from a later one at the same path
+	Missing   string    // path of the missing znode that makes this one an orphan; may be empty
+	Plain     bool      // the znode is not a client's bid: remove it by delete, not by kick
 }
 
-// dir is the path of the znode above, base the znode's name.
+// dir returns the path of the parent. base returns the name of the znode.
 func (p Parent) dir() string  { return path.Dir(p.Path) }
 func (p Parent) base() string { return path.Base(p.Path) }
 
 func (p Parent) beside(name string) bool { return slices.Contains(p.Beside, name) }
 
-// atWorkMax is how many items of a queue of Curator's are read. Its consumers mark the items on which they
-// work with ephemeral znodes of the same names below another parent, so a few tell which of the two this is.
+// atWorkMax is how many items of one of Curator's queues are read. A consumer of Curator marks an item
+// that it works on with an ephemeral znode of the same name below another parent. A few stats are enough
+// to distinguish this parent from that of the items.
 const atWorkMax = 16
 
-// Reads names the children whose stat is needed, and whose data if they are ephemeral: all
-// but the items of a queue.
+// Reads returns the names of the children whose stat is needed, and also their data if they are ephemeral.
+// These are all children except the items of a queue.
 func (p Parent) Reads() []string {
 	if p.base() == "taken" && p.beside("entries") {
 		return p.Names
@@ -88,34 +89,34 @@ func (p Parent) Reads() []string {
 	})
 }
 
-// Counts reports whether the znode's own data is a number of leases.
+// Counts reports whether the data of the znode is a number of leases.
 func (p Parent) Counts() bool { return p.beside(p.base() + gateSuffix) }
 
-// gateSuffix is what kazoo appends to the path of a semaphore for its gate. lineSuffix is what
-// this project appends to the path of a queue for the line of its consumers.
+// gateSuffix is the suffix by which kazoo forms the path of a semaphore's gate. lineSuffix is the suffix
+// by which this project forms the path of the line of a queue's consumers.
 const (
 	gateSuffix = "-__lock__"
 	lineSuffix = ".line"
 )
 
-// Suffixes are what recipes append to their own name for further znodes beside it.
+// Suffixes lists the suffixes by which recipes name further znodes beside their own.
 var Suffixes = [...]string{lineSuffix, gateSuffix}
 
-// isItem reports whether a name is that of a queue's item, under any naming.
+// isItem reports whether a name is that of a queue item, in any naming scheme.
 func isItem(name string) bool {
 	_, ok := claim.ParseItem(name)
 	return ok || isCuratorItem(name) || queues.IsLater(name)
 }
 
-// isCuratorItem reports whether a name is queue-<seq>, with a priority, a time or an id before the
-// number, as Curator's DistributedQueue and its variants write it.
+// isCuratorItem reports whether a name is queue-<seq>, with a priority, a time or an id before the number.
+// Curator's DistributedQueue and its variants use such names.
 func isCuratorItem(name string) bool {
 	b, err := claim.ParseBid(name)
 	return err == nil && b.Naming == claim.Foreign && strings.HasPrefix(name, "queue-")
 }
 
-// Recognise says which recipe the children of a parent belong to. A recipe that has several
-// parents, such as a semaphore with leases and gate, comes in parts; Assemble joins them.
+// Recognise returns the recipe that the children of a parent belong to. A recipe with several parents,
+// such as a semaphore with leases and a gate, is recognised in parts, which Assemble joins.
 func Recognise(p Parent) (Recipe, bool) {
 	bids, orphans := p.bids()
 	s := Recipe{Path: p.Path, Items: p.items(), Orphans: orphans}
@@ -128,11 +129,11 @@ func Recognise(p Parent) (Recipe, bool) {
 		s = Recipe{Kind: claim.KindWorkQueue, Path: p.dir(), Participants: p.ephemerals("works")}
 	case s.Items > 0:
 		s.Kind = claim.KindQueue
-	case slices.ContainsFunc(p.Names, isCuratorItem): // none of them persistent: marks of who works
+	case slices.ContainsFunc(p.Names, isCuratorItem): // all are ephemeral, so they are marks of consumers
 		s.Kind, s.Participants = claim.KindWorkQueue, p.ephemerals("works")
 	case strings.HasSuffix(base, lineSuffix) && p.beside(strings.TrimSuffix(base, lineSuffix)):
 		s.Kind, s.Path, s.line = claim.KindQueue, strings.TrimSuffix(p.Path, lineSuffix), queueUp(bids, lines.Exclusive, "is next")
-	case base == "leases" && (p.beside("locks") || len(bids) > 0 && bids[0].Naming == claim.CuratorLease): // the gate goes while nobody waits
+	case base == "leases" && (p.beside("locks") || len(bids) > 0 && bids[0].Naming == claim.CuratorLease): // the gate is missing while no client waits
 		s.Kind, s.Path, s.Participants = claim.KindSemaphore, p.dir(), queueUp(bids, lines.Leases, "holds")
 	case base == "locks" && p.beside("leases"):
 		s.Kind, s.Path, s.gate = claim.KindSemaphore, p.dir(), queueUp(bids, lines.Exclusive, "waits")
@@ -140,7 +141,7 @@ func Recognise(p Parent) (Recipe, bool) {
 		s.Kind, s.Path, s.gate = claim.KindSemaphore, strings.TrimSuffix(p.Path, gateSuffix), pythonIDs(queueUp(bids, lines.Exclusive, "waits"))
 	case p.Counts():
 		s.Kind, s.Participants = claim.KindSemaphore, p.ephemerals("holds")
-		s.Leases, _ = strconv.Atoi(string(p.Data)) // without a number, Leases stays 0
+		s.Leases, _ = strconv.Atoi(string(p.Data)) // Leases stays 0 if the data is not a number
 	case len(bids) > 0:
 		p.line(&s, bids)
 	default:
@@ -150,7 +151,7 @@ func Recognise(p Parent) (Recipe, bool) {
 	return s, len(s.Participants)+len(s.gate)+len(s.line)+s.Items+len(s.Orphans) > 0
 }
 
-// delayed counts the items that are not due yet.
+// delayed returns the number of items that are not due yet.
 func (p Parent) delayed() int {
 	n := 0
 	for _, name := range p.Names {
@@ -161,7 +162,7 @@ func (p Parent) delayed() int {
 	return n
 }
 
-// items counts the items of a queue. Ephemeral znodes are not items.
+// items returns the number of items of a queue. Ephemeral znodes are not items.
 func (p Parent) items() int {
 	n := 0
 	for _, name := range p.Names {
@@ -187,7 +188,7 @@ func pythonIDs(participants []Participant) []Participant {
 	return participants
 }
 
-// Missing are the participants whose session the servers do not know.
+// Missing returns, as orphans, the participants whose session is not in known.
 func (s Recipe) Missing(known map[wire.SessionID]bool) []Orphan {
 	var out []Orphan
 	for _, st := range s.Participants {
@@ -198,8 +199,8 @@ func (s Recipe) Missing(known map[wire.SessionID]bool) []Orphan {
 	return out
 }
 
-// Assemble joins the parts of recipes that have several parents: the leases and the gate of a
-// semaphore, the items of a queue and the consumers that wait for them.
+// Assemble joins the parts of recipes with several parents: the leases and the gate of a semaphore, and
+// the items of a queue and its waiting consumers.
 func Assemble(recipes []Recipe) []Recipe {
 	byPath := map[string]*Recipe{}
 	for _, s := range recipes {
@@ -228,8 +229,8 @@ func Assemble(recipes []Recipe) []Recipe {
 	return out
 }
 
-// enter appends the clients at a semaphore's gate to those with a lease. The first client
-// at the gate waits for any lease, and may have made its bid for one already.
+// enter appends the clients at the gate of a semaphore to those that have a lease. The first client at the
+// gate waits for any lease, and may already have bid for one.
 func (s *Recipe) enter() {
 	if len(s.gate) == 0 {
 		return

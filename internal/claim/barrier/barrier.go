@@ -7,38 +7,38 @@ import (
 	"bellwether/wire"
 )
 
-// BarrierAct is what is done with a [Barrier].
+// BarrierAct is an operation on a [Barrier].
 type BarrierAct uint8
 
-// The acts.
+// The operations.
 const (
-	CloseBarrier BarrierAct = iota // make its znode
-	OpenBarrier                    // remove it
-	PassBarrier                    // wait until it is not there
+	CloseBarrier BarrierAct = iota // create the znode of the barrier
+	OpenBarrier                    // delete it
+	PassBarrier                    // wait until it does not exist
 )
 
-// Barrier closes, opens or passes a barrier, which is one znode: closed while
-// that is there. It goes on in the next session. A sync keeps who waits from
-// passing on old news.
+// Barrier closes, opens or passes a barrier. A barrier is one znode: it is closed while the znode exists.
+// The operation continues in later sessions. A sync before each look prevents a client from passing
+// because its server is behind.
 type Barrier struct {
 	claim.Requester
 	path    string
 	act     BarrierAct
 	watched bool
-	vetted  bool // no other recipe stands there, as far as names tell
+	vetted  bool // the path was checked for znodes of other recipes
 }
 
-// NewBarrier makes the state machine of one act. It waits for Attached.
+// NewBarrier returns the state machine of one operation. It does nothing until Attached is stepped.
 func NewBarrier(path string, act BarrierAct) *Barrier {
 	b := &Barrier{path: path, act: act}
 	b.Forget = func() { b.watched = false }
 	return b
 }
 
-// Act is what is done.
+// Act returns the operation.
 func (b *Barrier) Act() BarrierAct { return b.act }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (b *Barrier) Step(now claim.Moment, ev claim.Event) {
 	switch ev := ev.(type) {
 	case claim.Fired:
@@ -47,13 +47,13 @@ func (b *Barrier) Step(now claim.Moment, ev claim.Event) {
 		}
 	case claim.Resign:
 		if !b.Connected {
-			b.End(claim.Withdrawn, nil) // nothing stands on a server that would remember
+			b.End(claim.Withdrawn, nil) // the connection is lost, so there is no watch to remove
 		}
 	}
 	b.Advance(now, ev, b.plan)
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (b *Barrier) Ready() claim.Ready { return b.Collect() }
 
 func (b *Barrier) plan() {
@@ -71,9 +71,9 @@ func (b *Barrier) plan() {
 	}
 }
 
-// took: it is closed, or open.
+// took processes the result of closing or opening.
 func (b *Barrier) took(res []claim.Result) {
-	open := b.act == OpenBarrier && errors.Is(res[0].Err, wire.ErrNoNode) // it was open
+	open := b.act == OpenBarrier && errors.Is(res[0].Err, wire.ErrNoNode) // the barrier was open already
 	if err := res[0].Err; err != nil && !open {
 		b.End(claim.Failed, err)
 		return
@@ -96,7 +96,8 @@ func (b *Barrier) looked(res []claim.Result) {
 	}
 }
 
-// vet: the znode of a barrier has no children. A list that is refused tells nothing.
+// vet checks the children of the znode. The znode of a barrier has none, so children may show another
+// recipe. If the server refused the list, the check succeeds.
 func (b *Barrier) vet(res []claim.Result) {
 	b.vetted = true
 	if err := claim.OtherRecipe(b.path, claim.KindBarrier, res[1].Names); err != nil {

@@ -8,77 +8,77 @@ import (
 	"bellwether/wire"
 )
 
-// MemberConfig is what a [Member] is about.
+// MemberConfig describes a [Member].
 type MemberConfig struct {
-	Path  string // of the barrier
-	Name  string // of the member's znode, never used before
-	N     int    // how many have to be there
-	Kazoo bool   // ready is removed first of all by who leaves
+	Path  string // path of the barrier
+	Name  string // name of the member's znode, never used before
+	N     int    // how many members must be present
+	Kazoo bool   // compatible with kazoo: a member that leaves first removes ready
 }
 
-// MemberPhase is the part of its life a Member is in.
+// MemberPhase is a phase in the life of a Member.
 type MemberPhase uint8
 
 // The phases.
 const (
-	Entering  MemberPhase = iota // until enough are there
-	Inside                       // let in
-	Departing                    // until the others are out, or giving up
+	Entering  MemberPhase = iota // waiting until enough members are present
+	Inside                       // the member has passed the barrier
+	Departing                    // waiting until the other members have left, or giving up
 )
 
-// Depart: leave the barrier. Stepped again it means to look anew.
+// Depart asks the member to leave the barrier. A repeated Depart makes it read the state again.
 type Depart struct{}
 
 func (Depart) Event() {}
 
-// Member is one who enters a double barrier and leaves it again:
+// Member enters a double barrier and leaves it again:
 //
-//	create own znode ▸ watch ready, list ▸ enough: create ready ▸ in ▸ depart ▸ remove own, await the others
-//	                                     ▸ not enough: await ready
+//	create own znode ▸ watch ready, list ▸ enough members: create ready ▸ inside ▸ depart ▸ delete own znode, wait for the others
+//	                                     ▸ not enough: wait for ready
 //
-// The znode ready tells two rounds apart. Of its round are the members that
-// are older than it: as long as one of them is there nobody removes it but the
-// last, together with its own znode. Who comes later and finds it is let in
-// too, as in Curator and kazoo, while somebody of the round is there. When all
-// of them have died, ready is a remnant: the oldest member then removes it, in
-// a transaction that looks whether its own znode still stands, so that no
-// other can take it for the oldest.
+// The znode ready separates two rounds. The members that are older than ready belong to its round. While
+// one of them is present, only the last of them removes ready, together with its own znode. A member that
+// arrives later may enter too while a member of the round is present, as in Curator and kazoo.
 //
-// A member lives as long as its session.
+// If all members of the round have died, ready is left over, and the oldest member removes it. The same
+// transaction checks that its own znode still exists. Otherwise another member could already be the
+// oldest, and remove ready as well.
+//
+// A member lives as long as its session. If leaving has failed, Depart starts it again.
 type Member struct {
 	claim.Requester
 	cfg    MemberConfig
 	phase  MemberPhase
-	failed error // why it gives up
+	failed error // why the member gives up
 	gone   bool  // the session is over
 
-	asks    bool // the own znode was asked for
-	made    bool // it stands, or did
+	asks    bool // the own znode was requested
+	made    bool // the own znode was created
 	czxid   wire.Zxid
 	watched bool // ready is watched
-	look    bool // how things stand must be looked at
-	enough  bool // and ready is to be made
-	late    bool // let in by a ready that is older
-	told    bool // let in by an event: the next server may not know of it yet
+	look    bool // the state must be read
+	enough  bool // enough members are present, so ready must be created
+	late    bool // the member entered although ready is older than its own znode
+	told    bool // an event let the member in; the server of a new connection may not know ready yet
 
-	// Of ready, where it is there.
-	since  wire.Zxid // when it was made
-	probes []string  // members that have not been asked for their age
-	alive  bool      // one is of its round
+	// Fields about ready, while it exists.
+	since  wire.Zxid // czxid of ready
+	probes []string  // members whose age is still to be read
+	alive  bool      // a member of the round is present
 	oldest string
-	age    wire.Zxid // of the oldest
+	age    wire.Zxid // czxid of the oldest member's znode
 
-	// Of the end.
-	hurry  bool            // nobody is waited for
-	blind  bool            // it may not do what leaving takes: the own znode goes all the same
-	opened bool            // kazoo: ready was removed
-	round  map[string]bool // who is waited for; nil: not known yet
-	there  map[string]bool // who was there at the last look; nil: look
-	full   bool            // this member is of ready's round, and takes it along
-	waits  string          // who is watched
+	// Fields about leaving.
+	hurry  bool            // leave without waiting for other members
+	blind  bool            // the server refused a request for leaving: only delete the own znode
+	opened bool            // kazoo: ready has been removed
+	round  map[string]bool // members to wait for; nil: not known yet
+	there  map[string]bool // members present at the last look; nil: look again
+	full   bool            // the member belongs to the round of ready, and removes ready if it is the last
+	waits  string          // name of the member that is watched
 }
 
-// NewMember makes a member's state machine. It waits for Attached.
+// NewMember returns the state machine of a member. It does nothing until Attached is stepped.
 func NewMember(cfg MemberConfig) *Member {
 	m := &Member{cfg: cfg, look: true}
 	m.Forget = func() { m.gone = true }
@@ -89,21 +89,21 @@ func (m *Member) path(name string) string { return claim.Join(m.cfg.Path, name) 
 func (m *Member) own() string             { return m.path(m.cfg.Name) }
 func (m *Member) readyPath() string       { return m.path("ready") }
 
-// Phase is the part of its life the member is in.
+// Phase returns the phase of the member.
 func (m *Member) Phase() MemberPhase { return m.phase }
 
-// Settled: the member is let in, and nothing is under way.
+// Settled reports whether the member is inside, and no request is outstanding or due.
 func (m *Member) Settled() bool {
 	return !m.Over() && m.phase == Inside && m.Asked == 0 && (!m.watched || !m.Connected)
 }
 
-// Session is the one that it lives in.
+// Session returns the session of the member.
 func (m *Member) Session() wire.SessionID { return m.Current }
 
-// Late: it was let in by a ready that is older than its own znode.
+// Late reports whether the member entered although ready is older than its own znode.
 func (m *Member) Late() bool { return m.late }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (m *Member) Step(now claim.Moment, ev claim.Event) {
 	if _, again := ev.(Depart); again {
 		m.depart()
@@ -120,11 +120,11 @@ func (m *Member) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (m *Member) Ready() claim.Ready { return m.Collect() }
 
-// fired: only that ready was made lets a member in. Any other event, and a
-// watch that ends by itself, is a reason to look (Curator GH-1290).
+// fired processes a watch event. Only the creation of ready lets a member in. After any other event, or
+// the removal of a watch, the member reads the state (Curator GH-1290).
 func (m *Member) fired(ev claim.Fired) {
 	switch {
 	case ev.Path == m.readyPath() && m.phase == Entering:
@@ -171,7 +171,7 @@ func (m *Member) plan() {
 	}
 }
 
-// giveUp leaves without waiting for anybody.
+// giveUp leaves without waiting for other members.
 func (m *Member) giveUp() {
 	if !m.asks {
 		m.quit()
@@ -181,7 +181,7 @@ func (m *Member) giveUp() {
 	m.planLeave()
 }
 
-// quit ends who has given up.
+// quit ends the member. The outcome depends on why it leaves.
 func (m *Member) quit() {
 	switch {
 	case m.failed != nil:
@@ -193,9 +193,8 @@ func (m *Member) quit() {
 	}
 }
 
-// refused reports whether the server does not allow what the member needs,
-// which then gives up, and takes its own znode away if it may do that. Where a
-// znode was or was not does not count.
+// refused reports whether err is a refusal by the server, that is neither nil nor one of the expected
+// errors. The member then gives up, and tries to delete its own znode.
 func (m *Member) refused(err error, expected ...error) bool {
 	if err == nil || slices.ContainsFunc(expected, func(e error) bool { return errors.Is(err, e) }) {
 		return false
@@ -216,13 +215,12 @@ func (m *Member) tookOwn(res []claim.Result) {
 	switch r := res[0]; {
 	case errors.Is(r.Err, wire.ErrNoNode):
 		m.Ask(func(res []claim.Result) { m.refused(res[0].Err) }, claim.Op{Kind: claim.OpParents, Path: m.cfg.Path})
-	case !m.refused(r.Err, wire.ErrNodeExists): // by a request whose answer was lost
+	case !m.refused(r.Err, wire.ErrNodeExists): // created by a request whose answer was lost
 		m.made, m.czxid = true, r.Stat.Czxid
 	}
 }
 
-// tookLook lets the member in, or has it wait. An answer that is lost means to
-// look again.
+// tookLook lets the member in, or makes it wait. If the answer was lost, plan asks again.
 func (m *Member) tookLook(res []claim.Result) {
 	ready, list := res[0], res[1]
 	if m.refused(ready.Err, wire.ErrNoNode) || m.refused(list.Err, wire.ErrNoNode) {
@@ -244,7 +242,7 @@ func (m *Member) tookLook(res []claim.Result) {
 	}
 }
 
-// Members are those among the children, in the order of their names.
+// Members returns the names of the members among the children, in order.
 func Members(names []string) []string {
 	in := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return n == "ready" })
 	slices.Sort(in)
@@ -261,8 +259,8 @@ func (m *Member) tookReady(res []claim.Result) {
 	}
 }
 
-// planProbe asks members for their age, and last whether ready is the same
-// yet: from then on nobody removes it but the oldest.
+// planProbe reads the age of some members, and then ready. If ready is unchanged after that, only the
+// oldest member may remove it.
 func (m *Member) planProbe() {
 	part := m.probes[:min(len(m.probes), claim.ProbeMax)]
 	var ops []claim.Op
@@ -309,10 +307,10 @@ func (m *Member) tookProbe(part []string, res []claim.Result) {
 	}
 }
 
-// remnant: nobody of ready's round is left. Who watches the oldest looks again
-// where ready has fired meanwhile: it is not watched any more.
+// remnant handles a ready that is left over from a finished round. The oldest member deletes it. The other
+// members watch the oldest. If ready has changed meanwhile, its watch is gone and they look again.
 func (m *Member) remnant() {
-	m.look = true // unless it is known that another removes it
+	m.look = true // unless the watch on the oldest member makes this unnecessary
 	if m.oldest != m.cfg.Name {
 		m.Ask(func(res []claim.Result) {
 			if !m.refused(res[0].Err, wire.ErrNoNode) {

@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// depart begins to leave, or begins anew: what was asked before may have been
-// done or not.
+// depart begins to leave. A repeated Depart begins anew, because it is unknown which of the earlier
+// requests were carried out.
 func (m *Member) depart() {
 	if m.phase == Entering || m.Ending == claim.Succeeded || m.gone {
 		return
@@ -20,9 +20,8 @@ func (m *Member) depart() {
 	m.there, m.waits, m.blind = nil, "", false
 }
 
-// planLeave removes the own znode and waits until the others of the round are
-// out. The one with the lowest name stays until it is the last, and takes
-// ready along.
+// planLeave deletes the own znode and waits until the others of the round have left. The member with the
+// lowest name leaves last, and removes ready.
 func (m *Member) planLeave() {
 	switch {
 	case m.blind:
@@ -42,10 +41,10 @@ func (m *Member) planLeave() {
 	}
 }
 
-// planRound looks who is there. Where the own znode was asked for and no answer
-// came, the server may not know of it yet. Nor need it know of ready where an
-// event let the member in: those of Apache's servers before 3.9 carry no zxid, by
-// which a client that connects anew could refuse a server that is behind.
+// planRound finds out which members are present. A sync comes first in two cases. If the answer to the
+// creation of the own znode was lost, the server may not know it yet. If an event let the member in, the
+// server may not know ready yet: the events of Apache's servers before 3.9 carry no zxid, so a client that
+// reconnects cannot refuse a server that is behind.
 func (m *Member) planRound() {
 	ops := []claim.Op{{Kind: claim.OpGet, Path: m.readyPath()}, {Kind: claim.OpGet, Path: m.own()}, {Kind: claim.OpList, Path: m.cfg.Path}}
 	if m.made && !m.told {
@@ -63,9 +62,9 @@ func (m *Member) remove(path string) claim.Op {
 	return claim.Op{Kind: claim.OpDelete, Path: path, Version: claim.AnyVersion}
 }
 
-// tookRound learns who is waited for: those who are there now, but for who
-// turns out to be younger than ready. Who was let in late waits for the others
-// and is not waited for.
+// tookRound finds out for which members to wait: those that are present now. Members that turn out to be
+// younger than ready are removed later. A member that entered late waits for the others, but they do not
+// wait for it.
 func (m *Member) tookRound(res []claim.Result) {
 	ready, own, list := res[0], res[1], res[2]
 	for _, r := range res {
@@ -78,7 +77,7 @@ func (m *Member) tookRound(res []claim.Result) {
 	}
 	m.round = map[string]bool{}
 	switch {
-	case m.cfg.Kazoo: // whose ready tells nothing any more
+	case m.cfg.Kazoo: // ready is already removed and no longer tells the round
 		m.since = 0
 	case ready.Err == nil:
 		m.since = ready.Stat.Czxid
@@ -105,7 +104,7 @@ func (m *Member) tookThere(res []claim.Result) {
 	}
 }
 
-// goOut does what can be done next, as things stand.
+// goOut makes the next request for leaving.
 func (m *Member) goOut() {
 	here := m.there[m.cfg.Name]
 	in := slices.Sorted(maps.Keys(m.there))
@@ -120,24 +119,24 @@ func (m *Member) goOut() {
 	case here && m.stays() && m.cfg.Name < in[0]:
 		m.await(in[len(in)-1])
 	case m.waits == "":
-		m.await(in[0]) // before the own znode goes, which may turn out to be the last
+		m.await(in[0]) // set the watch before the own znode is deleted, which may be the last one
 	case here:
 		m.Ask(m.tookOut, m.remove(m.own()))
 	}
 }
 
-// stays reports whether the others wait for this member.
+// stays reports whether the other members wait for this one.
 func (m *Member) stays() bool { return m.full || m.since == 0 }
 
-// tookOut looks again: the own znode is gone now.
+// tookOut records that the own znode is gone.
 func (m *Member) tookOut(res []claim.Result) {
 	if !m.refused(res[0].Err, wire.ErrNoNode) {
 		delete(m.there, m.cfg.Name)
 	}
 }
 
-// tookLast: either ready is gone, which somebody else has removed, or the own
-// znode is, by a request whose answer was lost.
+// tookLast processes the deletion of ready and the own znode. If one of them is missing, another member
+// has removed ready, or an earlier request whose answer was lost has deleted both.
 func (m *Member) tookLast(res []claim.Result) {
 	switch err := res[0].Err; {
 	case errors.Is(err, wire.ErrNoNode):
@@ -147,7 +146,7 @@ func (m *Member) tookLast(res []claim.Result) {
 	}
 }
 
-// await watches one that is in, unless it is watched already.
+// await watches a member that is present, unless it is watched already.
 func (m *Member) await(name string) {
 	if m.waits == name {
 		return
@@ -157,7 +156,7 @@ func (m *Member) await(name string) {
 		case m.refused(r.Err, wire.ErrNoNode):
 		case r.Err != nil:
 			m.there = nil
-		case m.since != 0 && r.Stat.Czxid > m.since: // of no round yet, or let in late
+		case m.since != 0 && r.Stat.Czxid > m.since: // it belongs to no round yet, or entered late
 			delete(m.round, name)
 		default:
 			m.waits = name

@@ -10,36 +10,37 @@ import (
 	"bellwether/wire"
 )
 
-// ErrCacheFull: there is more than a Cache may hold.
+// ErrCacheFull means that the tree exceeds the limits of the Cache.
 var ErrCacheFull = errors.New("more than the cache may hold")
 
-// ErrTooLarge: the answer is larger than the client takes. Where it was one to
-// several reads, each by itself may do.
+// ErrTooLarge means that an answer is larger than the client accepts. If it answered several reads, each
+// of them may succeed by itself.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// CacheConfig is what a Cache is about.
+// CacheConfig describes a Cache.
 type CacheConfig struct {
 	Root               string
-	ChildrenOnly       bool // the root and its children, not what is below them
-	NodesMax, BytesMax int  // what it may hold; bytes are those of data
+	ChildrenOnly       bool // keep only the root and its children
+	NodesMax, BytesMax int  // limits: the number of znodes, and the total size of their data
 }
 
-// Node is a znode as it was read. It is never changed: another takes its place.
+// Node is a znode as it was read. It is immutable: a change replaces the Node.
 type Node struct {
 	Path string
 	Data []byte
 	Stat wire.Stat
 }
 
-// CacheEventType says what a CacheEvent tells.
+// CacheEventType is the type of a CacheEvent.
 type CacheEventType uint8
 
-// The types.
+// The types. A NodeAdded comes after the event of the parent, and a NodeRemoved after those of the
+// children.
 const (
-	NodeAdded    CacheEventType = iota // its parent is there
-	NodeChanged                        // its data was set
-	NodeRemoved                        // nothing is left below it
-	CacheCurrent                       // everything was read, or a gap is closed
+	NodeAdded    CacheEventType = iota // a znode was added; its parent is in the Cache
+	NodeChanged                        // the data was set
+	NodeRemoved                        // a znode was removed; the Cache holds nothing below it
+	CacheCurrent                       // everything has been read, or a gap has been closed
 )
 
 var cacheEventNames = [...]string{"added", "changed", "removed", "current"}
@@ -49,24 +50,26 @@ func (t CacheEventType) String() string { return cacheEventNames[t] }
 // CacheEvent is a change of a Cache.
 type CacheEvent struct {
 	Type CacheEventType
-	Node *Node // as it is now; as it was, for NodeRemoved; nil for CacheCurrent
-	Old  *Node // as it was, for NodeChanged
+	Node *Node // new state of the znode; NodeRemoved: the last state; CacheCurrent: nil
+	Old  *Node // NodeChanged: the state before
 }
 
-// Cache is a copy of a tree of znodes that follows it, and never goes back.
+// Cache is a copy of a tree of znodes. It follows the changes of the tree, and never returns to an older
+// state.
 //
-//	watch the tree ▸ read root, list it ▸ read and list what is found ▸ … ▸ current
-//	               ▸ events: read what they are about; what is deleted goes at once
-//	               ▸ a gap: what has changed since? read that, and no more ▸ current
-//	               ▸ the watch is over: another, then as behind a gap
-//	               ▸ refused as unknown: one-shot watches with each read
+//	watch the tree ▸ read and list the root ▸ read and list its children ▸ … ▸ current
+//	               ▸ events: read the znodes concerned; remove deleted ones at once
+//	               ▸ a gap in the events: what changed since then? read only that ▸ current
+//	               ▸ the watch is over: set another, then treat it as a gap
+//	               ▸ server without tree watches: a one-shot watch with each read
 //
-// What a server shows, and tells, may be older in another session, so a Cache
-// begins that with a sync.
+// In a new session the server may show an older state than before, so the Cache begins with a sync.
 //
-// An event comes before every answer that knows of what it tells. So a znode of
-// which a deletion is told is gone, unless it is being read at that moment: then
-// the answer does not count, for it may be older than the event, or newer.
+// The client receives an event before any answer that reflects the change. So when a deletion is reported,
+// the Cache removes the znode. If a read of this znode is outstanding, its result is ignored, because it
+// may be older or newer than the deletion.
+//
+// Every znode in nodes except the root has its parent in nodes, and bytes is the total size of their data.
 type Cache struct {
 	claim.Requester
 	cfg    CacheConfig
@@ -74,29 +77,29 @@ type Cache struct {
 	bytes  int
 	events []CacheEvent
 
-	watched bool // the tree is, or listened to
-	oneShot bool // its watches are set with each read
-	renewed bool // the session is another than that of what was read
-	apart   bool // what is read next is read one by one
-	missing bool // one-shot: there is no root to watch, await it
-	awaited bool // and that is watched
-	lapses  int  // watches that are over, so far
+	watched bool // the tree is watched, or OpListen is active
+	oneShot bool // each read sets its own one-shot watch
+	renewed bool // the session has changed since the last reads
+	apart   bool // send the next reads one by one
+	missing bool // one-shot: the root does not exist, so wait for it
+	awaited bool // the creation of the root is watched
+	lapses  int  // number of watches that have ended
 
 	stale  bool
-	behind bool      // what came after since may not be known
-	since  wire.Zxid // of behind
-	gaps   int       // so far
+	behind bool      // changes after since may be unknown
+	since  wire.Zxid // valid if behind is set
+	gaps   int       // number of gaps
 	todo   worklist
-	doing  []chore // of the request under way, or of one that was lost
+	doing  []chore // chores of the outstanding request, or of one whose answer was lost
 }
 
-// cached is a znode and the names of its children; nil: none.
+// cached is a znode and the names of its children; nil means no children.
 type cached struct {
 	*Node
 	children map[string]bool
 }
 
-// NewCache makes the state machine, which waits for Attached.
+// NewCache returns the state machine. It does nothing until Attached is stepped.
 func NewCache(cfg CacheConfig) *Cache {
 	c := &Cache{cfg: cfg, nodes: map[string]*cached{}, stale: true}
 	c.Forget = func() { c.renewed = true }
@@ -104,7 +107,7 @@ func NewCache(cfg CacheConfig) *Cache {
 	return c
 }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (c *Cache) Step(now claim.Moment, ev claim.Event) {
 	if c.Over() {
 		return
@@ -125,23 +128,23 @@ func (c *Cache) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (c *Cache) Ready() claim.Ready { return c.Collect() }
 
-// Events are the changes since the last call, in order.
+// Events returns the changes since the last call, in order.
 func (c *Cache) Events() []CacheEvent {
 	events := c.events
 	c.events = nil
 	return events
 }
 
-// Stale reports whether the Cache may be behind by more than what is on its way.
+// Stale reports whether the Cache may lack changes other than those that are being read.
 func (c *Cache) Stale() bool { return c.stale }
 
-// Len is the number of znodes held.
+// Len returns the number of znodes held.
 func (c *Cache) Len() int { return len(c.nodes) }
 
-// Get returns a znode, nil where there is none.
+// Get returns a znode, or nil if the Cache does not hold it.
 func (c *Cache) Get(path string) *Node {
 	if n := c.nodes[path]; n != nil {
 		return n.Node
@@ -163,7 +166,7 @@ func (c *Cache) Children(path string) []string {
 	return names
 }
 
-// All are the znodes held, parents before children, in the order of names.
+// All returns the znodes held, parents before children, in the order of their names.
 func (c *Cache) All() []*Node { return c.below(nil, c.cfg.Root) }
 
 func (c *Cache) below(out []*Node, path string) []*Node {
@@ -178,8 +181,7 @@ func (c *Cache) below(out []*Node, path string) []*Node {
 	return out
 }
 
-// Covers reports whether the Cache keeps znodes at this path, which is the root
-// or below it.
+// Covers reports whether path is part of the tree that the Cache holds. path must be the root or below it.
 func (c *Cache) Covers(path string) bool {
 	if path == c.cfg.Root {
 		return true
@@ -188,10 +190,10 @@ func (c *Cache) Covers(path string) bool {
 	return ok && (!c.cfg.ChildrenOnly || !strings.Contains(rest, "/"))
 }
 
-// lists: the Cache keeps the children of the znode at this path.
+// lists reports whether the Cache keeps the children of the znode at path.
 func (c *Cache) lists(path string) bool { return path == c.cfg.Root || !c.cfg.ChildrenOnly }
 
-// plan asks for what comes next, if anything.
+// plan makes the next request, if there is one. If the Cache has become current, plan adds a CacheCurrent event.
 func (c *Cache) plan() {
 	switch {
 	case c.Leaving && c.watched:
@@ -214,13 +216,13 @@ func (c *Cache) plan() {
 	}
 }
 
-// owes: something is to be read, or being read, that makes it current.
+// owes reports whether reads remain that the Cache needs in order to be current.
 func (c *Cache) owes() bool {
 	return c.todo.owed > 0 || slices.ContainsFunc(c.doing, func(d chore) bool { return d.what&owed != 0 && !d.void })
 }
 
-// planWatch watches the tree, in whatever way the server knows. A watch of which much
-// is told may be over before it is known to stand.
+// planWatch sets a watch on the tree, of the kind that the server supports. The watch may end before the
+// answer to its request arrives; lapses detects this.
 func (c *Cache) planWatch() {
 	lapses := c.lapses
 	c.Ask(func(res []claim.Result) {
@@ -243,5 +245,5 @@ func (c *Cache) tookSync(res []claim.Result) {
 
 func (c *Cache) tellOf(e CacheEvent) { c.events = append(c.events, e) }
 
-// split is the path of the parent and the name below it.
+// split returns the path of the parent and the name of the znode.
 func split(p string) (above, name string) { return path.Dir(p), path.Base(p) }

@@ -8,29 +8,30 @@ import (
 	"bellwether/wire"
 )
 
-// what is to be done about a znode.
+// what is the set of things to do for a znode.
 type what uint8
 
 const (
 	readData what = 1 << iota
 	readChildren
-	owed // the Cache is not current before
+	owed // the Cache is not current until this is done
 )
 
-// chore is a znode and what is to be done about it.
+// chore is a path and what to do for it.
 type chore struct {
 	path string
 	what what
-	void bool // the znode has been deleted since it was asked for
+	void bool // the znode was deleted after the read was requested
 }
 
-// orderSlack is how many paths that are done stay in the order of few chores.
+// orderSlack is the number of finished paths that the order may contain before tidy removes them.
 const orderSlack = 1024
 
-// worklist is the chores in the order in which they came up.
+// worklist holds the chores in the order in which they were added. owed is the number of entries of what
+// that have the flag owed set.
 type worklist struct {
 	what  map[string]what
-	order []string // may name a path that is done, or twice
+	order []string // may contain a path twice, or one that is done
 	owed  int
 }
 
@@ -51,7 +52,7 @@ func (w *worklist) add(path string, c what) {
 	w.what[path] = before | c
 }
 
-// tidy leaves the paths that have something to be done, each once.
+// tidy removes from the order all paths that are done, and repeated ones.
 func (w *worklist) tidy() {
 	seen := make(map[string]bool, len(w.what))
 	w.order = slices.DeleteFunc(w.order, func(path string) bool {
@@ -61,7 +62,7 @@ func (w *worklist) tidy() {
 	})
 }
 
-// drop forgets what was to be done about a znode.
+// drop removes the chore of a znode.
 func (w *worklist) drop(path string) {
 	if w.what[path]&owed != 0 {
 		w.owed--
@@ -69,7 +70,7 @@ func (w *worklist) drop(path string) {
 	delete(w.what, path)
 }
 
-// take takes the first n chores.
+// take removes and returns the first n chores.
 func (w *worklist) take(n int) []chore {
 	out := make([]chore, 0, min(n, len(w.what)))
 	for len(out) < n && len(w.order) > 0 {
@@ -83,7 +84,7 @@ func (w *worklist) take(n int) []chore {
 	return out
 }
 
-// back takes chores back that were not done.
+// back adds chores again that were not carried out.
 func (w *worklist) back(chores []chore) {
 	for _, d := range chores {
 		if !d.void {
@@ -92,14 +93,14 @@ func (w *worklist) back(chores []chore) {
 	}
 }
 
-// sort puts parents before their children. Behind a gap both may be others than
-// those that are held, and what is below another goes with it.
+// sort orders the chores so that parents come before their children. After a gap a parent may have been
+// created anew, and adding it removes everything below it.
 func (w *worklist) sort() {
 	slices.Sort(w.order)
 	w.order = slices.Compact(w.order)
 }
 
-// gap notes that changes after zxid may be unknown.
+// gap records that changes after zxid may be unknown.
 func (c *Cache) gap(zxid wire.Zxid) {
 	c.gaps++
 	if !c.behind {
@@ -107,12 +108,12 @@ func (c *Cache) gap(zxid wire.Zxid) {
 	}
 }
 
-// note makes an event a chore.
+// note turns an event into a chore.
 func (c *Cache) note(e claim.TreeEvent) {
 	if e.Type != wire.EventNone && !c.Covers(e.Path) {
 		return
 	}
-	c.awaited = c.awaited && e.Type == wire.EventNone // else it is of the root
+	c.awaited = c.awaited && e.Type == wire.EventNone // every other event concerns the root
 	switch e.Type {
 	case wire.EventNone:
 		c.gap(e.Zxid)
@@ -127,7 +128,7 @@ func (c *Cache) note(e claim.TreeEvent) {
 	}
 }
 
-// deleted: what is held of a znode is gone.
+// deleted removes a znode whose deletion was reported.
 func (c *Cache) deleted(path string) {
 	c.todo.drop(path)
 	for i := range c.doing {
@@ -137,12 +138,12 @@ func (c *Cache) deleted(path string) {
 	}
 	c.drop(path)
 	if c.oneShot && path == c.cfg.Root {
-		c.todo.add(path, readData|readChildren) // sets the watch for its return
+		c.todo.add(path, readData|readChildren) // the read sets a watch for the next creation of the root
 	}
 }
 
-// planSince asks what a gap has hidden. The root is looked at where a watch
-// that stays stands there, as servers before 3.9 would end it otherwise.
+// planSince asks what changed during a gap. The root is read separately if it has a persistent watch,
+// because servers before 3.9 would end that watch otherwise.
 func (c *Cache) planSince() {
 	since, look := &claim.Since{Zxid: c.since}, false
 	for path := range c.nodes {
@@ -186,8 +187,8 @@ func (c *Cache) planSince() {
 	c.Ask(took, ops...)
 }
 
-// tookSince takes what has changed. What came up meanwhile stays to be done: it
-// may be later.
+// tookSince adds chores for what has changed. Chores from newer events remain, because they may concern
+// later changes.
 func (c *Cache) tookSince(r claim.Result) {
 	if r.Err != nil {
 		c.End(claim.Failed, r.Err)
@@ -208,7 +209,7 @@ func (c *Cache) tookSince(r claim.Result) {
 	}
 }
 
-// tookRoot finds out by its stat whether the root has changed.
+// tookRoot uses the stat of the root to find out whether it has changed.
 func (c *Cache) tookRoot(r claim.Result) {
 	root, s := c.Get(c.cfg.Root), r.Stat
 	switch {

@@ -9,11 +9,11 @@ import (
 	"bellwether/wire"
 )
 
-// cacheReadsMax is how many znodes a Cache reads in one request.
+// cacheReadsMax is the largest number of znodes that one request reads.
 const cacheReadsMax = 64
 
-// planRead does as many chores as fit into one request, or again those whose
-// answer was lost or too large.
+// planRead sends as many chores as fit into one request. It repeats those whose answer was lost or too
+// large.
 func (c *Cache) planRead() {
 	c.doing = slices.DeleteFunc(c.doing, func(d chore) bool { return d.void })
 	for len(c.doing) > 0 || len(c.todo.order) > 0 {
@@ -28,7 +28,7 @@ func (c *Cache) planRead() {
 	}
 }
 
-// reads are the operations of what is being done.
+// reads returns the operations for the chores in doing.
 func (c *Cache) reads() (ops []claim.Op) {
 	data, children := claim.OpGet, claim.OpList
 	if c.oneShot {
@@ -53,7 +53,7 @@ func (c *Cache) reads() (ops []claim.Op) {
 	return ops
 }
 
-// tookReads takes over what was read.
+// tookReads processes the results of the reads.
 func (c *Cache) tookReads(res []claim.Result) {
 	large := func(r claim.Result) bool { return errors.Is(r.Err, ErrTooLarge) }
 	if !c.apart && len(res) > 1 && slices.ContainsFunc(res, large) {
@@ -76,7 +76,7 @@ func (c *Cache) tookReads(res []claim.Result) {
 	}
 }
 
-// took takes over what was read of one znode; nil: not asked for.
+// took processes what was read of one znode. data or names is nil if it was not requested.
 func (c *Cache) took(d chore, data, names *claim.Result) {
 	for _, r := range []*claim.Result{data, names} {
 		switch {
@@ -85,9 +85,9 @@ func (c *Cache) took(d chore, data, names *claim.Result) {
 			c.End(claim.Failed, fmt.Errorf("%s: %w", d.path, r.Err))
 			return
 		case c.oneShot && d.path == c.cfg.Root && errors.Is(r.Err, wire.ErrNoNode):
-			c.missing = true // whether it has come back is looked at, and watched
+			c.missing = true // plan then looks for the root again, with a watch
 			return
-		default: // gone, or hidden from this client
+		default: // deleted, or not readable by this client
 			c.drop(d.path)
 			return
 		}
@@ -112,8 +112,8 @@ func (c *Cache) tookMissing(res []claim.Result) {
 	}
 }
 
-// listed: of the children those are read that are new, and those dropped that
-// are gone. One that was made after the list is neither.
+// listed compares a list of children with the Cache. It reads new children and removes those that are
+// gone. A child in the Cache that was created after the list stays.
 func (c *Cache) listed(d chore, r *claim.Result) {
 	n := c.nodes[d.path]
 	if n == nil || len(r.Names)+len(n.children) == 0 {
@@ -133,8 +133,8 @@ func (c *Cache) listed(d chore, r *claim.Result) {
 	}
 }
 
-// put adds a znode or replaces it. It reports whether it has a place: its
-// parent may be gone by now. One that was made anew is another.
+// put adds or replaces a znode. It reports whether the Cache holds the znode afterwards; the parent may be
+// gone by now. A znode with another czxid was deleted and created again, so it is removed first.
 func (c *Cache) put(d chore, n *Node) bool {
 	old := c.nodes[n.Path]
 	switch {
@@ -162,7 +162,7 @@ func (c *Cache) put(d chore, n *Node) bool {
 	return true
 }
 
-// join adds a name to those of its parent's children, if that is held.
+// join adds a name to the children of its parent. It returns false if the Cache does not hold the parent.
 func (c *Cache) join(path string) bool {
 	if path == c.cfg.Root {
 		return true
@@ -179,7 +179,7 @@ func (c *Cache) join(path string) bool {
 	return true
 }
 
-// drop removes a znode and what is below it, children first.
+// drop removes a znode and everything below it, children first.
 func (c *Cache) drop(path string) {
 	n := c.nodes[path]
 	if n == nil {

@@ -1,7 +1,9 @@
-// Package cache holds the state machine of a [Cache], a copy of a tree that follows it.
+// Package cache holds the state machine of a [Cache], a local copy of a tree that follows the changes of
+// the tree.
 //
-// What the watch of a tree tells is stepped as claim.Told, before the Reply to anything that the server
-// answered later; its end is stepped as claim.WatchOver. All reads of a step are one request.
+// The driver steps the events of the tree watch as claim.Told, before the Reply to any request that the
+// server answered later. It steps the end of the watch as claim.WatchOver. Each step combines all its
+// reads into one request.
 //
 // Read cache.go first, then cache_follow.go and cache_read.go.
 package cache

@@ -9,16 +9,17 @@ import (
 	"time"
 )
 
+// Node is a znode of a model.
 type Node struct {
 	Data    string
 	Owner   wire.SessionID
 	Czxid   wire.Zxid
-	Mzxid   wire.Zxid // in the model of single operations
+	Mzxid   wire.Zxid // used by the model of single operations
 	Version int32
-	Ctime   int64 // ms since 1970, in the model of single operations
+	Ctime   int64 // ms since 1970; used by the model of single operations
 }
 
-// Single is the state machine of one.
+// Single is the state machine of a single operation.
 type Single interface {
 	Step(claim.Moment, claim.Event)
 	Ready() claim.Ready
@@ -27,17 +28,17 @@ type Single interface {
 	Doubt() wire.SessionID
 }
 
-// Dialogue drives a single operation by hand.
+// Dialogue steps the machine of a single operation event by event.
 type Dialogue struct {
 	T    *testing.T
 	M    Single
 	At   time.Duration
-	N    uint64     // of the request that was asked last
-	Ops  []claim.Op // its operations
+	N    uint64     // number of the last request
+	Ops  []claim.Op // operations of the last request
 	Wake time.Duration
 }
 
-// Step takes an event; what is asked then must be these operations.
+// Step steps one event. It fails the test unless the machine then requests exactly these operations.
 func (d *Dialogue) Step(ev claim.Event, want ...claim.OpKind) {
 	d.T.Helper()
 	d.M.Step(claim.Moment{Mono: d.At, Wall: d.At}, ev)
@@ -54,12 +55,13 @@ func (d *Dialogue) Step(ev claim.Event, want ...claim.OpKind) {
 	}
 }
 
-// Answer is the reply to what was asked last.
+// Answer returns a reply to the last request.
 func (d *Dialogue) Answer(res ...claim.Result) claim.Reply { return claim.Reply{N: d.N, Results: res} }
 
-// Lost is the same where the connection ended.
+// Lost returns a reply that says that the connection was lost.
 func (d *Dialogue) Lost() claim.Reply { return d.Answer(claim.Result{Err: wire.ErrConnectionLoss}) }
 
+// Ends fails the test unless the machine has ended with this outcome.
 func (d *Dialogue) Ends(want claim.Outcome) {
 	d.T.Helper()
 	if !d.M.Over() || d.M.Outcome() != want {
@@ -67,8 +69,10 @@ func (d *Dialogue) Ends(want claim.Outcome) {
 	}
 }
 
+// None is the result of a read of a missing znode.
 var None = claim.Result{Err: wire.ErrNoNode}
 
+// Kinds returns the kinds of a request's operations.
 func Kinds(r claim.Request) []claim.OpKind {
 	var all []claim.OpKind
 	for _, op := range r.Ops {
@@ -77,8 +81,9 @@ func Kinds(r claim.Request) []claim.OpKind {
 	return all
 }
 
-// Proceed makes the next request of a model's client: of the operation behind those
-// that have a result, to which its own is added when it was the last.
+// Proceed carries out the next request of the protocol for a model's client. len(results) operations are
+// complete, so the request belongs to ops[len(results)]. If it was the last one of that operation, Proceed
+// appends the operation's result.
 func Proceed(c **claim.Plan, results []claim.Result, ops []claim.Op, carryOut func(claim.Op) claim.Result) []claim.Result {
 	if *c == nil {
 		next := claim.NewPlan(ops[len(results)])
@@ -93,7 +98,8 @@ func Proceed(c **claim.Plan, results []claim.Result, ops []claim.Op, carryOut fu
 	return results
 }
 
-// WantStarts fails unless these operations are begun, each as its kind and the part or the path that it is about.
+// WantStarts fails the test unless exactly these operations were started. Each is written as its kind,
+// followed by its part or path.
 func WantStarts(t *testing.T, starts []claim.Op, want []string) {
 	t.Helper()
 	var got []string
@@ -110,22 +116,22 @@ func WantStarts(t *testing.T, starts []claim.Op, want []string) {
 	}
 }
 
-// Pauses are how long nothing may happen; the longer ones outlast a session.
+// Pauses are the times for which a model lets nothing happen. The longer ones outlast a session.
 var Pauses = []time.Duration{time.Millisecond, time.Millisecond, 30 * time.Millisecond, 30 * time.Millisecond,
 	400 * time.Millisecond, 400 * time.Millisecond, 400 * time.Millisecond, 3 * time.Second, 9 * time.Second}
 
-// ErrDeaf and errRefused are reasons for which operations end.
+// ErrDeaf and ErrRefused are errors with which tests end operations.
 var ErrDeaf, ErrRefused = errors.New("deaf"), errors.New("refused")
 
-// Seeds is how many histories the tests below go through.
+// Seeds is the number of histories that each model test explores.
 const Seeds = 400
 
-// Of is a znode of a session.
+// Of returns the result of a read of a znode that is owned by a session.
 func Of(s wire.SessionID, czxid wire.Zxid, version int32) claim.Result {
 	return claim.Result{Stat: wire.Stat{EphemeralOwner: s, Czxid: czxid, Version: version}}
 }
 
-// Refused is the answer of a server that does not permit an operation.
+// Refused is the result of an operation that the server does not permit.
 var Refused = claim.Result{Err: wire.ErrNoAuth}
 
 func (n *Node) Stat() wire.Stat {

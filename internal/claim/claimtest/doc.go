@@ -1,3 +1,3 @@
-// Package claimtest has what tests of several families of recipes have in common: the znode of their models, and a
-// [Dialogue] with the machine of one operation. Only tests import it.
+// Package claimtest holds what the tests of several recipe families share: the znode of their models, and
+// a [Dialogue] that steps the machine of one operation. Only tests import it.
 package claimtest

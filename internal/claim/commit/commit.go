@@ -14,7 +14,7 @@ import (
 // Decision is a site's vote, or the outcome of a transaction.
 type Decision uint8
 
-// The decisions. They stand as these words in the znodes.
+// The decisions. Znodes contain them as the words of decisionNames.
 const (
 	Undecided Decision = iota
 	Commit
@@ -25,103 +25,107 @@ var decisionNames = [...]string{"", "commit", "abort"}
 
 func (d Decision) String() string { return decisionNames[d] }
 
-// parseDecision reads a znode; what it does not know is no decision.
+// parseDecision parses the data of a znode. Unknown data is Undecided.
 func parseDecision(data []byte) Decision {
 	return Decision(max(slices.Index(decisionNames[:], string(data)), 0))
 }
 
-// Transaction is the content of a transaction's znode, as JSON.
+// Transaction is the content of a transaction's znode, encoded as JSON.
 type Transaction struct {
 	Sites []string `json:"sites"`
-	// Plain: each site is told of all votes. Otherwise a coordinator alone is.
+	// Plain selects the variant without a coordinator: each site watches all votes. Otherwise only the
+	// coordinator watches them.
 	Plain bool   `json:"plain,omitempty"`
 	Data  []byte `json:"data,omitempty"`
 }
 
-// Encode is the znode's data.
+// Encode returns the data of the znode.
 func (t Transaction) Encode() []byte {
 	b, err := json.Marshal(t)
 	if err != nil {
-		panic(fmt.Sprintf("claim: encoding %v: %v", t, err)) // strings and bytes always encode
+		panic(fmt.Sprintf("claim: encoding %v: %v", t, err)) // strings and bytes can always be encoded
 	}
 	return b
 }
 
-// ParseTransaction reads a transaction's znode.
+// ParseTransaction parses the data of a transaction's znode.
 func ParseTransaction(data []byte) (Transaction, error) {
 	var t Transaction
 	err := json.Unmarshal(data, &t)
 	return t, err
 }
 
-// CommitConfig is what a Site or a Coordinator is about.
+// CommitConfig describes a Site or a Coordinator.
 type CommitConfig struct {
-	Path string // of the transaction, which is never used again
+	Path string // path of the transaction; it is never used again
 	Site string // the site's name; empty for a coordinator
-	// Patience is how long a decision is waited for before whoever has not
-	// voted counts as an abort; 0 is for ever.
+	// Patience is how long to wait for the votes. After that, a site that has not voted counts as a
+	// vote for Abort. 0 means no limit.
 	Patience time.Duration
-	// Doubt: this is a site that has voted, or a coordinator that may have
-	// begun, in an earlier life. A transaction that is not there was aborted.
+	// Doubt is set for a site that has voted before a restart, or for a coordinator that may have begun
+	// the transaction before a restart. If the transaction does not exist, it was aborted.
 	Doubt bool
-	// Finished: the decision was carried out in an earlier life.
+	// Finished means that the decision was carried out before a restart.
 	Finished    bool
-	Transaction // of a coordinator: what to begin
+	Transaction // for a coordinator: the transaction to begin
 }
 
-// CommitPhase says whose turn it is.
+// CommitPhase says what a Site or a Coordinator waits for.
 type CommitPhase uint8
 
 // The phases.
 const (
-	TxOpen    CommitPhase = iota
-	TxPrepare             // a site is to prepare, and to step Prepared
-	TxDecided             // the decision is to be carried out, then Carried stepped
-	TxOver                // nothing is left to do
+	TxOpen    CommitPhase = iota // for votes or the decision
+	TxPrepare                    // the site must prepare, then step Prepared
+	TxDecided                    // the application must carry out the decision, then step Carried
+	TxOver                       // for nothing: it has ended
 )
 
-// Prepared is a site's vote. One for Commit is a promise that outlives the site's crash.
+// Prepared carries the vote of a site. A vote for Commit is a promise that must survive a crash of the
+// site.
 type Prepared struct{ Vote Decision }
 
-// Carried: the decision has been carried out, so that no crash can undo it.
+// Carried reports that the application has carried out the decision durably.
 type Carried struct{}
 
 func (Prepared) Event() {}
 func (Carried) Event()  {}
 
-// CommitState is how a Site or a Coordinator stands.
+// CommitState is the state of a Site or a Coordinator.
 type CommitState struct {
 	Phase    CommitPhase
-	Tx       Transaction // as far as it was read
+	Tx       Transaction // the transaction, once it has been read
 	Decision Decision
-	Carried  bool // and carried out, perhaps in an earlier life
-	Chair    bool // holds the coordinator's znode
-	// Withdrawn: it was given up before it was over.
+	Carried  bool // the decision was carried out, perhaps before a restart
+	Chair    bool // this session owns the coordinator's znode
+	// Withdrawn means that the caller gave up before the end.
 	Withdrawn bool
-	Err       error // why it is over, where that was not by plan
+	Err       error // why it ended early
 }
 
-// Due: it is the application's turn, which is to prepare or to carry out.
+// Due reports whether the application must act: prepare, or carry out the decision.
 func (s CommitState) Due() bool { return s.Phase == TxPrepare || s.Phase == TxDecided && !s.Carried }
 
-// ballot is what is known of one site's znode.
+// ballot is what is known of one site's znode. If watched is set, the fields below it are current until
+// the watch fires.
 type ballot struct {
-	watched bool // what follows is up to date until its watch fires
-	peeked  bool // it was read since
-	seen    bool // it was there once
+	watched bool // a watch is set on the znode
+	peeked  bool // the znode was read since its last event
+	seen    bool // the znode existed at some time
 	owner   wire.SessionID
 	version int32
 	there   bool
 	vote    Decision
 }
 
-// commit is one who takes part in a transaction: what Site and Coordinator
-// have in common. It is driven as an Election is. All it knows it has read, so
-// after any trouble it looks again. What it acts on is one znode alone, the
-// decision, which is created once.
+// commit is the common part of Site and Coordinator. It holds only what it has read, and reads again after
+// any failure. It acts only on the decision znode, which is created once and never changes.
+//
+// At most one request is outstanding; asked is txNothing if there is none. chair implies chaired, and
+// marked implies carried.
 type commit struct {
 	cfg   CommitConfig
-	plan  func() // the next request
+	plan  func() // chooses the next request
 	now   claim.Moment
 	phase CommitPhase
 	err   error
@@ -133,32 +137,32 @@ type commit struct {
 	out      *claim.Request
 	pause    claim.Backoff
 	patience claim.Timer
-	waits    bool // patience has begun
+	waits    bool // the time of Patience has begun
 
-	begun    bool  // the transaction's znode was there
-	doubt    bool  // the transaction may have been there
-	tomb     bool  // it never begins, which stands in its place
-	looked   bool  // what is known of coordinator and decision is up to date
-	watched  bool  // the coordinator's znode, or a plain decision, is watched
-	chaired  bool  // there is a coordinator's znode
-	chair    bool  // and it is ours
-	stands   bool  // or may be, as it was asked for in this session
-	present  bool  // the same of the own ballot, without a vote
-	refusal  error // why the part ends, when nothing of it stands any more
-	leaving  bool  // it is given up
+	begun    bool  // the transaction's znode was seen
+	doubt    bool  // the transaction may exist or have existed
+	tomb     bool  // the transaction will never begin: an empty, aborted one holds its place
+	looked   bool  // the fields about the coordinator and the decision are current
+	watched  bool  // the coordinator's znode, or the decision of a plain transaction, is watched
+	chaired  bool  // the coordinator's znode exists
+	chair    bool  // this session owns it
+	stands   bool  // this session owns it, or may own it because it tried to create it
+	present  bool  // the same for the site's own znode, while it holds no vote
+	refusal  error // why the part must end early; nil: it need not
+	leaving  bool  // the caller has given up
 	ballots  map[string]*ballot
-	reading  []string // whose are being read
+	reading  []string // the sites whose ballots the outstanding request reads
 	vote     Decision // of this site
 	decision Decision
 	carried  bool
-	marked   bool     // that it was carried out stands in the tree
-	swept    []string // what was to be removed last
-	stuck    bool     // and has children of its own
+	marked   bool     // the znode that records the execution of the decision exists
+	swept    []string // the children that the last sweep tried to remove
+	stuck    bool     // that sweep failed because one of them has children
 
 	happenings []claim.Happening
 }
 
-// commitStep is what the outstanding request is for.
+// commitStep is the purpose of the outstanding request.
 type commitStep uint8
 
 const (
@@ -167,19 +171,19 @@ const (
 	txBegin
 	txFence
 	txLook
-	txAwait   // a plain decision
-	txPresent // the own ballot
+	txAwait   // waits for the decision of a plain transaction
+	txPresent // creates the site's own znode
 	txVote
 	txChair
 	txBallots
-	txFill // abort for who has not voted
+	txFill // votes Abort for sites that have not voted
 	txDecide
-	txRise // give up the coordinator's znode
+	txRise // deletes the coordinator's znode
 	txMark
 	txList
 	txSweep
-	txRemains // what stands of who is refused, or gives up
-	txQuit    // take it away
+	txRemains // after a refusal or Resign: which znodes does this session own?
+	txQuit    // deletes them
 )
 
 func newCommit(cfg CommitConfig) commit {
@@ -190,13 +194,13 @@ func newCommit(cfg CommitConfig) commit {
 	return c
 }
 
-// The znodes of a transaction.
+// The paths of a transaction's znodes.
 func (c *commit) chairPath() string             { return claim.Join(c.cfg.Path, "coordinator") }
 func (c *commit) decisionPath() string          { return claim.Join(c.cfg.Path, "decision") }
 func (c *commit) ballotPath(site string) string { return claim.Join(c.cfg.Path, "site_"+site) }
 func (c *commit) markPath(name string) string   { return claim.Join(c.cfg.Path, "done_"+name) }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (c *commit) Step(now claim.Moment, ev claim.Event) {
 	if c.phase == TxOver {
 		return
@@ -236,22 +240,22 @@ func (c *commit) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (c *commit) Ready() claim.Ready {
 	r := claim.Ready{Request: c.out, Wake: c.wake(), Happenings: c.happenings}
 	c.out, c.happenings = nil, nil
 	return r
 }
 
-// Over reports whether nothing is left to do.
+// Over reports whether the part has ended.
 func (c *commit) Over() bool { return c.phase == TxOver }
 
-// State is how things stand after the last Step.
+// State returns the state after the last Step.
 func (c *commit) State() CommitState {
 	return CommitState{Phase: c.phase, Tx: c.cfg.Transaction, Decision: c.decision, Carried: c.carried, Chair: c.chair, Withdrawn: c.leaving, Err: c.err}
 }
 
-// wake is how soon something is due by itself.
+// wake returns the time until the next Step is due; 0 means that none is due.
 func (c *commit) wake() time.Duration {
 	if c.phase == TxOver || c.asked != txNothing || !c.attached {
 		return 0
@@ -267,8 +271,8 @@ func (c *commit) wake() time.Duration {
 	return max(due, time.Millisecond)
 }
 
-// attach goes on with a session. With another one than before what was
-// watched and held is gone.
+// attach enters a session. If it differs from the last one, the watches and ephemeral znodes of the last
+// one are gone.
 func (c *commit) attach(s wire.SessionID) {
 	if s != c.session {
 		c.forget()
@@ -277,7 +281,7 @@ func (c *commit) attach(s wire.SessionID) {
 	c.pause.Reconnected()
 }
 
-// forget drops what a session's end has made untrue.
+// forget discards the state that depended on the session.
 func (c *commit) forget() {
 	c.attached, c.asked, c.out = false, txNothing, nil
 	c.looked, c.watched, c.chaired, c.chair, c.stands, c.present = false, false, false, false, false, false
@@ -286,7 +290,8 @@ func (c *commit) forget() {
 	}
 }
 
-// fired: a site whose znode was made has come, even if it is gone again.
+// fired processes a watch event. The event of a creation shows that the site has joined, even if its znode
+// is gone again.
 func (c *commit) fired(ev claim.Fired) {
 	c.pause.Fired(ev)
 	switch ev.Path {
@@ -305,8 +310,8 @@ func (c *commit) ask(s commitStep, ops ...claim.Op) {
 	c.asked, c.out = s, &claim.Request{N: c.n, Session: c.session, Ops: ops}
 }
 
-// reply takes the answer to the outstanding request. One that was lost means
-// to look what it has done.
+// reply processes the answer to the outstanding request. If the answer was lost, the next look finds out
+// what the request has done.
 func (c *commit) reply(r claim.Reply) {
 	if c.asked == txNothing || r.N != c.n {
 		return
@@ -331,7 +336,7 @@ func (c *commit) reply(r claim.Reply) {
 	c.take(s, r.Results)
 }
 
-// take goes on from the results of one request.
+// take processes the results of one request.
 func (c *commit) take(s commitStep, res []claim.Result) {
 	switch s {
 	case txLook:
@@ -350,13 +355,13 @@ func (c *commit) take(s commitStep, res []claim.Result) {
 		c.tookRemains(res[1], res[2])
 	case txParents:
 		c.looked = false
-		c.expected(res[0].Err) // without its parents a transaction cannot begin
-	case txQuit: // whatever became of it
+		c.expected(res[0].Err) // a transaction cannot begin without its parents
+	case txQuit: // the part ends whether the deletion succeeded or not
 		c.over(c.refusal)
 	case txAwait:
 		c.watched, c.looked = true, res[0].Err != nil
 		c.expected(res[0].Err, wire.ErrNoNode)
-	default: // whose outcome the next look tells
+	default: // the next look finds out the outcome
 		c.looked = false
 		c.stands = c.stands && (s != txChair || res[0].Err == nil)
 		for _, r := range res {
@@ -365,7 +370,7 @@ func (c *commit) take(s commitStep, res []claim.Result) {
 	}
 }
 
-// expected ends the part where the server refused for another reason than these.
+// expected reports whether err is nil or one of the reasons. Otherwise it ends the part.
 func (c *commit) expected(err error, reasons ...error) bool {
 	if err == nil || slices.ContainsFunc(reasons, func(r error) bool { return errors.Is(err, r) }) {
 		return true
@@ -378,14 +383,14 @@ func (c *commit) over(err error) {
 	c.phase, c.err, c.asked, c.out = TxOver, err, txNothing, nil
 }
 
-// impatient: who has not voted by now is not waited for.
+// impatient reports whether the time of Patience is over.
 func (c *commit) impatient() bool { return c.waits && c.patience.Over(c.now) }
 
 func (c *commit) tell(format string, args ...any) {
 	c.happenings = append(c.happenings, txHappening(c.cfg.Path+": "+fmt.Sprintf(format, args...)))
 }
 
-// txHappening is a sentence for the log.
+// txHappening is an observation whose log text is the string itself.
 type txHappening string
 
 func (h txHappening) String() string { return string(h) }

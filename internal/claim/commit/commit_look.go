@@ -8,11 +8,11 @@ import (
 	"bellwether/wire"
 )
 
-// planLook reads how the transaction stands. The sync keeps a server that is
-// behind from showing none, which would be presumed to be aborted. The
-// coordinator's znode is watched before the decision is read: a decision goes
-// with the deletion of that znode, so it cannot be missed. The transaction is
-// read last: where it is still there, nothing of it was removed before.
+// planLook reads the state of the transaction. The sync comes first because a server that is behind may
+// not show the transaction, which would then count as aborted. The watch on the coordinator's znode is set
+// before the decision is read. The same multi creates the decision and deletes that znode, so the decision
+// cannot be missed. The transaction's znode is read last: if it still exists, none of its children had
+// been removed before.
 func (c *commit) planLook() {
 	c.ask(txLook,
 		claim.Op{Kind: claim.OpSync, Path: c.cfg.Path},
@@ -39,7 +39,7 @@ func (c *commit) tookLook(res []claim.Result) {
 	case tx.Err != nil:
 		c.absent()
 		return
-	case mark.Err == nil: // in an earlier life, or by a request whose reply was lost
+	case mark.Err == nil: // recorded before a restart, or by a request whose reply was lost
 		c.carried, c.marked, c.phase = true, true, TxDecided
 	}
 	t, err := ParseTransaction(tx.Data)
@@ -65,7 +65,7 @@ func (c *commit) tookLook(res []claim.Result) {
 	}
 }
 
-// decide takes note of the outcome.
+// decide records the decision.
 func (c *commit) decide(d Decision) {
 	if c.decision == Undecided && c.phase <= TxDecided {
 		c.tell("%s: the decision is %v", c.who(), d)
@@ -73,7 +73,7 @@ func (c *commit) decide(d Decision) {
 	}
 }
 
-// who names the part in the log.
+// who returns the name of this part for the log.
 func (c *commit) who() string {
 	if c.cfg.Site == "" {
 		return "coordinator"
@@ -81,39 +81,40 @@ func (c *commit) who() string {
 	return "site " + c.cfg.Site
 }
 
-// absent: there is no such transaction. One that was there, or may have been,
-// was aborted: a commit is kept until all have carried it out.
+// absent handles a transaction that does not exist. If it existed or may have existed, it was aborted,
+// because a committed transaction is kept until all sites have carried it out.
 func (c *commit) absent() {
 	switch {
 	case c.carried:
 		c.over(nil)
 	case c.cfg.Site == "" && !c.begun && c.cfg.Doubt:
-		// A request of an earlier life may be under way yet: it must find the place taken.
+		// A request from before a restart may still arrive. An aborted transaction in its place makes it
+		// fail.
 		tomb := claim.Op{Kind: claim.OpCreate, Path: c.cfg.Path, Data: Transaction{}.Encode(), Persistent: true}
 		c.ask(txFence, claim.Op{Kind: claim.OpMulti, Path: c.cfg.Path, Ops: []claim.Op{tomb, c.record(Abort)}})
 	case c.cfg.Site == "" && !c.begun:
-		c.doubt = false // nobody removes it before its coordinator has done: it was not made
+		c.doubt = false // only a finished coordinator lets it be removed, so it was never created
 	case c.begun, c.cfg.Doubt:
 		c.decide(Abort)
 	default:
-		c.over(nil) // nothing of ours
+		c.over(nil) // this site has no part in the transaction
 	}
 }
 
-// record creates the decision.
+// record returns the operation that creates the decision.
 func (c *commit) record(d Decision) claim.Op {
 	return claim.Op{Kind: claim.OpCreate, Path: c.decisionPath(), Data: []byte(d.String()), Persistent: true}
 }
 
-// planDone tells that the decision was carried out, and removes the
-// transaction where nobody needs it any more.
+// planDone records that the decision was carried out. It removes the transaction when no part needs it any
+// more.
 func (c *commit) planDone() {
 	switch {
 	case !c.looked:
 		c.planLook()
-	case c.tomb: // whose place stays taken, for a begin that is under way yet
+	case c.tomb: // the znode stays, so that a begin request that is still under way fails
 		c.over(nil)
-	case c.chair: // taken when all was over
+	case c.chair: // this session took over although the decision had been made
 		c.ask(txRise, claim.Op{Kind: claim.OpDelete, Path: c.chairPath(), Version: claim.AnyVersion})
 	case !c.marked:
 		c.ask(txMark, claim.Op{Kind: claim.OpCreate, Path: c.markPath(c.cfg.Site), Persistent: true})
@@ -122,8 +123,9 @@ func (c *commit) planDone() {
 	}
 }
 
-// tookList sweeps when the coordinator has done, and of a commit all sites:
-// who does not find the transaction later takes it for aborted.
+// tookList removes the transaction when its coordinator has finished. A committed one must also wait until
+// all sites have finished, because a site that does not find the transaction concludes that it was
+// aborted.
 func (c *commit) tookList(list claim.Result) {
 	if list.Err != nil {
 		if c.expected(list.Err, wire.ErrNoNode) {
@@ -153,8 +155,8 @@ func (c *commit) tookList(list claim.Result) {
 	c.ask(txSweep, claim.Op{Kind: claim.OpMulti, Path: c.cfg.Path, Ops: ops})
 }
 
-// tookSweep lists again where somebody else came or went meanwhile. Where nobody
-// did there are znodes of strangers below, and the transaction stays.
+// tookSweep lists the children again if they changed meanwhile. If they did not change, znodes of other
+// programs exist below them, and the transaction stays.
 func (c *commit) tookSweep(r claim.Result) {
 	c.stuck = errors.Is(r.Err, wire.ErrNotEmpty)
 	if r.Err == nil || !errors.Is(r.Err, wire.ErrNoNode) && !errors.Is(r.Err, wire.ErrNotEmpty) {

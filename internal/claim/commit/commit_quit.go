@@ -4,7 +4,7 @@ import (
 	"bellwether/internal/claim"
 )
 
-// refuse ends the part of who may not do what it has to.
+// refuse ends the part because the server refused a request that it needs.
 func (c *commit) refuse(err error) {
 	if c.refusal == nil {
 		c.refusal = err
@@ -12,14 +12,13 @@ func (c *commit) refuse(err error) {
 	}
 }
 
-// quits: the part ends before its time, as it is refused or given up. Others would
-// wait for what stands of it in this session, so that goes first: the coordinator's
-// znode, whose place a site takes then, and a site's that has not voted, which is
-// an abort. A vote is a promise, and stays.
+// quits reports whether the part ends early, after a refusal or Resign. It first removes the ephemeral
+// znodes that others would wait for. If the coordinator's znode goes, a site takes over. If the znode of a
+// site that has not voted goes, the transaction is aborted. A vote is a promise, and stays.
 func (c *commit) quits() bool { return c.refusal != nil || c.leaving }
 
-// planRemains looks what stands, as others may have taken the place. A stat needs
-// no permission.
+// planRemains finds out which znodes this session still owns, because another part may have taken over.
+// Reading a stat needs no permission.
 func (c *commit) planRemains() {
 	c.ask(txRemains,
 		claim.Op{Kind: claim.OpSync, Path: c.cfg.Path},
@@ -27,15 +26,15 @@ func (c *commit) planRemains() {
 		claim.Op{Kind: claim.OpStat, Path: c.ballotPath(c.cfg.Site)})
 }
 
-// tookRemains takes away what is this session's, once: whoever may not do that
-// either leaves it to the end of the session.
+// tookRemains tries once to delete the znodes that this session owns. If the server refuses, they
+// disappear when the session ends.
 func (c *commit) tookRemains(chair, own claim.Result) {
 	var ops []claim.Op
 	if c.ours(chair) {
 		ops = append(ops, claim.Op{Kind: claim.OpDelete, Path: c.chairPath(), Version: chair.Stat.Version})
 	}
 	if c.ours(own) {
-		ops = append(ops, claim.Op{Kind: claim.OpDelete, Path: c.ballotPath(c.cfg.Site)}) // as it was made: without a vote
+		ops = append(ops, claim.Op{Kind: claim.OpDelete, Path: c.ballotPath(c.cfg.Site)}) // version 0: the znode holds no vote
 	}
 	if len(ops) == 0 {
 		c.over(c.refusal)
@@ -45,7 +44,7 @@ func (c *commit) tookRemains(chair, own claim.Result) {
 	c.ask(txQuit, ops...)
 }
 
-// ours: it is there, and this session's.
+// ours reports whether the znode exists and this session owns it.
 func (c *commit) ours(r claim.Result) bool {
 	return r.Err == nil && r.Stat.EphemeralOwner == c.session
 }

@@ -6,7 +6,7 @@ import (
 	"bellwether/internal/claim"
 )
 
-// ballot is what is known of a site's vote.
+// ballot returns what is known of a site's vote.
 func (c *commit) ballot(site string) *ballot {
 	b := c.ballots[site]
 	if b == nil {
@@ -16,15 +16,15 @@ func (c *commit) ballot(site string) *ballot {
 	return b
 }
 
-// read takes what the znode says.
+// read records the content of the site's znode.
 func (b *ballot) read(r claim.Result) {
 	b.there = r.Err == nil
 	b.seen = b.seen || b.there
 	b.owner, b.version, b.vote = r.Stat.EphemeralOwner, r.Stat.Version, parseDecision(r.Data)
 }
 
-// planVotes reads and watches the votes that are not known, and decides as
-// soon as they allow it.
+// planVotes reads and watches the votes that are not known. It makes the decision as soon as the votes
+// determine it.
 func (c *commit) planVotes() {
 	var ops []claim.Op
 	c.reading = c.reading[:0]
@@ -34,7 +34,7 @@ func (c *commit) planVotes() {
 			continue
 		}
 		c.reading = append(c.reading, site)
-		if c.cfg.Plain && !b.peeked { // a watch on a vote that is cast is of no use
+		if c.cfg.Plain && !b.peeked { // first without a watch, because a vote that exists never changes
 			ops = append(ops, claim.Op{Kind: claim.OpGet, Path: c.ballotPath(site)})
 		} else {
 			ops = append(ops, claim.Op{Kind: claim.OpAwait, Path: c.ballotPath(site)})
@@ -66,8 +66,8 @@ func (c *commit) tookBallots(res []claim.Result) {
 	}
 }
 
-// count is the outcome that the votes allow. A site that came and went before
-// the decision has not voted, whatever it had written.
+// count returns the decision that the votes determine, or Undecided. A site whose znode disappeared before
+// the decision does not count as having voted, whatever it had written.
 func (c *commit) count() Decision {
 	commits := 0
 	for _, site := range c.cfg.Sites {
@@ -84,8 +84,8 @@ func (c *commit) count() Decision {
 	return Undecided
 }
 
-// fill votes for those who have not. A plain vote is set once, so who comes
-// later finds it.
+// fill votes Abort for the sites that have not voted. In a plain transaction a vote can be set only once,
+// so a site that votes later finds this vote.
 func (c *commit) fill() {
 	var ops []claim.Op
 	for _, site := range c.cfg.Sites {
@@ -98,8 +98,8 @@ func (c *commit) fill() {
 	c.ask(txFill, ops...)
 }
 
-// planDecision creates the decision, and with it ends the coordinator's part,
-// which is what wakes the sites.
+// planDecision creates the decision. The same multi deletes the coordinator's znode, which wakes the
+// sites.
 func (c *commit) planDecision(d Decision) {
 	if c.chaired {
 		c.ask(txDecide, claim.Op{Kind: claim.OpMulti, Path: c.decisionPath(), Ops: []claim.Op{
@@ -109,7 +109,7 @@ func (c *commit) planDecision(d Decision) {
 	c.ask(txDecide, c.record(d))
 }
 
-// planChair takes the place of a coordinator that is gone.
+// planChair takes over from a coordinator whose znode is gone.
 func (c *commit) planChair() {
 	c.tell("%s takes the coordinator's place", c.who())
 	c.stands = true

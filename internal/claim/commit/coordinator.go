@@ -8,19 +8,19 @@ import (
 	"bellwether/wire"
 )
 
-// Coordinator begins one transaction and brings about its decision:
+// Coordinator begins one transaction and makes its decision:
 //
-//	begin ▸ look ▸ watch the sites' znodes ▸ decide ▸ be told so ▸ say so
+//	begin ▸ look ▸ watch the sites' znodes ▸ decide ▸ wait for Carried ▸ record it
 //
-// One znode, coordinator, is there while its session lives and it has not
-// decided. When it goes a site takes over, and the Coordinator, should it
-// live after all, learns the decision as everybody does. With Doubt set it
-// does not begin but finds out what became of the transaction.
+// The znode "coordinator" exists while the session of the coordinator is alive and has not decided. When
+// it disappears without a decision, a site takes over. A Coordinator that lost its session in this way
+// learns the decision like a site. If Doubt is set, it does not begin the transaction but finds out its
+// outcome.
 //
-// Plain, it begins the transaction and waits for the decision.
+// In a plain transaction the Coordinator only begins the transaction and waits for the decision.
 type Coordinator struct{ commit }
 
-// NewCoordinator makes a coordinator's state machine. It waits for Attached.
+// NewCoordinator returns the state machine of a coordinator. It does nothing until Attached is stepped.
 func NewCoordinator(cfg CommitConfig) *Coordinator {
 	c := &Coordinator{newCommit(cfg)}
 	c.plan = c.next
@@ -51,7 +51,7 @@ func (c *Coordinator) next() {
 	}
 }
 
-// begin makes the transaction with all it needs, or nothing.
+// begin creates the transaction and the znodes that it needs, all or none.
 func (c *Coordinator) begin() {
 	ops := []claim.Op{{Kind: claim.OpCreate, Path: c.cfg.Path, Data: c.cfg.Transaction.Encode(), Persistent: true}}
 	if !c.cfg.Plain {
@@ -65,7 +65,7 @@ func (c *Coordinator) begin() {
 	c.ask(txBegin, claim.Op{Kind: claim.OpMulti, Path: c.cfg.Path, Ops: ops})
 }
 
-// tookBegin looks at what was made, by this request or by one before it.
+// tookBegin looks at the transaction that this or an earlier request has created.
 func (c *commit) tookBegin(r claim.Result) {
 	switch {
 	case r.Err == nil, errors.Is(r.Err, wire.ErrNodeExists):

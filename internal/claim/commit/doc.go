@@ -1,6 +1,6 @@
-// Package commit holds the state machines of transactions of two phases. [Site] and [Coordinator] are the
-// parts in one transaction; commit.go is what they have in common. They need no lease: all they act on is a
-// znode that is created once. [Serving] says in which transactions a site takes part, and when.
+// Package commit holds the state machines of two-phase commit. A [Coordinator] and several [Site]s carry
+// out one transaction; commit.go holds their common part. They need no lease, because the decision is a
+// znode that is created once. [Serving] chooses the transactions in which a site takes part.
 //
 // Read site.go and coordinator.go first, then commit.go.
 package commit

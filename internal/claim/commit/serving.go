@@ -10,14 +10,14 @@ import (
 	"bellwether/wire"
 )
 
-// ServingConfig is what a Serving is about.
+// ServingConfig describes a Serving.
 type ServingConfig struct {
-	Root string // of the transactions, which is made where it is missing
-	Most int    // of them at a time
+	Root string // parent of the transactions; created if it is missing
+	Most int    // how many transactions the site takes part in at a time
 }
 
-// SiteOver: a part in the transaction at Path, which OpJoin began, is
-// over; Err says why, where that was not by plan.
+// SiteOver reports that the part in the transaction at Path, which OpJoin began, has ended. Err is set if
+// it failed.
 type SiteOver struct {
 	Path string
 	Err  error
@@ -25,40 +25,42 @@ type SiteOver struct {
 
 func (SiteOver) Event() {}
 
-// Passed: what stands at a transaction's place is none.
+// Passed reports that a znode with the name of a transaction does not contain one.
 type Passed struct{ Err *claim.DataError }
 
 func (h Passed) String() string {
 	return fmt.Sprintf("no transaction at %s: %v", h.Err.Path, h.Err.Err)
 }
 
-// Serving is a site that takes part in all transactions below a root, in each
-// once, by a [Site] of its own. It goes on in the next session, and ends when
-// one of the parts fails. Those that are left then, its driver ends.
+// Serving is a site that takes part once in every transaction below a root, each time with a new [Site].
+// It continues in later sessions. It ends when one of its parts fails; the driver must then end the parts
+// that still run.
 //
-//	list and watch the root ▸ join each transaction that is new, while there is room ▸ its event ▸ list …
-//	                        ▸ there is none: make it
+//	list and watch the root ▸ join new transactions, up to Most at a time ▸ watch event ▸ list …
+//	                        ▸ root missing: create it
 //	a part is over ▸ join the next
+//
+// 0 <= runs <= cfg.Most, and runs is the number of true values in joined.
 type Serving struct {
 	claim.Requester
 	cfg    ServingConfig
-	watch  uint64          // the request that set the watch on the root; 0: list it
-	bare   bool            // the root was made just now
-	joined map[string]bool // names of transactions that are known, or were when last listed; true while the part runs
-	runs   int             // of the parts
-	next   []string        // names of those to be joined yet
-	joins  []claim.Op      // of those to be joined now
+	watch  uint64          // number of the request that set the watch on the root; 0: list again
+	bare   bool            // the root was created just now
+	joined map[string]bool // names of transactions known or present in the last list; true while the part runs
+	runs   int             // number of running parts
+	next   []string        // names of the transactions to join later
+	joins  []claim.Op      // OpJoin operations for the next Ready
 }
 
-// NewServing makes the state machine, which waits for Attached.
+// NewServing returns the state machine. It does nothing until Attached is stepped.
 func NewServing(cfg ServingConfig) *Serving {
 	s := &Serving{cfg: cfg, joined: map[string]bool{}}
 	s.Forget = func() { s.watch = 0 }
 	return s
 }
 
-// Step takes one event, which happened at now. Who gives up by Resign leaves
-// the watch to its driver.
+// Step processes one event, which happened at now. After Resign, the driver must remove the watch on the
+// root.
 func (s *Serving) Step(now claim.Moment, ev claim.Event) {
 	switch ev := ev.(type) {
 	case claim.Fired:
@@ -78,7 +80,7 @@ func (s *Serving) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (s *Serving) Ready() claim.Ready {
 	r := s.Collect()
 	r.Start, s.joins = s.joins, nil
@@ -91,7 +93,8 @@ func (s *Serving) plan() {
 	}
 }
 
-// took: what is not there any more never comes again, and is forgotten.
+// took processes the list of transactions. It forgets those that are gone, because their names are never
+// used again.
 func (s *Serving) took(res []claim.Result) {
 	switch sync, list := res[0].Err, res[1]; {
 	case sync != nil:
@@ -122,14 +125,14 @@ func (s *Serving) took(res []claim.Result) {
 	}
 }
 
-// made: the root is there now, or cannot be.
+// made processes the creation of the root.
 func (s *Serving) made(res []claim.Result) {
 	if s.bare = true; res[0].Err != nil {
 		s.End(claim.Failed, res[0].Err)
 	}
 }
 
-// settle joins what there is room for.
+// settle joins further transactions, up to the limit.
 func (s *Serving) settle() {
 	n := min(len(s.next), s.cfg.Most-s.runs)
 	for _, name := range s.next[:n] {
@@ -139,7 +142,7 @@ func (s *Serving) settle() {
 	s.runs, s.next = s.runs+n, s.next[n:]
 }
 
-// siteOver: what is no transaction is passed over.
+// siteOver processes the end of a part. A znode that is not a transaction is reported and skipped.
 func (s *Serving) siteOver(ev SiteOver) {
 	s.joined[ev.Path[strings.LastIndexByte(ev.Path, '/')+1:]] = false
 	s.runs--

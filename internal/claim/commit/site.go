@@ -4,21 +4,20 @@ import (
 	"bellwether/internal/claim"
 )
 
-// Site is one site's part in one transaction:
+// Site is the part of one site in one transaction:
 //
-//	look ▸ be present ▸ prepare ▸ vote ▸ wait for the decision ▸ carry it out ▸ say so
+//	look ▸ create own znode ▸ prepare ▸ vote ▸ wait for the decision ▸ wait for Carried ▸ record it
 //
-// It survives lost replies and expired sessions by looking again; a site that
-// starts anew after a crash makes a new Site, with Doubt set where its own
-// records say that it had prepared. It acts on the decision's znode alone,
-// whatever votes it knows of.
+// After a lost reply or an expired session the Site reads the state again. After a crash the application
+// creates a new Site. It must set Doubt if its own records say that it had prepared. The Site acts only on
+// the decision znode, and ignores what the votes suggest.
 //
-// Plain, each site watches all votes and whoever knows them writes the
-// decision. Otherwise it watches one znode, the coordinator's, and takes its
-// place when that goes without a decision.
+// In a plain transaction each site watches all votes, and the first site that knows them all writes the
+// decision. Otherwise a site watches only the coordinator's znode, and takes over if that disappears
+// without a decision.
 type Site struct{ commit }
 
-// NewSite makes a site's state machine. It waits for Attached.
+// NewSite returns the state machine of a site. It does nothing until Attached is stepped.
 func NewSite(cfg CommitConfig) *Site {
 	s := &Site{newCommit(cfg)}
 	s.plan = s.next
@@ -34,7 +33,7 @@ func (s *Site) next() {
 		s.planDone()
 	case !s.looked:
 		s.planLook()
-	case !s.cfg.Plain && own.owner != s.session: // not there, or of an earlier life
+	case !s.cfg.Plain && own.owner != s.session: // missing, or created in an earlier session
 		s.planPresence(own)
 	case own.vote == Undecided && s.vote == Undecided:
 		s.phase = TxPrepare
@@ -45,13 +44,13 @@ func (s *Site) next() {
 		s.planVotes()
 	case !s.chaired:
 		s.planChair()
-	case s.impatient(): // the coordinator hangs
+	case s.impatient(): // the coordinator is alive but has not decided in time
 		s.planVotes()
 	}
 }
 
-// planPresence puts up the site's ephemeral znode, in the place of one of an
-// earlier session that has not ended yet.
+// planPresence creates the site's ephemeral znode. It replaces one that an earlier session of the site
+// created.
 func (s *Site) planPresence(own *ballot) {
 	path := s.ballotPath(s.cfg.Site)
 	create := claim.Op{Kind: claim.OpCreate, Path: path}

@@ -2,15 +2,15 @@ package lines
 
 import "bellwether/wire"
 
-// Fence stands before what claims protect, and refuses who has been overtaken.
-// It knows nothing but tokens. The zero Fence admits everybody first.
+// Fence protects a resource: it refuses holders whose token is older than one that it has admitted. It
+// compares only tokens. The zero Fence admits any first token.
 type Fence struct {
-	alone  wire.Zxid // newest of a holder that was alone
-	shared wire.Zxid // newest of a reader
+	alone  wire.Zxid // newest token of an exclusive holder
+	shared wire.Zxid // newest token of a reader
 }
 
-// Admit is for who holds alone: it is admitted if no newer token was. Newest is
-// what it was compared with.
+// Admit admits the token of an exclusive holder unless a newer token was admitted before. newest is the
+// largest token admitted before.
 func (f *Fence) Admit(token wire.Zxid) (newest wire.Zxid, admitted bool) {
 	if newest = f.Seen(); token < newest {
 		return newest, false
@@ -19,7 +19,8 @@ func (f *Fence) Admit(token wire.Zxid) (newest wire.Zxid, admitted bool) {
 	return newest, true
 }
 
-// AdmitShared is for readers: they are admitted if no newer writer was, in any order.
+// AdmitShared admits the token of a reader unless a newer exclusive holder was admitted before. The order
+// among readers does not matter.
 func (f *Fence) AdmitShared(token wire.Zxid) (newest wire.Zxid, admitted bool) {
 	if token < f.alone {
 		return f.alone, false
@@ -28,5 +29,5 @@ func (f *Fence) AdmitShared(token wire.Zxid) (newest wire.Zxid, admitted bool) {
 	return f.alone, true
 }
 
-// Seen is the newest token admitted.
+// Seen returns the newest token admitted.
 func (f *Fence) Seen() wire.Zxid { return max(f.alone, f.shared) }

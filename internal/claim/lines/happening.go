@@ -8,15 +8,15 @@ import (
 	"bellwether/wire"
 )
 
-// Joined: the bid stands. Found is set when the reply of its creation was
-// lost and it was found again.
+// Joined reports that the bid exists. Found is set if the reply to its creation was lost, and a later
+// search found the bid.
 type Joined struct {
 	Bid   string
 	Found bool
 }
 
-// Waiting: Ahead bids are in the way, the nearest of which is watched; where
-// any will do, For is empty.
+// Waiting reports that the bid waits for Ahead other bids. For is the nearest of them, which is watched.
+// For is empty if the bid waits for any lease.
 type Waiting struct {
 	Bid   string
 	For   string
@@ -24,15 +24,13 @@ type Waiting struct {
 	Ahead int
 }
 
-// Woken: the watched bid, or one of the leases, changed, which means to look
-// again.
+// Woken reports a watch event on the watched bid, or on the leases. The Line looks again.
 type Woken struct{ Bid, By string }
 
-// First: no bid precedes, but the session is not proven alive yet.
+// First reports that no bid is ahead, but the session is not proven alive yet.
 type First struct{ Bid string }
 
-// Leads: a term began, of a leader or a holder. Proof is nil when its
-// deadline is proven.
+// Leads reports that the term of a leader or holder began. Proof is nil if its deadline is proven.
 type Leads struct {
 	Bid   string
 	Token wire.Zxid
@@ -41,16 +39,16 @@ type Leads struct {
 	Rule  Rule
 }
 
-// Published: LEADER names this bid.
+// Published reports that LEADER names this bid.
 type Published struct{ Bid, Path string }
 
-// Unpublished: LEADER cannot name this bid for now; it is tried again.
+// Unpublished reports that LEADER cannot name this bid at present. The Line tries again.
 type Unpublished struct {
 	Bid, Path string
 	Err       error
 }
 
-// Ended: the claim is given up; the bid, if there is one, is removed next.
+// Ended reports that the claim is given up. The Line removes the bid next, if there is one.
 type Ended struct {
 	Bid    string
 	Led    bool
@@ -59,8 +57,8 @@ type Ended struct {
 	Rule   Rule
 }
 
-// Left: the bid is gone. Err is set when it could not be removed: it stays at Path
-// until the session ends.
+// Left reports that the bid is gone. If Err is set, the bid could not be removed, and exists at Path until
+// the session ends.
 type Left struct {
 	Bid, Path string
 	Err       error
@@ -123,7 +121,7 @@ func (h Left) String() string {
 	return fmt.Sprintf("bid %s gone", h.Bid)
 }
 
-// AtGate is what happens at the gate of a [Semaphore].
+// AtGate is an observation of the gate of a [Semaphore].
 type AtGate struct{ claim.Happening }
 
 func (h AtGate) String() string { return "gate: " + h.Happening.String() }

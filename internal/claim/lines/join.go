@@ -10,8 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// planJoin makes the bid. After a lost reply it is searched for first: a bid
-// that nobody knows of would stand in the way of all others.
+// planJoin creates the bid. If the reply to an earlier creation was lost, it first searches for that bid:
+// a bid that no client knows would block all others.
 func (l *Line) planJoin() {
 	switch {
 	case len(l.probes) > 0:
@@ -23,8 +23,8 @@ func (l *Line) planJoin() {
 	}
 }
 
-// data is the bid's content: the id, and for names without a nonce the nonce
-// in a line of its own.
+// data returns the content of the bid: the id and, if names of this scheme contain no nonce, the nonce on
+// a second line.
 func (l *Line) data() []byte {
 	if l.cfg.Naming == claim.Plain {
 		return []byte(l.cfg.ID + "\n" + l.cfg.Nonce.String())
@@ -32,8 +32,8 @@ func (l *Line) data() []byte {
 	return []byte(l.cfg.ID)
 }
 
-// parentData is what a parent holds that the bid has to make. kazoo's
-// Semaphore writes down its leases there and cannot read a parent without data.
+// parentData returns the data for a parent that this bid creates. kazoo's Semaphore stores its number of
+// leases there, and cannot read a parent without data.
 func (l *Line) parentData() []byte {
 	if l.cfg.Naming == claim.KazooLease {
 		return strconv.AppendInt(nil, int64(l.cfg.Leases), 10)
@@ -41,7 +41,7 @@ func (l *Line) parentData() []byte {
 	return nil
 }
 
-// BidID is the candidate's id in a bid's data, of ours or another library.
+// BidID returns the candidate's id from the data of a bid of this project or another library.
 func BidID(naming claim.Naming, data []byte) string {
 	if naming == claim.Plain {
 		if i := len(data) - 33; i >= 0 && data[i] == '\n' && claim.IsHex32(string(data[i+1:])) {
@@ -76,7 +76,8 @@ func (l *Line) tookCreate(r claim.Result) {
 	}
 }
 
-// tookRoot: a list that is refused tells nothing.
+// tookRoot checks the children of Root for another recipe. If the server refused the list, Root counts as
+// unused.
 func (l *Line) tookRoot(list claim.Result) {
 	l.vetted = true
 	if err := claim.OtherRecipe(l.cfg.Root, claim.KindSemaphore, list.Names); err != nil {
@@ -84,7 +85,8 @@ func (l *Line) tookRoot(list claim.Result) {
 	}
 }
 
-// vet ends the claim if another recipe has its znodes at the parent, which the first look tells.
+// vet ends the claim if the first look shows znodes of another recipe at the parent. It reports whether
+// the claim goes on.
 func (l *Line) vet(children []string) bool {
 	if l.vetted || l.cfg.Rule == Leases {
 		return true
@@ -110,11 +112,11 @@ func (l *Line) tookParents(r claim.Result) {
 	}
 }
 
-// tookFind lists what may be the bid whose reply was lost.
+// tookFind lists the bids that may be the one whose reply was lost.
 func (l *Line) tookFind(list claim.Result) {
 	l.doubtful = false
 	switch {
-	case errors.Is(list.Err, wire.ErrNoNode): // no parent, so no bid
+	case errors.Is(list.Err, wire.ErrNoNode): // without the parent there is no bid
 	case list.Err != nil:
 		l.end(claim.Refused, list.Err)
 	default:
@@ -124,11 +126,11 @@ func (l *Line) tookFind(list claim.Result) {
 				l.probes = append(l.probes, b.Name)
 			}
 		}
-		slices.Reverse(l.probes) // the newest is the likeliest
+		slices.Reverse(l.probes) // the newest bid is the most likely one
 	}
 }
 
-// tookProbe compares owner and, where the name carries no nonce, content.
+// tookProbe identifies the bid by its owner and its data.
 func (l *Line) tookProbe(res []claim.Result) {
 	names := l.probes
 	l.probes = l.probes[len(res):]
@@ -146,11 +148,11 @@ func (l *Line) tookProbe(res []claim.Result) {
 	}
 }
 
-// adopt takes a bid as the own one.
+// adopt records a bid as the own one.
 func (l *Line) adopt(name string, found bool) {
 	bid, err := l.cfg.Naming.Parse(name)
 	l.own = bid
-	l.own.Name = name // if only to be removed
+	l.own.Name = name // set even if the name is invalid, so that the bid can be removed
 	l.tell(Joined{name, found})
 	if err != nil {
 		l.end(claim.Refused, err)

@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// planLeave removes what the claim has put on the server: the bid, and LEADER
-// with it where it names the bid. What cannot be known is found out first.
+// planLeave removes the bid, and LEADER with it if LEADER names the bid. If it is unknown whether they
+// exist, planLeave finds out first.
 func (l *Line) planLeave() {
 	switch {
 	case l.watched != "":
@@ -32,15 +32,14 @@ func (l *Line) planLeave() {
 	}
 }
 
-// lingers: the term is over, and what was done in it may go on until the deadline
-// of the lease; so long the bid keeps others out.
+// lingers reports whether the bid must stay after its term has ended. The work done in the term may
+// continue until the deadline of the lease, so the bid keeps other clients out until then or until Resign.
 func (l *Line) lingers() bool {
 	return l.phase == Leaving && l.led && !l.freed && !l.cfg.Loose && l.lease.Left(l.now) > 0
 }
 
-// tookResign reads the outcome of the multi: a missing bid means that it, or
-// an earlier try whose reply was lost, is through. A LEADER that is not ours
-// any more is left alone.
+// tookResign processes the result of the multi. A missing bid means that this attempt, or an earlier one
+// whose reply was lost, has succeeded. A LEADER that no longer names the own bid is left unchanged.
 func (l *Line) tookResign(r claim.Result) {
 	switch {
 	case r.Err == nil, r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode):
@@ -59,7 +58,7 @@ func (l *Line) tookDelete(r claim.Result) {
 	l.finish(r.Err)
 }
 
-// finish is the end: the bid is gone, or err says why it stays behind.
+// finish ends the Line. The bid is gone, or err says why it could not be removed.
 func (l *Line) finish(err error) {
 	if l.own.Name != "" || err != nil {
 		l.tell(Left{l.own.Name, l.path(l.own.Name), err})

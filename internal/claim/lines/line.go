@@ -7,24 +7,25 @@ import (
 	"bellwether/wire"
 )
 
-// Times that are not the caller's to choose.
+// Times that the caller cannot set.
 const (
-	publishPause = time.Second // between two looks at a LEADER that is in the way
-	verifyMin    = 100 * time.Millisecond
+	publishPause = time.Second // the interval between two reads of a LEADER that belongs to another program
+	// verifyMin is the shortest interval at which a leader checks that its bid exists.
+	verifyMin = 100 * time.Millisecond
 )
 
-// Rule says which bids ahead keep a bid waiting.
+// Rule says for which of the bids ahead a bid waits.
 type Rule uint8
 
-// The rules. Bids behind never matter.
+// The rules. A bid never waits for bids behind it.
 const (
-	Leadership Rule = iota // any bid ahead; who has none leads
-	Exclusive              // any bid ahead; who has none holds
-	Shared                 // any bid ahead but those of readers
-	Leases                 // Config.Leases bids ahead
+	Leadership Rule = iota // waits for every bid ahead; the first bid leads
+	Exclusive              // waits for every bid ahead; the first bid holds
+	Shared                 // waits for every bid ahead except those of readers
+	Leases                 // waits while Config.Leases or more bids are ahead
 )
 
-// verb is what a bid does in its term.
+// verb returns the word for what a bid does during its term.
 func (r Rule) verb() string {
 	if r == Leadership {
 		return "leads"
@@ -32,51 +33,54 @@ func (r Rule) verb() string {
 	return "holds"
 }
 
-// Config is what a Line is about. Nonce is the bid's own; the others are the
-// same for all bids of a recipe, but for Rule and Naming where readers and
-// writers meet.
+// Config describes the bid of a Line. Each bid has its own Nonce. The bids of one recipe have the other
+// fields in common, except ID, and except Rule and Naming, which differ between readers and writers.
 type Config struct {
-	Parent string // absolute path below which the bids stand
-	ID     string // who the candidate is, for others to read
+	Parent string // absolute path of the parent of the bids
+	ID     string // id of the candidate, for other programs to read
 	Naming claim.Naming
 	Nonce  claim.Nonce   // random, never used before
-	Leader string        // path of the LEADER znode; empty publishes nothing
-	Quiet  time.Duration // a term that is over sooner is not published
+	Leader string        // path of the LEADER znode; empty: the bid is not published
+	Quiet  time.Duration // a term that ends within this time is not published
 	Rule   Rule
-	Leases int  // under the rule of that name: how many may hold at once
-	Try    bool // give up, as Occupied, instead of waiting for others
-	Loose  bool // the term lasts as long as the bid, without a proof that the session lives
-	// Root is the path of a recipe whose lines stand below it; empty for one that has its line at
-	// Parent. Before the first bid makes Parent it is looked at, lest another recipe be there.
+	Leases int  // under the rule Leases: how many bids may hold at once
+	Try    bool // end with Occupied instead of waiting for other bids
+	Loose  bool // the term lasts as long as the bid exists, and needs no proof that the session is alive
+	// Root is the path of a recipe that keeps its lines below it. It is empty if the recipe has its line
+	// at Parent. Before the first bid creates Parent, the Line lists Root to make sure that no other
+	// recipe uses it.
 	Root string
-	// Margin is how long before its deadline a term ends, for work that takes
-	// time to stop.
+	// Margin is how long before its deadline a term ends, to leave time for the work to stop.
 	Margin time.Duration
 }
 
-// Election is a Line under the rule Leadership, whose first publishes itself.
+// Election is a Line under the rule Leadership. During its term it publishes its bid at LEADER.
 type Election = Line
 
-// NewElection makes a candidate's bid. It waits for Attached.
+// NewElection returns the state machine of a candidate's bid. It does nothing until Attached is stepped.
 func NewElection(cfg Config) *Election { return NewLine(cfg) }
 
-// Line is one bid in a line of bids: for leadership, a lock, a lease. It has
-// at most one term, in which it leads or holds: when that is over the bid is
-// removed, and who wants another makes a new Line.
+// Line is one bid in a line of bids for leadership, a lock or a lease of a semaphore. It has at most one
+// term, during which it leads or holds. After the term the Line removes its bid. A caller that wants
+// another term creates a new Line.
 //
-// A term is safe to begin when: no bid of an earlier czxid that is in the way
-// was left on a server that knew the own bid, that one belongs to the live
-// session, and the lease has not lapsed since. Bids are only ever added behind
-// it, so that its place is kept as long as its session lives, and what a server
-// does not know yet is of no matter.
+// A term may begin only if three conditions hold. First, a server that knew the own bid showed no bid with
+// a smaller czxid that the Rule says to wait for. Second, the own bid belongs to the current session.
+// Third, the lease has not lapsed since that read. These conditions suffice: the server adds new bids only
+// behind the own bid, so the bid keeps its place while its session is alive. Changes that the server did
+// not know yet cannot add a bid ahead.
+//
+// The phase only increases. At most one request is outstanding; asked is nothing if there is none.
+// own.Name is set from the phase Standing until the bid is known to be gone. led is true once the phase
+// has been Leading.
 type Line struct {
 	cfg Config
 	now claim.Moment
 
 	phase  Phase
 	led    bool
-	freed  bool // what was done in the term is over, if there was one
-	reason claim.Reason
+	freed  bool         // Resign was stepped: the work done during the term has stopped
+	reason claim.Reason // why the bid could not be removed; nil: it is gone
 	err    error
 	stays  error // why the bid could not be removed
 
@@ -84,74 +88,73 @@ type Line struct {
 	attached bool
 	lease    claim.Lease
 
-	asked step // what the outstanding request is for
+	asked step // purpose of the outstanding request
 	n     uint64
 	out   *claim.Request
 	pause claim.Backoff
 
-	doubtful bool      // the bid may have been made, its name is not known
-	probes   []string  // bids among which it may be
-	own      claim.Bid // Name is empty while not known
+	doubtful bool      // a bid may have been created, but its name is unknown
+	probes   []string  // candidates for that bid, still to be read
+	own      claim.Bid // Name is empty while the bid is unknown
 	token    wire.Zxid
 
-	look    bool // the children must be looked at
-	stale   bool // and behind a sync, see planLook
-	exact   bool // and ordered by czxid, see wornOut
+	look    bool // the children must be listed
+	stale   bool // the next list must follow a sync; see planLook
+	exact   bool // czxids must decide the order; see claim.WornOut
 	others  []claim.Bid
 	ahead   int
-	next    string // the bid to watch
-	watched string // the bid that is watched
+	next    string // the bid to watch; anyLease: all children
+	watched string // the bid that is watched now
 	forID   string
-	skip    map[string]bool // children that look like bids and are none
-	first   bool            // nobody is in the way
+	skip    map[string]bool // persistent children whose names look like bids
+	first   bool            // the last look showed no bid to wait for
 
 	pub    publication
 	verify claim.Timer
 
-	vetted bool // no other recipe stands there, as far as names tell
+	vetted bool // the parent was checked for znodes of other recipes
 
 	happenings []claim.Happening
 }
 
-// NewLine makes a bid's state machine. It waits for Attached.
+// NewLine returns the state machine of a bid. It does nothing until Attached is stepped.
 func NewLine(cfg Config) *Line {
 	return &Line{cfg: cfg, pub: publication{stage: unpublished}}
 }
 
-// step is what the outstanding request is for.
+// step is the purpose of the outstanding request.
 type step uint8
 
 const (
 	nothing  step = iota
-	stepRoot      // is it another recipe's?
+	stepRoot      // does another recipe use Root?
 	stepParents
 	stepCreate
-	stepFind  // after a lost reply: is there a bid of ours?
-	stepProbe // which of these is it?
+	stepFind  // after a lost reply: was the bid created?
+	stepProbe // which of the candidates is the bid?
 	stepLook
-	stepLookSure // the same behind a sync
-	stepStat     // the czxid of every bid
+	stepLookSure // the same, after a sync
+	stepStat     // reads the czxid of every bid
 	stepWatch
-	stepWatchAll // of leases
+	stepWatchAll // watches all children, to learn of free leases
 	stepUnwatch
-	stepVerify // does the leader's bid still stand?
+	stepVerify // does the bid of the leader still exist?
 	stepPublish
 	stepLeaderParents
-	stepRead // whose is LEADER?
+	stepRead // to which bid does LEADER belong?
 	stepNamed
 	stepReplace
 	stepResign
 	stepDelete
 )
 
-// Step takes one event, which happened at now. Moments must not go back in
-// their monotonic part.
+// Step processes one event, which happened at now. The monotonic part of now must not go back.
 func (l *Line) Step(now claim.Moment, ev claim.Event) {
 	if l.phase == Done {
 		return
 	}
 	l.now = now
-	l.lapse() // a deadline that has passed ends the term, whatever the event says
+	l.lapse() // the deadline ends the term even if the event is a new proof
 	switch ev := ev.(type) {
 	case claim.Attached:
 		l.attach(ev)
@@ -175,17 +178,17 @@ func (l *Line) Step(now claim.Moment, ev claim.Event) {
 	l.plan()
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (l *Line) Ready() claim.Ready {
 	r := claim.Ready{Request: l.out, Wake: l.wake(), KeepAlive: !l.cfg.Loose && (l.phase == Leading || l.first), Happenings: l.happenings}
 	l.out, l.happenings = nil, nil
 	return r
 }
 
-// Over reports whether the bid is gone, or stays behind for good.
+// Over reports whether the Line has ended. Its bid is then gone, or cannot be removed.
 func (l *Line) Over() bool { return l.phase == Done }
 
-// State is how things stand after the last Step.
+// State returns the state after the last Step.
 func (l *Line) State() State {
 	s := State{
 		Phase: l.phase, Bid: l.own.Name, For: l.watched, Ahead: l.ahead, Token: l.token,
@@ -202,8 +205,8 @@ func (l *Line) State() State {
 	return s
 }
 
-// Left is how long the term lasts yet without another proof, its margin taken
-// off; at most 0 when there is none. It only grows by a Step.
+// Left returns how long the term lasts without another proof, minus the margin. It returns 0 or less when
+// there is no term. Only a Step can increase it.
 func (l *Line) Left(now claim.Moment) time.Duration {
 	if l.phase != Leading {
 		return 0
@@ -211,14 +214,13 @@ func (l *Line) Left(now claim.Moment) time.Duration {
 	return l.lease.Left(now) - l.cfg.Margin
 }
 
-// Deadline is the time to the end of the lease, which a term with a margin
-// does not reach.
+// Deadline returns the time until the lease ends. A term with a margin ends before that.
 func (l *Line) Deadline(now claim.Moment) time.Duration { return l.lease.Left(now) }
 
-// Proof is nil when the deadline that Left counts to is proven.
+// Proof returns nil if the deadline that Left counts down to is proven.
 func (l *Line) Proof() error { return l.lease.Proof() }
 
-// attach binds the bid to its session, or takes note that it is attached again.
+// attach binds the bid to its session, or records that the session is connected again.
 func (l *Line) attach(a claim.Attached) {
 	if l.session != 0 && a.Session != l.session {
 		l.over(claim.SessionExpired)
@@ -229,18 +231,18 @@ func (l *Line) attach(a claim.Attached) {
 	l.pause.Reconnected()
 	l.verify = claim.Timer{}
 	if l.phase == Standing {
-		l.look, l.first = true, false // the watch may have been lost on the way
+		l.look, l.first = true, false // the watch may have fired while the session was not connected
 	}
 }
 
-// renew takes a proof. A term that is over is not prolonged, nor its deadline.
+// renew adopts a proof. After the term has ended, a proof does not extend the deadline.
 func (l *Line) renew(proof claim.Lease) {
 	if l.session != 0 && l.phase < Leaving {
 		l.lease.Renew(proof)
 	}
 }
 
-// fired: the znode ahead is gone or changed, which means to look again.
+// fired processes a watch event: the watched bid or list has changed, so the Line looks again.
 func (l *Line) fired(path string) {
 	if l.watched == "" || path != l.watchPath(l.watched) {
 		return
@@ -254,14 +256,13 @@ func (l *Line) fired(path string) {
 	l.watched, l.look = "", true
 }
 
-// left is how long a term could last, or lasts yet, without another proof.
+// left returns how long a term would last, or still lasts, without another proof.
 func (l *Line) left() time.Duration { return l.lease.Left(l.now) - l.cfg.Margin }
 
-// proven reports whether the session is known to live, as far as that is asked for.
+// proven reports whether the session is proven alive, or the bid is Loose and needs no proof.
 func (l *Line) proven() bool { return l.cfg.Loose || l.left() > 0 }
 
-// lapse ends a term whose deadline has passed. What was read before is then
-// too old to begin one.
+// lapse ends a term whose deadline has passed. Earlier reads are then too old to begin a term.
 func (l *Line) lapse() {
 	if l.session != 0 && l.left() <= 0 {
 		l.stale = true
@@ -271,7 +272,7 @@ func (l *Line) lapse() {
 	}
 }
 
-// tryLead begins the term when the bid is first and the session proven alive.
+// tryLead begins the term if the bid is first and the session is proven alive.
 func (l *Line) tryLead() {
 	if !l.first || l.phase != Standing || !l.proven() {
 		return
@@ -286,8 +287,8 @@ func (l *Line) tryLead() {
 	l.tell(Leads{l.own.Name, l.token, l.left(), l.lease.Proof(), l.cfg.Rule})
 }
 
-// end gives up the claim; the first reason counts. From here on the handle
-// is over, so that the bid may be removed.
+// end gives up the claim; the first reason is kept. The term is over when end returns, so the bid may be
+// removed.
 func (l *Line) end(reason claim.Reason, err error) {
 	if l.phase >= Leaving {
 		return
@@ -296,17 +297,18 @@ func (l *Line) end(reason claim.Reason, err error) {
 	l.phase, l.reason, l.err, l.first = Leaving, reason, err, false
 	l.pause = claim.Backoff{}
 	if l.asked == nothing && l.own.Name == "" && !l.doubtful && len(l.probes) == 0 {
-		l.finish(nil) // nothing to remove
+		l.finish(nil) // there is no bid to remove
 	}
 }
 
-// over is end where the session takes the bid along, so nothing is left to do.
+// over ends the claim when the session is over. The server deletes the bid, so the Line has nothing left
+// to do.
 func (l *Line) over(reason claim.Reason) {
 	l.end(reason, nil)
 	l.finish(nil)
 }
 
-// plan chooses the next request, unless one is outstanding or none can be sent.
+// plan chooses the next request, unless one is outstanding or the Line must wait.
 func (l *Line) plan() {
 	if l.asked != nothing || !l.attached || !l.pause.Over(l.now) {
 		return
@@ -329,7 +331,7 @@ func (l *Line) ask(s step, ops ...claim.Op) {
 	l.asked, l.out = s, &claim.Request{N: l.n, Session: l.session, Ops: ops}
 }
 
-// reply takes the answer to the outstanding request.
+// reply processes the answer to the outstanding request.
 func (l *Line) reply(r claim.Reply) {
 	if l.asked == nothing || r.N != l.n {
 		return
@@ -358,7 +360,7 @@ func (l *Line) reply(r claim.Reply) {
 	l.take(s, r.Results)
 }
 
-// lost notes what a request may have done whose answer will not come.
+// lost records the possible effects of a request whose answer was lost.
 func (l *Line) lost(s step) {
 	switch s {
 	case stepCreate:
@@ -370,11 +372,11 @@ func (l *Line) lost(s step) {
 	}
 }
 
-// take goes on from the results of one request.
+// take processes the results of one request.
 func (l *Line) take(s step, res []claim.Result) {
 	switch s {
 	case stepFind, stepLookSure:
-		if l.refusedBy(res[0]) { // the sync that the others rest on
+		if l.refusedBy(res[0]) { // the other results depend on this sync
 			return
 		}
 	}
@@ -422,7 +424,7 @@ func (l *Line) take(s step, res []claim.Result) {
 	}
 }
 
-// wake is how soon something is due by itself.
+// wake returns the time until the next Step is due; 0 means that none is due.
 func (l *Line) wake() time.Duration {
 	if l.phase == Done {
 		return 0
@@ -444,7 +446,7 @@ func (l *Line) wake() time.Duration {
 	}
 	if l.phase == Leading {
 		if !l.cfg.Loose {
-			due(l.lease.Timeout / 20) // a suspend is noticed by the wall clock alone
+			due(l.lease.Timeout / 20) // only the wall clock shows a suspend of the machine, so it must be read often
 			due(l.left())
 		}
 		if l.asked == nothing && l.attached {
@@ -459,18 +461,18 @@ func (l *Line) wake() time.Duration {
 
 func (l *Line) tell(h claim.Happening) { l.happenings = append(l.happenings, h) }
 
-// path is a child's path below the parent.
+// path returns the path of a child of the parent.
 func (l *Line) path(name string) string { return claim.Join(l.cfg.Parent, name) }
 
-// Phase is the part of its life a Line is in.
+// Phase is a phase in the life of a Line.
 type Phase uint8
 
-// The phases, in their order. A phase may be left out but none comes back.
+// The phases, in order. A Line may skip a phase but never returns to one.
 const (
-	Joining  Phase = iota // until the bid stands
-	Standing              // the bid stands, in line or first without proof
-	Leading               // its term: leading, or holding what the line is for
-	Leaving               // the term, or the wish for one, is over; removing the bid
+	Joining  Phase = iota // the bid does not exist yet, or is not known to
+	Standing              // the bid exists and waits for other bids, or for a proof that the session is alive
+	Leading               // the term: the bid leads or holds
+	Leaving               // the term is over, or the caller gave up; the bid is being removed
 	Done
 )
 
@@ -478,22 +480,23 @@ var phaseNames = [...]string{"joining", "standing", "leading", "leaving", "done"
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// State is how a Line stands.
+// State is the state of a Line. Once Led is true it stays true. Published is true only in the phase
+// Leading.
 type State struct {
 	Phase Phase
-	Bid   string // name; empty while not known
-	// For is the bid that is watched, if it is one, and ForID its owner's id;
-	// Ahead is how many bids were in the way at the last look.
+	Bid   string // name of the bid; empty while unknown
+	// For is the bid that is watched, and ForID the id of its owner. For is empty if the Line waits for
+	// any lease. Ahead is how many bids the Line had to wait for at the last look.
 	For, ForID string
 	Ahead      int
-	Token      wire.Zxid // the bid's czxid, 0 while not known
-	// Published: LEADER names this bid. PublishErr is why it does not.
+	Token      wire.Zxid // czxid of the bid; 0 while unknown
+	// Published reports whether LEADER names this bid. PublishErr says why it does not.
 	Published  bool
 	PublishErr error
-	Led        bool // there was a term, which may be over
+	Led        bool // a term has begun; it may be over
 	Reason     claim.Reason
-	Err        error // details of Refused
-	// Stays is why the bid could not be removed, once Phase is Done: it stands
-	// until its session ends.
+	Err        error // the error of the reason Refused
+	// Stays is set if Phase is Done and the bid could not be removed. The bid then exists until its
+	// session ends.
 	Stays error
 }

@@ -9,14 +9,13 @@ import (
 	"bellwether/wire"
 )
 
-// planLook looks who is ahead and watches the nearest one. The look at the own
-// bid's owner keeps a new session from believing in a bid of the one before it
-// (CURATOR-604).
+// planLook finds out which bids are ahead, and watches the nearest one that the bid has to wait for. It
+// also reads the owner of the own bid, so that a new session does not mistake the bid of an earlier
+// session for its own (CURATOR-604).
 //
-// A server that knows the own bid knows all that were made before it. So a sync
-// is needed only where the bid is not there, which may be because the server is
-// behind, and where the session was without proof for a while, during which
-// everything may have changed without the server's knowledge.
+// A server that knows the own bid knows all bids that were created before it. A sync is therefore needed
+// in only two cases: the own bid is missing, because the server may be behind; and the lease had lapsed
+// for a while, because the server may then have missed any change.
 func (l *Line) planLook() {
 	switch {
 	case l.look:
@@ -41,11 +40,11 @@ func (l *Line) planLook() {
 	}
 }
 
-// anyLease stands for the watch on all children, as the name of no bid.
+// anyLease, in place of a bid's name, stands for the watch on all children. No bid has this name.
 const anyLease = "/"
 
-// planWatch watches what is in the way. Who only tries looks at it, lest it
-// be something that is no bid.
+// planWatch watches the bid that is in the way. With Try it only reads that znode, to make sure that it
+// really is a bid.
 func (l *Line) planWatch() {
 	switch path := l.watchPath(l.next); {
 	case l.next == anyLease:
@@ -57,7 +56,7 @@ func (l *Line) planWatch() {
 	}
 }
 
-// watchPath is the path at which the watch for a bid, or any lease, is set.
+// watchPath returns the path of the watch for a bid, or for anyLease.
 func (l *Line) watchPath(name string) string {
 	if name == anyLease {
 		return l.cfg.Parent
@@ -65,13 +64,13 @@ func (l *Line) watchPath(name string) string {
 	return l.path(name)
 }
 
-// planUnwatch gives up a watch that is of no use any more. Left in place it
-// would cost one more event when that bid goes.
+// planUnwatch removes a watch that is no longer needed. Otherwise it would cause an event when that bid is
+// deleted.
 func (l *Line) planUnwatch() {
 	l.ask(stepUnwatch, claim.Op{Kind: claim.OpUnwatch, Path: l.watchPath(l.watched)})
 }
 
-// misses reports whether a look does not show the own bid as it should be.
+// misses reports whether a look does not show the own bid with the current session as its owner.
 func (l *Line) misses(list, own claim.Result) bool {
 	switch {
 	case list.Err != nil || own.Err != nil:
@@ -90,12 +89,12 @@ func (l *Line) tookLook(list, own claim.Result) {
 	l.look = !l.compare(list.Names)
 	if l.look {
 		l.stale = true
-		l.pause.Fail(l.now) // a server that is behind in spite of the sync
+		l.pause.Fail(l.now) // the server is behind in spite of the sync
 	}
 }
 
-// compare draws the conclusion from a list of the children, as far as their
-// names allow it. It reports whether the own bid is among them.
+// compare finds the bids ahead in a list of the children. If names cannot order the bids, it requests
+// their czxids. It reports whether the own bid is in the list.
 func (l *Line) compare(children []string) bool {
 	bids := l.cfg.Naming.Bids(children)
 	seen := false
@@ -141,7 +140,8 @@ func (l *Line) tookStat(res []claim.Result) {
 	l.settle(ahead)
 }
 
-// settle draws the conclusion from the bids ahead, the nearest of them last.
+// settle decides whether the bid is first or which bid it must watch. The nearest of the bids ahead is the
+// last one.
 func (l *Line) settle(ahead []claim.Bid) {
 	ahead = l.inTheWay(ahead)
 	l.ahead, l.next, l.first = len(ahead), "", len(ahead) == 0
@@ -159,7 +159,7 @@ func (l *Line) settle(ahead []claim.Bid) {
 	}
 }
 
-// inTheWay are those of the bids ahead for which the bid has to wait.
+// inTheWay returns those of the bids ahead that the bid has to wait for.
 func (l *Line) inTheWay(ahead []claim.Bid) []claim.Bid {
 	switch l.cfg.Rule {
 	case Shared:
@@ -174,11 +174,11 @@ func (l *Line) inTheWay(ahead []claim.Bid) []claim.Bid {
 
 func (l *Line) tookWatch(r claim.Result) {
 	switch {
-	case errors.Is(r.Err, wire.ErrNoNode): // gone in between
+	case errors.Is(r.Err, wire.ErrNoNode): // deleted between the two requests
 		l.look = true
 	case l.refusedBy(r):
 	case r.Stat.EphemeralOwner == 0:
-		// Looks like a bid, but stays whoever leaves.
+		// The znode has the name of a bid, but it is persistent: no session owns it.
 		if l.skip == nil {
 			l.skip = map[string]bool{}
 		}
@@ -190,7 +190,7 @@ func (l *Line) tookWatch(r claim.Result) {
 	case l.cfg.Try:
 		l.end(claim.Occupied, nil)
 	case l.phase != Standing:
-		l.watched = l.next // to be given up
+		l.watched = l.next // planLeave removes this watch
 	default:
 		l.watched = l.next
 		naming := claim.Foreign
@@ -202,23 +202,22 @@ func (l *Line) tookWatch(r claim.Result) {
 	}
 }
 
-// tookWatchAll looks once more, as a lease may have become free in between.
-// Only one bid at a time waits in this way, see [Semaphore].
+// tookWatchAll compares again, because a lease may have become free before the watch was set. Only one bid
+// at a time watches in this way; see [Semaphore].
 func (l *Line) tookWatchAll(list claim.Result) {
 	if l.refusedBy(list) {
 		return
 	}
 	l.watched = anyLease
 	if l.phase != Standing {
-		return // to be given up
+		return // planLeave removes this watch
 	}
 	if l.look = !l.compare(list.Names); l.next == anyLease {
 		l.tell(Waiting{Bid: l.own.Name, Ahead: l.ahead})
 	}
 }
 
-// stands checks a reading of the own bid; where it is gone or another
-// session's, the claim ends.
+// stands checks a read of the own bid. It ends the claim if the bid is gone or belongs to another session.
 func (l *Line) stands(r claim.Result) bool {
 	switch {
 	case errors.Is(r.Err, wire.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner != l.session:
@@ -229,7 +228,7 @@ func (l *Line) stands(r claim.Result) bool {
 	return !l.refusedBy(r)
 }
 
-// refusedBy ends the claim if the server refused.
+// refusedBy ends the claim if the server refused a request, and reports whether it did.
 func (l *Line) refusedBy(r claim.Result) bool {
 	if r.Err != nil {
 		l.end(claim.Refused, r.Err)

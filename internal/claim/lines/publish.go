@@ -10,34 +10,34 @@ import (
 	"bellwether/wire"
 )
 
-// stage is how far the publication at LEADER has come.
+// stage is the progress of the publication at LEADER.
 type stage uint8
 
 const (
-	unpublished stage = iota // to be created
-	doubted                  // may be ours, or somebody's: to be read
-	named                    // names another bid: does that one stand?
-	outlived                 // names a bid that is gone: to be replaced
-	published                // is ours
+	unpublished stage = iota // LEADER must be created
+	doubted                  // LEADER must be read: it may name this bid or another one
+	named                    // LEADER names another bid: check whether that bid exists
+	outlived                 // LEADER names a bid that is gone: replace it
+	published                // LEADER names this bid
 )
 
-// publication is the state of the LEADER znode as its leader sees it.
-type publication struct {
+// publication is the state of the LEADER znode as the leader knows it.
+type publication struct { // in the stage named: the other bid
 	stage   stage
 	other   string      // named: the bid
-	version int32       // outlived, published: of LEADER
-	wait    claim.Timer // not before
-	err     error       // why it is in the way
+	version int32       // in the stages outlived and published: the version of LEADER
+	wait    claim.Timer // runs until the next request may be sent
+	err     error       // why this bid cannot be published
 }
 
-// pending reports whether something is left to do.
+// pending reports whether the publication is incomplete.
 func (p *publication) pending(path string) bool { return path != "" && p.stage != published }
 
-// LeaderTaken: LEADER is in the way and no leader of this recipe may remove it.
+// LeaderTaken reports that another program's LEADER znode exists, and that this leader must not remove it.
 type LeaderTaken struct {
-	Path       string
+	Path       string // no session owns the znode, so it will not disappear by itself
 	Persistent bool   // it will not go by itself
-	Bid        string // the standing bid it names; empty for data of others
+	Bid        string // the existing bid that LEADER names; empty if another recipe wrote the data
 }
 
 func (e *LeaderTaken) Error() string {
@@ -50,8 +50,8 @@ func (e *LeaderTaken) Error() string {
 	return fmt.Sprintf("%s belongs to somebody else until their session ends", e.Path)
 }
 
-// planLead publishes, and looks from time to time whether the bid stands.
-// Leading does not wait for either.
+// planLead publishes the bid, and checks from time to time that the bid still exists. The term does not
+// wait for either.
 func (l *Line) planLead() {
 	switch {
 	case l.watched != "":
@@ -63,7 +63,7 @@ func (l *Line) planLead() {
 	}
 }
 
-// planPublish is the next step towards a LEADER that names the own bid.
+// planPublish makes the next request towards a LEADER that names the own bid.
 func (l *Line) planPublish() {
 	notice := claim.Notice{ID: l.cfg.ID, Bid: l.own.Name, Token: l.token}
 	check := claim.Op{Kind: claim.OpCheck, Path: l.path(l.own.Name), Version: claim.AnyVersion}
@@ -81,7 +81,7 @@ func (l *Line) planPublish() {
 	}
 }
 
-// verifyEvery is how often a leader looks at its bid.
+// verifyEvery returns the interval at which a leader checks its bid.
 func (l *Line) verifyEvery() time.Duration { return max(l.lease.Timeout/3, verifyMin) }
 
 func (l *Line) tookVerify(r claim.Result) {
@@ -90,8 +90,8 @@ func (l *Line) tookVerify(r claim.Result) {
 	}
 }
 
-// tookPublish reads the outcome of either multi. Its first operation checks
-// the own bid, so a leader whose bid is gone cannot publish.
+// tookPublish processes the result of creating or replacing LEADER. The first operation of the multi
+// checks the own bid, so a leader whose bid is gone cannot publish.
 func (l *Line) tookPublish(r claim.Result) {
 	replacing := l.pub.stage == outlived
 	switch {
@@ -104,7 +104,7 @@ func (l *Line) tookPublish(r claim.Result) {
 		l.pub.stage = doubted
 	case replacing && (errors.Is(r.Err, wire.ErrNoNode) || errors.Is(r.Err, wire.ErrBadVersion)):
 		l.pub.stage = unpublished
-	case errors.Is(r.Err, wire.ErrNoNode): // LEADER lies elsewhere, and nothing is there yet
+	case errors.Is(r.Err, wire.ErrNoNode): // the parent of LEADER is missing
 		if l.phase == Leading {
 			l.ask(stepLeaderParents, claim.Op{Kind: claim.OpParents, Path: path.Dir(l.cfg.Leader)})
 		}
@@ -113,7 +113,7 @@ func (l *Line) tookPublish(r claim.Result) {
 	}
 }
 
-// tookRead tells whose LEADER is.
+// tookRead finds out to whom LEADER belongs.
 func (l *Line) tookRead(r claim.Result) {
 	if errors.Is(r.Err, wire.ErrNoNode) {
 		l.pub.stage = unpublished
@@ -139,7 +139,7 @@ func (l *Line) tookRead(r claim.Result) {
 	}
 }
 
-// tookNamed tells whether the bid that LEADER names still stands.
+// tookNamed finds out whether the bid that LEADER names still exists.
 func (l *Line) tookNamed(sync, r claim.Result) {
 	switch {
 	case sync.Err != nil:
@@ -153,7 +153,7 @@ func (l *Line) tookNamed(sync, r claim.Result) {
 	}
 }
 
-// publishedAs takes note that LEADER, at this version, is ours.
+// publishedAs records that LEADER, at this version, names the own bid.
 func (l *Line) publishedAs(version int32) {
 	l.pub = publication{stage: published, version: version}
 	if l.phase == Leading {
@@ -161,7 +161,7 @@ func (l *Line) publishedAs(version int32) {
 	}
 }
 
-// postpone waits, without a watch, and starts again.
+// postpone starts the publication again after publishPause. It sets no watch.
 func (l *Line) postpone(err error) {
 	if l.phase == Leading && (l.pub.err == nil || l.pub.err.Error() != err.Error()) {
 		l.tell(Unpublished{l.own.Name, l.cfg.Leader, err})

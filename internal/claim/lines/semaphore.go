@@ -6,41 +6,41 @@ import (
 	"bellwether/internal/claim"
 )
 
-// Semaphore is one bid for one of several leases. It stands in two lines, one
-// after the other: the gate, which one bid at a time holds, and the leases.
+// Semaphore is one bid for a lease of a semaphore. It waits in two lines, one after the other: the gate,
+// which one bid at a time holds, and the leases.
 //
 //	wait for the gate ▸ bid for a lease ▸ wait for any lease to become free ▸ hold it ▸ leave the gate
 //
-// So one bid at a time watches the leases, and each of the others the bid
-// ahead of it at the gate: a lease that becomes free wakes one.
+// So only the holder of the gate watches the leases. Each other bid watches the bid ahead of it at the
+// gate. A lease that becomes free therefore wakes one client.
 //
-// The gate is for good order only. That no more than Config.Leases hold rests
-// on the order of the leases alone, as in a [Line].
+// The gate only prevents many clients from waking at once. That at most Config.Leases bids hold depends
+// only on the order of the leases, as in a [Line].
 type Semaphore struct {
-	gate, lease *Line // lease is nil before the gate is held
+	gate, lease *Line // lease is nil until the gate is held
 
-	cfg     Config // of the lease
+	cfg     Config // configuration of the lease
 	n       uint64
-	asked   *question  // outstanding
-	waiting []question // at most one of each line
+	asked   *question  // the outstanding request
+	waiting []question // requests to send next, at most one of each line
 }
 
-// question is a request of one of the lines.
+// question is a request of one of the two lines.
 type question struct {
 	by  *Line
 	req claim.Request
 }
 
-// NewSemaphore makes a bid's state machine, which waits for Attached. Both
-// configurations name a parent; the rule of the gate's is Exclusive, that of
-// the leases' Leases. The gate is Loose, lest a second bid come to wait for a
-// lease.
+// NewSemaphore returns the state machine of a bid. It does nothing until Attached is stepped. Each
+// configuration has its own parent. The rule of gate must be Exclusive, and that of leases must be Leases.
+// NewSemaphore makes the gate Loose: a holder whose lease lapses would otherwise leave the gate, and a
+// second bid could wait for a lease at the same time.
 func NewSemaphore(gate, leases Config) *Semaphore {
 	gate.Loose = true
 	return &Semaphore{gate: NewLine(gate), cfg: leases}
 }
 
-// Step is as Line.Step.
+// Step processes one event, as Line.Step does.
 func (s *Semaphore) Step(now claim.Moment, ev claim.Event) {
 	if r, ok := ev.(claim.Reply); ok {
 		s.reply(now, r)
@@ -50,8 +50,8 @@ func (s *Semaphore) Step(now claim.Moment, ev claim.Event) {
 	s.proceed(now)
 }
 
-// proceed goes from the gate to the leases, and leaves the gate when there
-// is nothing left to wait for.
+// proceed makes the bid for a lease when the gate is held. It leaves the gate when the bid no longer waits
+// for a lease.
 func (s *Semaphore) proceed(now claim.Moment) {
 	if g := s.gate; s.lease == nil && g.phase == Leading && g.attached && g.watched == "" {
 		s.lease = NewLine(s.cfg)
@@ -62,7 +62,7 @@ func (s *Semaphore) proceed(now claim.Moment) {
 	}
 }
 
-// reply hands an answer to the line that asked.
+// reply passes an answer to the line that made the request.
 func (s *Semaphore) reply(now claim.Moment, r claim.Reply) {
 	if s.asked == nil || r.N != s.n {
 		return
@@ -79,8 +79,8 @@ func (s *Semaphore) each(f func(*Line)) {
 	}
 }
 
-// Ready is as Line.Ready. The requests of the two lines are carried out one
-// after the other.
+// Ready returns what both lines have produced, as Line.Ready does. It sends the requests of the two lines
+// one after the other.
 func (s *Semaphore) Ready() claim.Ready {
 	var all claim.Ready
 	s.each(func(l *Line) {
@@ -103,7 +103,7 @@ func (s *Semaphore) Ready() claim.Ready {
 	return all
 }
 
-// next is the request to send now, numbered anew.
+// next returns the request to send now, with a number of its own.
 func (s *Semaphore) next() *claim.Request {
 	if s.asked != nil || len(s.waiting) == 0 {
 		return nil
@@ -115,14 +115,15 @@ func (s *Semaphore) next() *claim.Request {
 	return &claim.Request{N: s.n, Session: q.req.Session, Ops: q.req.Ops}
 }
 
-// Over reports whether both bids are gone, or stay behind for good.
+// Over reports whether both lines have ended.
 func (s *Semaphore) Over() bool { return s.State().Phase == Done }
 
-// State is how things stand: at the gate, then with the lease.
+// State returns the state of the bid as if it had one line: first that of the gate, then that of the
+// lease.
 func (s *Semaphore) State() State {
 	if s.lease == nil {
 		st := s.gate.State()
-		st.Token, st.Led = 0, false // the gate's
+		st.Token, st.Led = 0, false // those of the gate do not count
 		if st.Phase == Leading {
 			st.Phase = Standing
 		}
@@ -131,7 +132,7 @@ func (s *Semaphore) State() State {
 	st := s.lease.State()
 	switch {
 	case st.Phase == Joining:
-		st.Phase = Standing // at the gate
+		st.Phase = Standing // the bid waits at the gate
 	case st.Phase == Done && s.gate.phase != Done:
 		st.Phase = Leaving
 	}
@@ -141,7 +142,7 @@ func (s *Semaphore) State() State {
 	return st
 }
 
-// present is the line that counts.
+// present returns the lease line if there is one, otherwise the gate.
 func (s *Semaphore) present() *Line {
 	if s.lease != nil {
 		return s.lease
@@ -149,7 +150,7 @@ func (s *Semaphore) present() *Line {
 	return s.gate
 }
 
-// Left is as Line.Left, of the lease.
+// Left returns how long the term of the lease lasts, as Line.Left does.
 func (s *Semaphore) Left(now claim.Moment) time.Duration {
 	if s.lease == nil {
 		return 0
@@ -157,8 +158,8 @@ func (s *Semaphore) Left(now claim.Moment) time.Duration {
 	return s.lease.Left(now)
 }
 
-// Deadline is as Line.Deadline.
+// Deadline returns the time until the lease of the session ends, as Line.Deadline does.
 func (s *Semaphore) Deadline(now claim.Moment) time.Duration { return s.present().Deadline(now) }
 
-// Proof is as Line.Proof.
+// Proof returns nil if that deadline is proven.
 func (s *Semaphore) Proof() error { return s.present().Proof() }

@@ -6,29 +6,30 @@ import (
 	"bellwether/internal/claim"
 )
 
-// Several is one who takes several locks, and holds all of them or none. They
-// are taken in the order of their paths, so that those who want some of the same
-// do not wait for each other in a circle.
+// Several takes several locks, and holds all of them or none. It takes them in the order of their paths,
+// so that clients with overlapping sets of locks do not deadlock.
 //
-//	take the first ▸ it is taken: take the next ▸ … ▸ all are: they are held
-//	one is lost meanwhile ▸ stop, give back the others, the last one first ▸ all are gone: take the first
-//	one cannot be taken   ▸ the same ▸ all are gone: over
-//	resign                ▸ the same ▸ over
+//	take the first ▸ taken: take the next ▸ … ▸ all taken: held
+//	one is lost before that ▸ stop, give back the others in reverse order ▸ all gone: take the first
+//	one cannot be taken     ▸ the same ▸ all gone: over
+//	Resign                  ▸ the same ▸ over
 //
-// Once they are held, the loss of one ends that, and no more: what was done under
-// them has to stop before the others are given back, which Resign is for.
+// If one lock is lost while all are held, the multi-lock is no longer held, but Several keeps the other
+// locks. The caller must first stop its work, and then step Resign to give them back.
 //
-// It makes no requests: all that it wants done are operations of [claim.Ready].Start, whose ends are stepped
-// as events.
+// Several makes no requests. Everything that it needs is an operation of [claim.Ready].Start, and the
+// driver steps the end of each operation as an event.
+//
+// taken holds the first len(taken) of paths. asked is empty unless a lock is being taken.
 type Several struct {
-	paths  []string // in the order in which they are taken
+	paths  []string // in the order in which the locks are taken
 	taken  []string
-	asked  string // the one that is being taken; empty: none
-	going  int    // how many are given back, and not gone yet
+	asked  string // the lock that is being taken; empty: none
+	going  int    // how many locks are being given back
 	starts []claim.Op
 
 	stage severalStage
-	again bool // begin anew when all are gone
+	again bool // take all locks again when all are gone
 	err   error
 }
 
@@ -37,25 +38,25 @@ type severalStage uint8
 const (
 	taking severalStage = iota
 	holding
-	spoilt    // one of those that were held is lost
-	returning // all are given back
+	spoilt    // a held lock was lost
+	returning // all locks are being given back
 )
 
-// NewSeveral begins to take locks, whatever the order in which they are given.
+// NewSeveral begins to take the locks. The order of paths does not matter.
 func NewSeveral(paths []string) *Several {
 	s := &Several{paths: slices.Sorted(slices.Values(paths))}
 	s.next()
 	return s
 }
 
-// Held reports whether all are held, Over whether nothing is left to do.
+// Held reports whether all locks are held. Over reports whether Several has ended.
 func (s *Several) Held() bool { return s.stage == holding }
 func (s *Several) Over() bool { return s.stage == returning && s.gone() }
 
-// Err is why it has ended.
+// Err returns why Several has ended.
 func (s *Several) Err() error { return s.err }
 
-// Ready hands out the operations to begin since the last call.
+// Ready returns the operations to begin since the last call.
 func (s *Several) Ready() claim.Ready {
 	r := claim.Ready{Start: s.starts}
 	s.starts = nil
@@ -66,7 +67,7 @@ func (s *Several) start(kind claim.OpKind, path string) {
 	s.starts = append(s.starts, claim.Op{Kind: kind, Path: path})
 }
 
-// Step takes one event.
+// Step processes one event.
 func (s *Several) Step(_ claim.Moment, ev claim.Event) {
 	switch ev := ev.(type) {
 	case LockTaken:
@@ -90,10 +91,10 @@ func (s *Several) Step(_ claim.Moment, ev claim.Event) {
 	}
 }
 
-// gone: nothing is held, nor on its way.
+// gone reports whether no lock is held, being taken or being given back.
 func (s *Several) gone() bool { return s.asked == "" && s.going == 0 }
 
-// next takes the next one, if there is one left.
+// next takes the next lock, or records that all are held.
 func (s *Several) next() {
 	if len(s.taken) == len(s.paths) {
 		s.stage = holding
@@ -103,7 +104,7 @@ func (s *Several) next() {
 	s.start(claim.OpTake, s.asked)
 }
 
-// took: one that comes after it was to be stopped is given back like the others.
+// took processes a lock that was taken. If Several is giving back its locks, it gives this one back too.
 func (s *Several) took(path string) {
 	s.asked = ""
 	if s.stage == returning {
@@ -115,7 +116,7 @@ func (s *Several) took(path string) {
 	s.next()
 }
 
-// lost: one that was taken, or is just about to be told to be, is lost.
+// lost processes the loss of a lock that is taken, or whose LockTaken follows this event.
 func (s *Several) lost() {
 	switch s.stage {
 	case taking:
@@ -125,8 +126,7 @@ func (s *Several) lost() {
 	}
 }
 
-// giveBack gives back what was taken, and stops what is being taken; the first
-// reason counts.
+// giveBack gives back the locks that are taken, and stops taking further ones. The first error is kept.
 func (s *Several) giveBack(again bool, err error) {
 	if s.stage == returning {
 		return

@@ -1,19 +1,20 @@
 package lines
 
-// LockTaken: a lock is held.
+// LockTaken reports that a lock is held.
 type LockTaken struct{ Path string }
 
-// LockRefused: it is not, and nothing is left of the attempt; Err says why.
+// LockRefused reports that a lock could not be taken, and that nothing is left of the attempt. Err says
+// why.
 type LockRefused struct {
 	Path string
 	Err  error
 }
 
-// LockLost: a lock is lost that was held. Of one that was lost as soon as it was
-// taken it comes before LockTaken.
+// LockLost reports that a held lock was lost. If a lock is lost as soon as it is taken, LockLost may be
+// stepped before LockTaken.
 type LockLost struct{ Path string }
 
-// LockGone: what was held of a lock is given back, and gone.
+// LockGone reports that a lock has been given back.
 type LockGone struct{ Path string }
 
 func (LockTaken) Event()   {}

@@ -7,43 +7,42 @@ import (
 	"bellwether/wire"
 )
 
-// ErrTaken: the item is not this consumer's any more: its session has expired
-// or somebody deleted its claim, and another may have taken it.
+// ErrTaken means that the consumer no longer owns the item. Its session expired, or another client deleted
+// its claim, so another consumer may have taken the item.
 var ErrTaken = errors.New("the item is not this consumer's any more")
 
-// AcknowledgementConfig is what a Acknowledgement is about.
+// AcknowledgementConfig describes an Acknowledgement.
 type AcknowledgementConfig struct {
-	Item, Claim string         // paths
-	Session     wire.SessionID // in which the item was taken
-	Release     bool           // the item is given back; otherwise it is done with
-	More        bool           // the caller has operations of its own in the same transaction
+	Item, Claim string         // paths of the item and of its claim
+	Session     wire.SessionID // session that took the item
+	Release     bool           // give the item back instead of removing it
+	More        bool           // the caller adds operations of its own to the same transaction
 }
 
-// Acknowledgement acknowledges an item that was taken, or gives it back, in one
-// transaction that begins with the deletion of the claim.
+// Acknowledgement acknowledges an item that was taken, or gives it back, in one transaction that begins
+// with the deletion of the claim.
 //
-//	is the claim there, and ours? ▸ delete it, and the item ▸ answer lost: look again
+//	does our claim exist? ▸ delete it and the item ▸ answer lost: look again
 //
-// A claim that is not there, or is another's, means after a lost answer that
-// the transaction was carried out, and without one that the item was lost. Where
-// somebody has deleted the item the claim goes alone, and wire.ErrNoNode is the
-// outcome.
+// If the claim is missing or belongs to another session after a lost answer, the transaction was carried
+// out. Without a lost answer, the item was lost. If another client has deleted the item, only the claim is
+// deleted, and the error is wire.ErrNoNode.
 type Acknowledgement struct {
 	claim.Requester
 	cfg  AcknowledgementConfig
-	mine bool // the claim was there, and is this session's
+	mine bool // the claim exists and belongs to this session
 	past bool // the session of the claim is over
-	none bool // there is no such item
+	none bool // the item does not exist
 }
 
-// NewAcknowledgement makes the state machine, which waits for Attached.
+// NewAcknowledgement returns the state machine. It does nothing until Attached is stepped.
 func NewAcknowledgement(cfg AcknowledgementConfig) *Acknowledgement {
 	h := &Acknowledgement{cfg: cfg}
 	h.Forget = func() { h.past = true }
 	return h
 }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (h *Acknowledgement) Step(now claim.Moment, ev claim.Event) {
 	h.Advance(now, ev, h.plan)
 	switch {
@@ -55,7 +54,7 @@ func (h *Acknowledgement) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (h *Acknowledgement) Ready() claim.Ready { return h.Collect() }
 
 func (h *Acknowledgement) plan() {
@@ -76,9 +75,9 @@ func (h *Acknowledgement) tookLook(res []claim.Result) {
 		h.End(claim.Failed, res[0].Err)
 	case r.Err != nil && !errors.Is(r.Err, wire.ErrNoNode):
 		h.End(claim.Failed, r.Err)
-	case h.mine: // it was not carried out
+	case h.mine: // the transaction was not carried out
 		h.Unsure = 0
-	case h.Unsure != 0: // it was
+	case h.Unsure != 0: // the transaction was carried out
 		h.Unsure = 0
 		h.done()
 	default:
@@ -108,7 +107,7 @@ func (h *Acknowledgement) planAcknowledge() {
 	}, claim.Op{Kind: claim.OpMulti, Path: h.cfg.Claim, Ops: ops})
 }
 
-// done is the end where the transaction was carried out.
+// done ends the machine after the transaction was carried out.
 func (h *Acknowledgement) done() {
 	if h.none {
 		h.End(claim.Failed, wire.ErrNoNode)

@@ -1,5 +1,6 @@
-// Package queues holds the state machines of queues: [Put] adds an item, [Take] waits for one and takes it, and an
-// [Acknowledgement] ends the claim of an item. Items that are not due yet stand apart from the others: later.go.
+// Package queues holds the state machines of queues. [Put] adds an item, [Take] waits for an item and
+// takes it, and [Acknowledgement] ends the claim of an item. Items that are not due yet are kept below a
+// separate znode; see later.go.
 //
 // Read take.go first.
 package queues

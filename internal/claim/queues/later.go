@@ -12,23 +12,25 @@ import (
 	"bellwether/wire"
 )
 
-// The items of a queue with claims that are not due yet stand apart, where no other library looks:
+// Items of a queue with claims that are not due yet are kept below a separate znode, which other libraries
+// do not read. Their names are:
 //
 //	<due, 15 digits: ms since 1970>-<name of the item>
 //
-// The consumer that looks for items moves one that is due to the items. Due is judged by the clock
-// of the leader of the ensemble, which stamps every znode: what the consumer knows of it is when
-// its own place in the line was made.
+// The first consumer in the line moves an item that is due to the other items. The clock of the ensemble's
+// leader decides when it is due. The leader puts its time into every new znode, and the consumer knows it
+// from the creation time of its own bid in the line.
 
 const dueDigits = 15
 
-// dueMax is the latest due that a name can hold.
+// dueMax is the latest due time that a name can contain, in ms since 1970.
 const dueMax = 1e15 - 1
 
-// DuePrefix begins the name of an item that is not due before a time, ahead of its own prefix.
+// DuePrefix returns the first part of the name of an item that must not be taken before due. The prefix of
+// the item follows it.
 func DuePrefix(due time.Time) string {
 	ms := max(due.UnixMilli(), 0)
-	if due.After(time.UnixMilli(dueMax)) { // which may be more milliseconds than fit in 64 bits
+	if due.After(time.UnixMilli(dueMax)) { // such a time may not fit into 64 bits as milliseconds
 		ms = dueMax
 	}
 	return fmt.Sprintf("%0*d-", dueDigits, ms)
@@ -38,10 +40,10 @@ func DuePrefix(due time.Time) string {
 type laterItem struct {
 	name   string
 	due    int64  // ms since 1970
-	prefix string // of the item's name
+	prefix string // of the name that the item gets when it is moved
 }
 
-// parseLater takes the name of such an item apart.
+// parseLater parses the name of an item that is not due yet.
 func parseLater(name string) (laterItem, bool) {
 	digits, rest, ok := strings.Cut(name, "-")
 	if !ok || len(digits) != dueDigits || strings.Trim(digits, "0123456789") != "" {
@@ -58,7 +60,7 @@ func IsLater(name string) bool {
 	return ok
 }
 
-// earliest is the item that is due first; its name is empty where there is none.
+// earliest returns the item that is due first. Its name is empty if there is none.
 func earliest(names []string) (first laterItem) {
 	for _, name := range names {
 		it, ok := parseLater(name)
@@ -69,32 +71,34 @@ func earliest(names []string) (first laterItem) {
 	return first
 }
 
-// serversClock is what is known of the leader's clock: a stamp of it, and a moment at which it
-// showed that time or a later one. The consumer's own clocks may be set: only what passes counts, by
-// the one that nobody sets.
+// serversClock estimates the leader's clock. stamp is a time of that clock, and at is a moment at which it
+// showed stamp or a later time. Only the monotonic clock of the consumer counts, because its wall clock
+// may be set.
 type serversClock struct {
-	stamp int64 // ms since 1970; 0: nothing is known
+	stamp int64 // ms since 1970; 0: unknown
 	at    claim.Moment
 }
 
-// see takes a znode's stamp that was read, or made, before now.
+// see records the creation time of a znode that was read or created before now.
 func (c *serversClock) see(stat wire.Stat, now claim.Moment) {
 	if stat.Ctime > 0 {
 		*c = serversClock{stat.Ctime, now}
 	}
 }
 
-// until is how long it takes at most until the leader's clock shows a time.
+// until returns how long it takes at most until the leader's clock shows due (ms since 1970). The result
+// is never more than wakeMax.
 func (c serversClock) until(due int64, now claim.Moment) time.Duration {
 	shows := c.stamp + (now.Mono - c.at.Mono).Milliseconds()
 	return time.Duration(min(due-shows, wakeMax.Milliseconds())) * time.Millisecond
 }
 
-// wakeMax is the longest time that is slept at once, for an item that is due in a thousand years.
+// wakeMax is the longest time that until returns. It avoids an overflow for an item that is due in a
+// thousand years.
 const wakeMax = time.Hour
 
-// dueNow reports whether an item is due and is to be moved now. While there are others to be
-// taken, one is moved by each consumer, lest a thousand that are due at once keep all waiting.
+// dueNow reports whether an item is due and must be moved now. While other items can be taken, each
+// consumer moves only one. Otherwise a thousand items that become due together would delay all consumers.
 func (t *Take) dueNow() bool {
 	if t.later.name == "" || t.found != "" && t.moved {
 		return false
@@ -102,15 +106,15 @@ func (t *Take) dueNow() bool {
 	return t.clock.stamp == 0 || t.clock.until(t.later.due, t.Now) <= 0
 }
 
-// planLater moves an item that is due to the items, with its data and ACL.
+// planLater moves a due item to the other items, with its data and ACL.
 func (t *Take) planLater() {
-	if t.clock.stamp == 0 { // the server does not say when a znode was made, or the answer was lost
+	if t.clock.stamp == 0 { // the server sent no creation time, or the answer was lost
 		t.Ask(func(res []claim.Result) {
 			switch t.clock.see(res[0].Stat, t.Now); {
-			case errors.Is(res[0].Err, wire.ErrNoNode): // somebody deleted the place
+			case errors.Is(res[0].Err, wire.ErrNoNode): // another client deleted the bid
 				t.startAnew()
 			case t.clock.stamp == 0:
-				t.later = laterItem{} // nobody knows when it is due
+				t.later = laterItem{} // without the leader's time the item is ignored until the next look
 			}
 		}, claim.Op{Kind: claim.OpGet, Path: claim.Join(t.Config.Line, t.place.own)})
 		return
@@ -118,7 +122,7 @@ func (t *Take) planLater() {
 	t.move(claim.Join(t.Config.Delayed, t.later.name), claim.Join(t.Config.Items, t.later.prefix), claim.AnyVersion, func() { t.moved = true })
 }
 
-// planBury takes an item that comes back again and again out of the queue.
+// planBury moves an item that was delivered too often to the queue of dead items.
 func (t *Take) planBury() {
 	item, _ := claim.ParseItem(t.found)
 	from, n := claim.Join(t.Config.Items, t.found), t.version
@@ -127,7 +131,8 @@ func (t *Take) planBury() {
 	})
 }
 
-// move makes an item anew at another place and deletes it at its old one, then looks again.
+// move creates a copy of an item at another path and deletes the original, in one transaction. The
+// consumer then looks for items again.
 func (t *Take) move(from, to string, version int32, done func()) {
 	t.Ask(func(res []claim.Result) {
 		if res[0].Err != nil {
@@ -152,7 +157,7 @@ func (t *Take) move(from, to string, version int32, done func()) {
 	}, claim.Op{Kind: claim.OpGet, Path: from})
 }
 
-// moveFailed: another consumer may have moved or taken it.
+// moveFailed processes a failed move. Another consumer may have moved or taken the item.
 func (t *Take) moveFailed(err error) {
 	if errors.Is(err, wire.ErrNoNode) || errors.Is(err, wire.ErrBadVersion) {
 		t.faster()
@@ -161,7 +166,7 @@ func (t *Take) moveFailed(err error) {
 	}
 }
 
-// wake is how soon an item that is waited for is due; 0: there is none.
+// wake returns the time until the next item is due; 0 if the consumer does not wait for one.
 func (t *Take) wake() time.Duration {
 	if t.Over() || !t.Connected || t.Asked != 0 || !t.waits || t.later.name == "" {
 		return 0
@@ -169,7 +174,7 @@ func (t *Take) wake() time.Duration {
 	return max(t.clock.until(t.later.due, t.Now), time.Millisecond)
 }
 
-// Buried: an item that was delivered so often and came back each time is below At now.
+// Buried reports that an item came back after Deliveries deliveries, and was moved below At.
 type Buried struct {
 	Item       string
 	Deliveries int

@@ -9,20 +9,20 @@ import (
 	"bellwether/wire"
 )
 
-// position is a consumer's place in the line of a queue. It ends with the
-// session; the next one has another nonce, lest it be taken for the same.
+// position is a consumer's bid in the line of a queue. It ends with the session. The bid of the next
+// session has another nonce, so that the two cannot be confused.
 type position struct {
 	nonce claim.Nonce
-	own   string          // its name; empty while there is none, or it is not known
-	sent  bool            // it may have been made, its name is not known
-	ahead string          // the place right before it
-	watch bool            // which is watched
-	first bool            // nobody is before it
-	alien bool            // the place ahead is watched, and nobody's
-	aside map[string]bool // places that no session holds
+	own   string          // name of the bid; empty if there is none or its name is unknown
+	sent  bool            // the bid may have been created, but its name is unknown
+	ahead string          // name of the bid directly ahead
+	watch bool            // that bid is watched
+	first bool            // no bid is ahead
+	alien bool            // the watched znode is persistent, so it is no consumer's bid
+	aside map[string]bool // persistent znodes in the line, to be ignored
 }
 
-// renew is the place of the next session.
+// renew resets the position for a new session.
 func (p *position) renew() {
 	p.nonce[len(p.nonce)-1]++
 	*p = position{nonce: p.nonce}
@@ -30,7 +30,7 @@ func (p *position) renew() {
 
 func (p *position) prefix() string { return claim.Own.Prefix(p.nonce) }
 
-// planPlace stands in the line and waits there, from the nearest ahead on.
+// planPlace creates the bid, then waits until no bid is ahead. It watches the nearest one ahead.
 func (t *Take) planPlace() {
 	p, line := &t.place, t.Config.Line
 	switch {
@@ -62,7 +62,7 @@ func (t *Take) tookPlace(res []claim.Result) {
 	}
 }
 
-// made ends the machine where a parent could not be made.
+// made processes the creation of parents. It ends the machine if one could not be created.
 func (t *Take) made(res []claim.Result) {
 	for _, r := range res {
 		if r.Err != nil && !t.Over() {
@@ -71,8 +71,8 @@ func (t *Take) made(res []claim.Result) {
 	}
 }
 
-// tookFind looks for a place whose answer was lost. Whoever may not look does not
-// stand in the line a second time.
+// tookFind searches for a bid whose reply was lost. If the server refuses the list, the consumer gives up,
+// because a new attempt could create a second bid.
 func (t *Take) tookFind(res []claim.Result) {
 	t.place.sent = false
 	if err := res[1].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
@@ -103,8 +103,8 @@ func (t *Take) tookLine(res []claim.Result) {
 	}
 }
 
-// tookAhead: one that is gone means to look again, and one that goes with no
-// session is nobody's place.
+// tookAhead processes the watch on the bid ahead. If the bid is gone, the consumer looks again. A
+// persistent znode is not a bid, and is ignored from now on.
 func (t *Take) tookAhead(res []claim.Result) {
 	p := &t.place
 	switch err := res[0].Err; {

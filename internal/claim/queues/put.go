@@ -10,40 +10,42 @@ import (
 	"bellwether/wire"
 )
 
-// PutConfig is what a Put is about.
+// PutConfig describes a Put.
 type PutConfig struct {
-	Items string // below which the items stand
-	// Root and Claims are of a queue with claims: the path above Items, and where items are claimed.
+	Items string // parent of the items
+	// Root and Claims are set for a queue with claims. Root is the path above Items, and Claims is the
+	// parent of the claims.
 	Root, Claims string
-	// Poke is a path below the items that nobody else uses, for an item that is not due yet and is
-	// put elsewhere: what is made and deleted there wakes the consumer that waits. Empty: none.
+	// Poke is set for an item that is not due yet and goes to a separate parent. It is a path below the
+	// parent of the due items, which no other client uses. Put creates and deletes a znode there to wake
+	// the waiting consumer.
 	Poke string
-	Mark string // path of an ephemeral znode that nobody else makes
-	// Prefix of the item's name. Unique: it never was before, so that an item
-	// that is there tells that it was put.
+	Mark string // path of an ephemeral znode that no other client creates
+	// Prefix is the first part of the item's name. Unique means that no item had this prefix before, so
+	// that finding the item proves that this Put added it.
 	Prefix string
 	Unique bool
 	Data   []byte
 }
 
-// Put adds one item to a queue, once whatever replies are lost. An item may be
-// taken at once, so its absence tells nothing: what does is a mark, an
-// ephemeral znode that is made in the same transaction.
+// Put adds one item to a queue exactly once, even if replies are lost. A consumer may take the item at
+// once, so a missing item proves nothing. Put therefore creates a mark, an ephemeral znode, in the same
+// transaction.
 //
 //	create mark and item together ▸ delete the mark
-//	                              ▸ answer lost: does the mark stand? then delete it, else once more
+//	                              ▸ answer lost: does the mark exist? yes: delete it; no: try again
 type Put struct {
 	claim.Requester
 	cfg    PutConfig
-	marked wire.SessionID // the item is put, and the mark stands in this session
-	done   bool           // the item is put
-	vetted bool           // no other recipe stands at Root, as far as names tell
+	marked wire.SessionID // session in which the item was added and the mark exists
+	done   bool           // the item was added
+	vetted bool           // Root was checked for znodes of other recipes
 }
 
-// NewPut makes the state machine, which waits for Attached.
+// NewPut returns the state machine. It does nothing until Attached is stepped.
 func NewPut(cfg PutConfig) *Put { return &Put{cfg: cfg} }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (p *Put) Step(now claim.Moment, ev claim.Event) {
 	if p.Over() {
 		return
@@ -51,14 +53,14 @@ func (p *Put) Step(now claim.Moment, ev claim.Event) {
 	p.Advance(now, ev, p.plan)
 	switch {
 	case p.Asked != 0 || p.Unsure != 0:
-	case p.done && (p.ClientClosed || p.marked != p.Current): // the mark goes with its session
+	case p.done && (p.ClientClosed || p.marked != p.Current): // the mark disappears with its session
 		p.Ending, p.Failure = claim.Succeeded, nil
 	case p.Leaving && !p.done && !p.Over():
 		p.End(claim.Withdrawn, nil)
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (p *Put) Ready() claim.Ready { return p.Collect() }
 
 func (p *Put) plan() {
@@ -81,7 +83,7 @@ func (p *Put) plan() {
 	}
 }
 
-// tookLook: where the mark stands the item was put, where it does not it was not.
+// tookLook processes the look at the mark. The mark exists exactly if the item was added.
 func (p *Put) tookLook(res []claim.Result) {
 	switch err := errors.Join(res[0].Err, res[1].Err); {
 	case err == nil:
@@ -93,8 +95,8 @@ func (p *Put) tookLook(res []claim.Result) {
 	}
 }
 
-// planSearch looks for the item itself, as the mark went with its session. One
-// that is not there may have been taken.
+// planSearch searches for the item itself, because the mark disappeared with its session. If the item is
+// missing, a consumer may have taken it.
 func (p *Put) planSearch() {
 	if !p.cfg.Unique {
 		p.End(claim.Unclear, nil)
@@ -131,7 +133,8 @@ func (p *Put) tookPut(res []claim.Result) {
 	}
 }
 
-// tookRoot: a list that is refused tells nothing.
+// tookRoot checks the children of Root for another recipe. If the server refused the list, the check
+// succeeds.
 func (p *Put) tookRoot(res []claim.Result) {
 	p.vetted = true
 	if err := claim.OtherRecipe(p.cfg.Root, claim.KindWorkQueue, res[0].Names); err != nil {
@@ -148,5 +151,5 @@ func (p *Put) tookParents(res []claim.Result) {
 	}
 }
 
-// tookDelete: a mark that cannot be removed goes with its session.
+// tookDelete ends the Put. A mark that could not be deleted disappears with its session.
 func (p *Put) tookDelete([]claim.Result) { p.End(claim.Succeeded, nil) }

@@ -9,73 +9,74 @@ import (
 	"bellwether/wire"
 )
 
-// TakeConfig is what a Take is about.
+// TakeConfig describes a Take.
 type TakeConfig struct {
-	Items string // below which the items stand
-	Line  string // below which consumers wait
-	// Claims is where items are claimed that stay until they are acknowledged.
-	// Empty: an item is gone when it is taken.
+	Items string // parent of the items
+	Line  string // parent of the consumers' bids
+	// Claims is the parent of the claims of items that stay until they are acknowledged. If it is empty,
+	// an item is deleted when it is taken.
 	Claims string
-	// Delayed is where items wait that are not due yet; empty: nowhere. Only with Claims.
+	// Delayed is the parent of items that are not due yet; empty: there are none. Only with Claims.
 	Delayed string
-	// Most is how often an item is delivered before it goes to Dead, below which the items of
-	// another queue stand; 0: any number of times. Only with Claims.
+	// Most is how often an item is delivered before it is moved below Dead, the parent of another queue's
+	// items. 0 means no limit. Only with Claims.
 	Most  int
 	Dead  string
-	Root  string      // of a queue with claims: the path above Items and Claims
-	Nonce claim.Nonce // of the place in the line, random and never used before
+	Root  string      // for a queue with claims: the path above Items and Claims
+	Nonce claim.Nonce // nonce of the bid, random and never used before
 }
 
-// Take takes one item of a queue: the most urgent, and of those the oldest.
-// Consumers stand in a line; its first alone looks for items, so that one
-// that comes wakes one consumer, however many wait.
+// Take takes one item of a queue: the one with the highest priority, and among those the oldest. Consumers
+// wait in a line, and only the first looks for items. A new item therefore wakes one consumer, however
+// many wait.
 //
 //	wait in line ▸ list the items ▸ none: list and watch them ▸ none: wait
 //	             ▸ read the first ▸ in one transaction delete it, or claim it, and leave the line
-//	                              ▸ answer lost: does the place in the line still stand?
+//	                              ▸ answer lost: does the own bid in the line still exist?
 //
-// An item that is only claimed comes back with the session that has claimed
-// it, so a lost answer never leaves open what has become of it.
+// A claim ends with the session that made it, and its item is delivered again. So with claims, a lost
+// answer never leaves the fate of an item open.
 type Take struct {
 	claim.Requester
 	Config TakeConfig
 	place  position
 
-	stale   bool            // what was found was gone: bring the server up to date
-	watch   bool            // the last look found nothing: watch with the next one
-	claims  bool            // and all items were claimed: watch the claims as well
-	waits   bool            // there was nothing yet, and what would change that is watched
-	watched map[string]bool // parents whose children are
-	found   string          // the item to be taken, by name
-	read    bool            // and its data is known
+	stale   bool            // the state that the server showed was outdated: sync before the next look
+	watch   bool            // the last look found no item: set a watch with the next one
+	claims  bool            // all items were claimed: watch the claims too
+	waits   bool            // there was no item, and the necessary watches are set
+	watched map[string]bool // parents whose children are watched
+	found   string          // name of the item to take
+	read    bool            // data is set
 	data    []byte
-	version int32 // and how often it was delivered before
-	// uncounted: this delivery is not counted, since the server does not allow it or the item is large.
+	version int32 // version of the item, which is also the number of earlier deliveries
+	// uncounted means that this delivery is not counted, because the server refuses the write or the item
+	// is large.
 	uncounted bool
-	later     laterItem      // the one that is due first, as of the last look
-	clock     serversClock   // by which it is due
-	moved     bool           // one that was due has been moved
-	item      string         // that was taken, by path
-	got       wire.SessionID // in which
-	why       error          // of leaving, other than Resign
-	vetted    bool           // no other recipe stands at Root, as far as names tell
+	later     laterItem      // the item that is due first, as of the last look
+	clock     serversClock   // estimates whether later is due
+	moved     bool           // a due item has been moved
+	item      string         // path of the item that was taken
+	got       wire.SessionID // session that took it
+	why       error          // error that made the machine give up; nil after Resign
+	vetted    bool           // Root was checked for znodes of other recipes
 }
 
-// NewTake makes the state machine, which waits for Attached.
+// NewTake returns the state machine. It does nothing until Attached is stepped.
 func NewTake(cfg TakeConfig) *Take {
 	t := &Take{Config: cfg, place: position{nonce: cfg.Nonce}, watched: map[string]bool{}}
 	t.Forget = t.startAnew
 	return t
 }
 
-// Taken is the item of a Take that has succeeded, by its path, and the session
-// that took it.
+// Taken returns the path and data of the item that was taken, and the session that took it. Call it only
+// after the Take has succeeded.
 func (t *Take) Taken() (item string, data []byte, session wire.SessionID) {
 	return t.item, t.data, t.got
 }
 
-// Deliveries is how often the item of a Take that has succeeded was delivered, this time included;
-// 0: it is not known.
+// Deliveries returns how often the item that was taken has been delivered, including this time; 0 means
+// unknown. Call it only after the Take has succeeded.
 func (t *Take) Deliveries() int {
 	if t.Config.Claims == "" || t.uncounted {
 		return 0
@@ -83,7 +84,7 @@ func (t *Take) Deliveries() int {
 	return int(t.version) + 1
 }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (t *Take) Step(now claim.Moment, ev claim.Event) {
 	if f, ok := ev.(claim.Fired); ok {
 		t.fired(f.Path)
@@ -93,12 +94,12 @@ func (t *Take) Step(now claim.Moment, ev claim.Event) {
 		return
 	}
 	if t.resolve(); t.Current == 0 && t.Unsure == 0 {
-		t.left() // the place went with its session
+		t.left() // the bid ended with its session
 	}
 }
 
-// resolve ends a doubt whose session is over: what was claimed comes back,
-// what was to be taken may be gone.
+// resolve handles an unknown outcome whose session is over. A claimed item is delivered again, so the
+// outcome does not matter. Without claims the item may be lost, and the result is Unclear.
 func (t *Take) resolve() {
 	switch {
 	case t.Unsure == 0 || t.Unsure == t.Current:
@@ -109,7 +110,7 @@ func (t *Take) resolve() {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (t *Take) Ready() claim.Ready {
 	r := t.Collect()
 	if due := t.wake(); due > 0 && (r.Wake == 0 || due < r.Wake) {
@@ -118,7 +119,7 @@ func (t *Take) Ready() claim.Ready {
 	return r
 }
 
-// startAnew drops what has gone with the session.
+// startAnew discards the state that depended on the session.
 func (t *Take) startAnew() {
 	t.place.renew()
 	t.lookAgain()
@@ -131,17 +132,17 @@ func (t *Take) lookAgain() {
 
 func (t *Take) fired(path string) {
 	if t.watched[path] {
-		if delete(t.watched, path); t.waits { // otherwise there is something already
+		if delete(t.watched, path); t.waits { // otherwise the consumer does not wait for this event
 			t.lookAgain()
 		}
 	}
 	t.place.fired(path, t.Config.Line)
 }
 
-// refuse gives up, and the place in the line with it.
+// refuse gives up because of an error. The machine then removes its bid.
 func (t *Take) refuse(err error) { t.Leaving, t.why = true, err }
 
-// left ends what was given up, when there is no place any more.
+// left ends a machine that gave up, once its bid is gone.
 func (t *Take) left() {
 	switch {
 	case !t.Leaving:
@@ -172,8 +173,8 @@ func (t *Take) plan() {
 	}
 }
 
-// planUnwatch gives up what is watched, which else costs an event later; then
-// the item is taken, or the place left.
+// planUnwatch removes watches that are no longer needed, because each would cause an event later. Then the
+// consumer takes the item or leaves the line.
 func (t *Take) planUnwatch() {
 	paths := []string{t.Config.Items, t.Config.Claims}
 	if p := &t.place; p.watch {
@@ -204,7 +205,8 @@ func (t *Take) planLeave() {
 	}
 }
 
-// tookLeave: a place that cannot be removed stays until the session ends, and all behind it wait.
+// tookLeave processes the deletion of the bid. A bid that cannot be deleted stays until the session ends,
+// and blocks all bids behind it.
 func (t *Take) tookLeave(res []claim.Result) {
 	p := &t.place
 	if err := res[0].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
@@ -217,8 +219,8 @@ func (t *Take) tookLeave(res []claim.Result) {
 	t.left()
 }
 
-// otherThanQueue is otherRecipe for a queue that has so many items. With some, what else stands
-// there does not matter, unless it is a work queue, whose consumers stand in the same line.
+// otherThanQueue is claim.OtherRecipe for a queue with this number of items. If the queue has items, other
+// znodes do not matter, except those of a work queue, whose consumers wait in the same line.
 func otherThanQueue(path string, names []string, items int) error {
 	if items > 0 && !(slices.Contains(names, "entries") && slices.Contains(names, "taken")) {
 		return nil

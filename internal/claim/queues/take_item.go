@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// planLook lists the items. The claims are read first: of an item that is done
-// with both are gone at once.
+// planLook lists the items. It lists the claims first: an acknowledged item and its claim are deleted
+// together, so no finished item appears unclaimed.
 func (t *Take) planLook() {
 	items, claims := claim.Op{Kind: claim.OpList, Path: t.Config.Items}, claim.Op{Kind: claim.OpList, Path: t.Config.Claims}
 	if t.watch {
@@ -37,7 +37,7 @@ func (t *Take) tookLook(res []claim.Result) {
 	}
 	items, claims := res[len(res)-1], res[0]
 	if t.Config.Delayed != "" {
-		t.later = earliest(res[len(res)-2].Names) // none where it is refused, or not there
+		t.later = earliest(res[len(res)-2].Names) // empty if the list was refused or the parent is missing
 	}
 	t.note(t.watch, t.Config.Items, items)
 	if t.Config.Claims == "" {
@@ -65,19 +65,19 @@ func (t *Take) tookLook(res []claim.Result) {
 			return
 		}
 	}
-	needs := t.Config.Claims != "" && len(all) > 0 // one of them may come back
+	needs := t.Config.Claims != "" && len(all) > 0 // a claimed item may become free again
 	t.waits = t.watch && (t.claims || !needs)
 	t.watch, t.claims = true, needs
 }
 
-// note takes note of a watch.
+// note records a watch that was set.
 func (t *Take) note(asked bool, path string, r claim.Result) {
 	if asked && r.Err == nil {
 		t.watched[path] = true
 	}
 }
 
-// planMake makes what the queue stands on, unless another recipe stands there.
+// planMake creates the parents of the queue, unless another recipe uses the path.
 func (t *Take) planMake() {
 	if t.Config.Root != "" && !t.vetted {
 		t.Ask(func(res []claim.Result) {
@@ -107,17 +107,18 @@ func (t *Take) tookItem(res []claim.Result) {
 	}
 }
 
-// faster: somebody else was, or the server is behind.
+// faster makes the consumer look again after a sync. Another consumer took the item, or the server is
+// behind.
 func (t *Take) faster() {
 	t.lookAgain()
 	t.stale = true
 }
 
-// countedMax is the size of an item's data up to which its deliveries are counted: what counts them
-// is the version of the znode, which is set to the same data again.
+// countedMax is the largest size of an item whose deliveries are counted. The version of the item's znode
+// is the count, so each delivery writes the same data again.
 const countedMax = 256 << 10
 
-// planTake takes the item and leaves the line, or does neither.
+// planTake takes the item and leaves the line in one transaction.
 func (t *Take) planTake() {
 	item, own := claim.Join(t.Config.Items, t.found), claim.Join(t.Config.Line, t.place.own)
 	ops := []claim.Op{{Kind: claim.OpDelete, Path: item, Version: claim.AnyVersion}}
@@ -134,12 +135,12 @@ func (t *Take) planTake() {
 		switch r := res[0]; {
 		case r.Err == nil && (t.Config.Claims == "" || session == t.Current):
 			t.take(item, session)
-		case session != t.Current: // all is begun anew
-		case r.Failed == last && errors.Is(r.Err, wire.ErrNoNode): // somebody deleted the place
+		case session != t.Current: // the machine has started again in a new session
+		case r.Failed == last && errors.Is(r.Err, wire.ErrNoNode): // another client deleted the bid
 			t.startAnew()
 		case errors.Is(r.Err, wire.ErrNoNode), errors.Is(r.Err, wire.ErrNodeExists), errors.Is(r.Err, wire.ErrBadVersion):
 			t.faster()
-		case t.Config.Claims != "" && r.Failed == 0 && !t.uncounted: // it may be taken, and not be written
+		case t.Config.Claims != "" && r.Failed == 0 && !t.uncounted: // the client may take the item but not write it
 			t.uncounted = true
 		default:
 			t.refuse(r.Err)
@@ -147,14 +148,14 @@ func (t *Take) planTake() {
 	}, claim.Op{Kind: claim.OpMulti, Path: item, Ops: ops})
 }
 
-// take is the end where the item was taken.
+// take ends the machine after the item was taken.
 func (t *Take) take(item string, session wire.SessionID) {
 	t.Unsure, t.item, t.got = 0, item, session
 	t.End(claim.Succeeded, nil)
 }
 
-// planFindOut finds out whether the item was taken: then the place is gone,
-// and the item or, where it is claimed, the claim tells whose it is.
+// planFindOut finds out whether the item was taken after a lost answer. If so, the own bid is gone. The
+// item, or its claim, then shows whether this consumer took it.
 func (t *Take) planFindOut() {
 	own, item := claim.Join(t.Config.Line, t.place.own), claim.Join(t.Config.Items, t.found)
 	tells := item
@@ -164,14 +165,14 @@ func (t *Take) planFindOut() {
 	t.Ask(func(res []claim.Result) {
 		place, told := res[1], res[2]
 		switch {
-		case place.Err == nil: // it was not
+		case place.Err == nil: // the item was not taken
 			t.Unsure = 0
 		case !errors.Is(place.Err, wire.ErrNoNode):
 			t.refuse(place.Err)
 		case t.Config.Claims != "" && told.Err == nil && string(told.Data) == own,
 			t.Config.Claims == "" && errors.Is(told.Err, wire.ErrNoNode):
 			t.take(item, t.Current)
-		case told.Err == nil || errors.Is(told.Err, wire.ErrNoNode): // somebody deleted the place
+		case told.Err == nil || errors.Is(told.Err, wire.ErrNoNode): // another client deleted the bid
 			t.Unsure = 0
 			t.startAnew()
 		default:

@@ -1,3 +1,3 @@
-// Package registry holds the state machines of registrations: a [Registrant] keeps an ephemeral znode from one
-// session to the next, and a [Removal] removes one within its session.
+// Package registry holds the state machines of registrations. [Registrant] keeps an ephemeral znode across
+// sessions. [Removal] removes such a znode within its session.
 package registry

@@ -10,26 +10,26 @@ import (
 )
 
 const (
-	// RegistrationRetry is how long a Registrant that is refused waits before it
-	// tries again, unless something happens first.
+	// RegistrationRetry is how long a Registrant waits after a refusal before it tries again, unless an
+	// event makes it try earlier.
 	RegistrationRetry = 5 * time.Second
-	// ownSessionsMax is how many older sessions a Registrant remembers as its own.
+	// ownSessionsMax is how many earlier sessions a Registrant remembers as its own.
 	ownSessionsMax = 16
 )
 
-// ErrNoParent: the parent of a registration cannot be made, or was deleted as soon
-// as it was.
+// ErrNoParent means that the parent of a registration could not be created, or was deleted immediately
+// afterwards.
 var ErrNoParent = errors.New("there is no parent")
 
-// RegistrantConfig is what a Registrant is about.
+// RegistrantConfig describes a Registrant.
 type RegistrantConfig struct {
 	Path string
-	Data []byte           // of the znode, until a Keep says otherwise
-	Own  []wire.SessionID // whose znode is taken over: those of processes before this one
+	Data []byte           // data of the znode, until Keep is stepped
+	Own  []wire.SessionID // sessions of earlier processes, whose znode the Registrant replaces
 }
 
-// Keep: the znode is to hold other data. The first data, of RegistrantConfig,
-// has the number 1; of several the one with the greatest counts.
+// Keep carries new data for the znode. N is its number; the data of RegistrantConfig has the number 1.
+// Data with a smaller number than the current one is ignored.
 type Keep struct {
 	Data []byte
 	N    int
@@ -37,78 +37,79 @@ type Keep struct {
 
 func (Keep) Event() {}
 
-// Registrant keeps an ephemeral znode: it makes it again in each new session and
-// when somebody deletes it, until it resigns.
+// Registrant keeps an ephemeral znode until it resigns. It creates the znode again in each new session,
+// and when another client deletes it.
 //
-//	create ▸ watch, and look whose it is ▸ ours: it stands; set it where other data is wanted
-//	                                     ▸ of an older session of ours: delete and create it, in one transaction
-//	                                     ▸ foreign: wait for its event, then create
-//	                                     ▸ there is none: create
-//	resign ▸ sync, look whose it is ▸ ours: delete it
+//	create ▸ watch, and read the owner ▸ this session: it stands; set the data if it has changed
+//	                                   ▸ an earlier session of ours: delete and create it, in one transaction
+//	                                   ▸ foreign: wait for its event, then create
+//	                                   ▸ znode missing: create
+//	resign ▸ sync, read the owner ▸ this session: delete it
 //
-// After a write whose answer was lost it looks first.
+// After a write whose answer was lost, it reads the owner first.
 //
-// The tree knows no check of an owner: the version stands for it, within the one
-// round trip since the owner was seen.
+// ZooKeeper has no operation that checks the owner of a znode. The Registrant checks the version instead,
+// which it has read one round trip earlier.
 type Registrant struct {
 	claim.Requester
 	cfg  RegistrantConfig
-	own  []wire.SessionID // older sessions of ours
-	last wire.SessionID   // that it was in
+	own  []wire.SessionID // earlier sessions of ours
+	last wire.SessionID   // the last session
 
-	data  []byte      // that is wanted
-	Want  int         // its number
-	retry claim.Timer // after a refusal
+	data  []byte      // data that the znode must hold
+	Want  int         // number of data
+	retry claim.Timer // runs after a refusal
 
 	tenure
 }
 
-// tenure is what a Registrant knows that goes with its session.
+// tenure is the part of a Registrant's state that ends with its session.
 type tenure struct {
-	made   bool      // a znode of ours may stand
+	made   bool      // a znode of this session may exist
 	unsure bool      // the answer to a write was lost
-	have   int       // the number of the data that our znode holds; 0: there is none
-	stat   wire.Stat // of the znode when it was last seen
-	watch  uint64    // the request that set the watch on it; 0: look first
-	gap    bool      // it was not there then
-	bare   bool      // its parents were made just now
-	stands bool      // ours stood when last looked at, with what was wanted
-	token  wire.Zxid // of ours then
-	held   int       // and the number of its data
-	owned  bool      // it was foreign
-	why    error     // other reasons for not standing
+	have   int       // number of the data that our znode holds; 0: there is no such znode
+	stat   wire.Stat // stat of the znode at the last read
+	watch  uint64    // number of the request that set the watch; 0: no watch, so read first
+	gap    bool      // the znode did not exist at that read
+	bare   bool      // the parents were created just now
+	stands bool      // at the last read, our znode existed with the wanted data
+	token  wire.Zxid // czxid of our znode at that read
+	held   int       // number of its data at that read
+	owned  bool      // at the last read, the znode was foreign
+	why    error     // any other reason why the registration does not stand
 }
 
-// anyData is a have that no want equals.
+// anyData is a value of have that differs from every number of data.
 const anyData = -1
 
-// NewRegistrant makes the state machine, which waits for Attached.
+// NewRegistrant returns the state machine. It does nothing until Attached is stepped.
 func NewRegistrant(cfg RegistrantConfig) *Registrant {
 	r := &Registrant{cfg: cfg, own: slices.Clone(cfg.Own), data: cfg.Data, Want: 1}
 	r.Forget = r.startAnew
 	return r
 }
 
-// RegistrantState is how a Registrant stands.
+// RegistrantState is the state of a Registrant. At most one of Stands, Owned and Leaving is true. Err is
+// nil if Stands or Owned is true.
 type RegistrantState struct {
-	Stands   bool           // it stood when last looked at, and nobody has said that its session is over
-	Doubtful bool           // and the connection is lost
-	Session  wire.SessionID // the last
-	Token    wire.Zxid      // where it stands: when the znode was made
-	Have     int            // and the number of its data
+	Stands   bool           // the znode existed at the last read, and the session is not known to be over
+	Doubtful bool           // Stands is true, but the connection is lost
+	Session  wire.SessionID // the last session
+	Token    wire.Zxid      // if Stands is true: the czxid of the znode
+	Have     int            // if Stands is true: the number of its data
 	Owned    bool           // the znode is foreign
-	Owner    wire.SessionID // whose; 0: nobody's
-	Err      error          // why it does not stand otherwise
-	Leaving  bool           // it has resigned, or is over
+	Owner    wire.SessionID // if Owned is true: session that owns it; 0: it is persistent
+	Err      error          // any other reason why the registration does not stand
+	Leaving  bool           // the Registrant has resigned or ended
 }
 
-// State says how it stands.
+// State returns the current state.
 func (r *Registrant) State() RegistrantState {
 	s := RegistrantState{Session: r.last, Leaving: r.Leaving || r.Over()}
 	switch {
 	case s.Leaving && r.Current != 0:
 	case s.Leaving:
-		s.Err = r.why // its session has taken the znode along
+		s.Err = r.why // the znode disappeared with its session
 	case r.stands:
 		s.Stands, s.Doubtful, s.Token, s.Have = true, !r.Connected, r.token, r.held
 	case r.owned:
@@ -119,9 +120,9 @@ func (r *Registrant) State() RegistrantState {
 	return s
 }
 
-// Refused reports whether who has asked for the znode is told that it will not stand: it
-// is foreign, and that is not waited for to end, or the server does not allow it. It
-// is not, for the session alone that is over: the next one follows.
+// Refused reports whether the registration is to be reported as refused. That is the case if the znode is
+// foreign and the caller does not wait for it to disappear, or if the server refuses it. An expired
+// session alone is no refusal, because the next session registers again.
 func (s RegistrantState) Refused(wait bool) bool {
 	switch {
 	case s.Leaving:
@@ -132,7 +133,7 @@ func (s RegistrantState) Refused(wait bool) bool {
 	return s.Err != nil && !errors.Is(s.Err, wire.ErrSessionExpired)
 }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (r *Registrant) Step(now claim.Moment, ev claim.Event) {
 	switch ev := ev.(type) {
 	case Keep:
@@ -156,7 +157,7 @@ func (r *Registrant) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (r *Registrant) Ready() claim.Ready {
 	rd := r.Collect()
 	if !r.Over() && r.Asked == 0 && r.Connected && rd.Wake == 0 && !r.retry.Over(r.Now) {
@@ -165,14 +166,15 @@ func (r *Registrant) Ready() claim.Ready {
 	return rd
 }
 
-// startAnew drops what has gone with the session; its znode is ours yet.
+// startAnew discards the state that depended on the session. It remembers the session, because its znode
+// may still exist.
 func (r *Registrant) startAnew() {
 	r.own = append(r.own, r.Current)
 	r.own = r.own[max(len(r.own)-ownSessionsMax, 0):]
 	r.tenure = tenure{why: wire.ErrSessionExpired}
 }
 
-// refuse: the server does not allow what is needed.
+// refuse records that the server refused a request, and starts the timer for the next try.
 func (r *Registrant) refuse(err error) {
 	r.stands, r.owned, r.why, r.retry = false, false, err, claim.Timer{From: r.Now, Wait: RegistrationRetry}
 }

@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// plan chooses the next request. The znode is made first and looked at
-// afterwards, which is two requests where all is well.
+// plan chooses the next request. It creates the znode first and reads it afterwards, so a normal
+// registration takes two requests.
 func (r *Registrant) plan() {
 	switch {
 	case r.Leaving:
@@ -29,7 +29,8 @@ func (r *Registrant) plan() {
 	}
 }
 
-// write asks for something after whose lost answer to look first.
+// write makes a request that changes the znode. If its answer is lost, the Registrant reads the znode
+// first.
 func (r *Registrant) write(then func(claim.Result), ops ...claim.Op) {
 	r.made, r.unsure = true, true
 	r.Ask(func(res []claim.Result) {
@@ -39,8 +40,8 @@ func (r *Registrant) write(then func(claim.Result), ops ...claim.Op) {
 	}, ops...)
 }
 
-// planCreate makes the znode. Where it was watched for that is given up, as it
-// would cost an event.
+// planCreate creates the znode. It first removes a watch on the missing znode, because the creation would
+// cause an event.
 func (r *Registrant) planCreate() {
 	var ops []claim.Op
 	if r.gap {
@@ -76,7 +77,7 @@ func (r *Registrant) tookParents(res []claim.Result) {
 	}
 }
 
-// tookLook says whose the znode is, which is watched from here on.
+// tookLook processes the read of the owner. The same request has set a watch.
 func (r *Registrant) tookLook(res []claim.Result) {
 	switch err := res[0].Err; {
 	case errors.Is(err, wire.ErrNoNode):
@@ -92,7 +93,7 @@ func (r *Registrant) tookLook(res []claim.Result) {
 	r.unsure = false
 }
 
-// judge draws from what was seen of the znode whether it stands.
+// judge decides from the last stat whether the registration stands.
 func (r *Registrant) judge() {
 	switch owner := r.stat.EphemeralOwner; {
 	case owner == r.Current && r.have == r.Want:
@@ -105,11 +106,11 @@ func (r *Registrant) judge() {
 	}
 }
 
-// ours: it is an older session of ours.
+// ours reports whether s is an earlier session of ours.
 func (r *Registrant) ours(s wire.SessionID) bool { return s != 0 && slices.Contains(r.own, s) }
 
-// planReplace takes the znode over from an older session of ours. Its watch
-// fires by that, whoever deletes it.
+// planReplace replaces the znode of an earlier session of ours. The watch fires then, no matter who
+// deletes the znode.
 func (r *Registrant) planReplace() {
 	if !r.ours(r.stat.EphemeralOwner) {
 		return
@@ -128,7 +129,7 @@ func (r *Registrant) planReplace() {
 		{Kind: claim.OpDelete, Path: r.cfg.Path, Version: r.stat.Version}, {Kind: claim.OpCreate, Path: r.cfg.Path, Data: r.data}}})
 }
 
-// planSet sets the data of the znode as it was last seen.
+// planSet sets the data of the znode if it has not changed since the last read.
 func (r *Registrant) planSet() {
 	n := r.Want
 	r.write(func(res claim.Result) {
@@ -144,13 +145,13 @@ func (r *Registrant) planSet() {
 	}, claim.Op{Kind: claim.OpSet, Path: r.cfg.Path, Data: r.data, Version: r.stat.Version})
 }
 
-// isLook: the tree is not as it was thought to be; looking tells.
+// isLook reports whether an error means that the tree has changed, so that the znode must be read again.
 func isLook(err error) bool {
 	return errors.Is(err, wire.ErrNoNode) || errors.Is(err, wire.ErrBadVersion) || errors.Is(err, wire.ErrNodeExists)
 }
 
-// planLeave looks for a znode of this session. The sync comes after everything
-// that a create with a lost answer can have done.
+// planLeave looks for a znode of this session. The sync is ordered after a creation whose answer was lost,
+// so the look shows its effect.
 func (r *Registrant) planLeave() {
 	if r.made {
 		r.Ask(r.tookLast, claim.Op{Kind: claim.OpSync, Path: r.cfg.Path}, claim.Op{Kind: claim.OpStat, Path: r.cfg.Path})
@@ -171,7 +172,7 @@ func (r *Registrant) tookLast(res []claim.Result) {
 	}
 }
 
-// tookDelete: one that was set meanwhile is looked at once more.
+// tookDelete processes the deletion. If the znode was set meanwhile, plan reads it once more.
 func (r *Registrant) tookDelete(res []claim.Result) {
 	switch err := res[0].Err; {
 	case err == nil, errors.Is(err, wire.ErrNoNode):

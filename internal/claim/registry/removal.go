@@ -7,26 +7,26 @@ import (
 	"bellwether/wire"
 )
 
-// Removal removes a znode that goes with a session, within that session: when that
-// is over, nothing is left to do.
+// Removal deletes an ephemeral znode within the session that owns it. When that session is over, the znode
+// is gone and nothing is left to do.
 type Removal struct {
 	claim.Requester
 	path  string
-	owner wire.SessionID // the session
-	gone  bool           // it has taken the znode along
+	owner wire.SessionID // session that owns the znode
+	gone  bool           // that session is over, so the znode is gone
 }
 
-// NewRemoval makes the state machine, which waits for Attached.
+// NewRemoval returns the state machine. It does nothing until Attached is stepped.
 func NewRemoval(path string, owner wire.SessionID) *Removal {
 	r := &Removal{path: path, owner: owner}
 	r.Forget = func() { r.gone = true }
 	return r
 }
 
-// Path is what is removed.
+// Path returns the path of the znode.
 func (r *Removal) Path() string { return r.path }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (r *Removal) Step(now claim.Moment, ev claim.Event) {
 	r.Advance(now, ev, r.plan)
 	_, over := ev.(claim.Expired)
@@ -40,7 +40,7 @@ func (r *Removal) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (r *Removal) Ready() claim.Ready { return r.Collect() }
 
 func (r *Removal) plan() {

@@ -1,6 +1,6 @@
-// Package share holds the state machines of members that share parts, or do tasks. [Share] says which member a
-// part is meant for. A [Sharing] is one member: it makes no requests, but has its driver register, follow and
-// bid. A [Task] is one task that a member does.
+// Package share holds the state machines of members that divide parts or tasks among themselves. [Share]
+// assigns each part to a member. [Sharing] is one member. It makes no requests; its driver registers,
+// follows znodes and bids on its behalf. [Task] carries out one task.
 //
 // Read sharing.go first.
 package share

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// Share says which member each part belongs to. All who know the same members
-// and parts come to the same result, whatever the order. No member has more
-// than its even share, rounded up, and a member that comes or goes moves few
-// parts of others: each part goes to the member that ranks highest for it by a hash
-// (rendezvous hashing) and has room.
+// Share assigns each part to a member. All clients that know the same members and parts compute the same
+// result, in whatever order the names are given. No member gets more than its even share, rounded up. When
+// a member joins or leaves, few of the other members' parts move. Each part goes to the member with the
+// highest hash for it that still has room (rendezvous hashing).
 func Share(members, parts []string) map[string]string {
 	members, parts = unique(members), unique(parts)
 	out := make(map[string]string, len(parts))
@@ -18,7 +17,7 @@ func Share(members, parts []string) map[string]string {
 	}
 	most := (len(parts) + len(members) - 1) / len(members)
 	load := make([]int, len(members))
-	heads := make([]uint64, len(members)) // each name, hashed once
+	heads := make([]uint64, len(members)) // hash of each member's name, computed once
 	for i, m := range members {
 		heads[i] = fnv64a(fnv64a(fnvBasis, m), "\x00")
 	}
@@ -38,13 +37,13 @@ func Share(members, parts []string) map[string]string {
 	return out
 }
 
-// fnvBasis and fnvPrime are those of FNV-1a with 64 bits.
+// fnvBasis and fnvPrime are the constants of the 64-bit FNV-1a hash.
 const (
 	fnvBasis = 14695981039346656037
 	fnvPrime = 1099511628211
 )
 
-// fnv64a goes on with a hash.
+// fnv64a extends an FNV-1a hash by a string.
 func fnv64a(h uint64, s string) uint64 {
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * fnvPrime
@@ -52,8 +51,7 @@ func fnv64a(h uint64, s string) uint64 {
 	return h
 }
 
-// spread moves hashes apart: FNV alone leaves names that differ at their end
-// close together.
+// spread mixes the bits of a hash. FNV alone gives similar values for names that differ only at the end.
 func spread(s uint64) uint64 {
 	s ^= s >> 33
 	s *= 0xff51afd7ed558ccd

@@ -9,28 +9,28 @@ import (
 	"bellwether/internal/claim/cache"
 )
 
-// SharingConfig is what a Sharing is about.
+// SharingConfig describes a Sharing.
 type SharingConfig struct {
-	Parent string   // of the members, the parts and the tasks
-	ID     string   // of this member
-	Parts  []string // that are shared
-	Tasks  bool     // tasks are shared instead, which come and go
-	Most   int      // of parts at a time; 0: no limit
+	Parent string   // parent of the members, the parts and the tasks
+	ID     string   // id of this member
+	Parts  []string // the parts to share
+	Tasks  bool     // share tasks instead of parts; tasks may be added and removed
+	Most   int      // limit of parts that this member owns at a time; 0: no limit
 }
 
-// MembersAt is where members register.
+// MembersAt returns the parent of the members' registrations.
 func (c SharingConfig) MembersAt() string { return claim.Join(c.Parent, "members") }
 
-// TasksAt is where tasks stand.
+// TasksAt returns the parent of the tasks.
 func (c SharingConfig) TasksAt() string { return claim.Join(c.Parent, "tasks") }
 
-// PartAt is where the election of a part, or of a task, is.
+// PartAt returns the path of the election for a part or a task.
 func (c SharingConfig) PartAt(part string) string {
 	return claim.Join(claim.Join(c.Parent, "parts"), part)
 }
 
-// Submission adds a task, one operation after the other: its own znode must not
-// be there yet.
+// Submission returns the operations that add a task. They must be carried out one after the other. The
+// creation fails if the task exists.
 func (c SharingConfig) Submission(id string, data []byte) []claim.Op {
 	return []claim.Op{
 		{Kind: claim.OpParents, Path: c.TasksAt()},
@@ -38,18 +38,20 @@ func (c SharingConfig) Submission(id string, data []byte) []claim.Op {
 	}
 }
 
-// Sharing is one of those who share parts, or do tasks, from its registration to
-// its end. It knows of the others no more than that they are there: that no part
-// has two owners rests on the part's own [lines.Election], in which each stands for
-// whom the part is meant.
+// Sharing is one member that shares parts or tasks with others, from its registration to its end. It knows
+// only which other members exist. A part has at most one owner because each part has its own
+// [lines.Election], in which the member bids that the part is assigned to.
 //
-//	register ▸ stands: follow members and tasks ▸ all are known: bid for each part that is meant for it
+//	register ▸ registered: follow members and tasks ▸ all known: bid for each part that is assigned to this member
 //	a bid is over ▸ the part was lost: bid again
-//	              ▸ its owner has returned, or had to let go: tidy up, bid when it is meant for it anew
-//	leave, or a failure ▸ let all go, follow nothing any more ▸ all is over: deregister ▸ over
+//	              ▸ the owner returned, or had to let go: tidy up; bid when the part is assigned to this member again
+//	leave, or a failure ▸ let go of all parts, follow nothing ▸ all ended: deregister ▸ over
 //
-// It makes no requests: all that it wants done are operations of [claim.Ready].Start, whose ends are stepped
-// as events.
+// It makes no requests. Everything that it needs is an operation of [claim.Ready].Start, and the driver
+// steps the end of each operation as an event.
+//
+// stakes has an entry for each part that is assigned to this member, or whose bid has not ended
+// completely.
 type Sharing struct {
 	cfg     SharingConfig
 	members roll
@@ -59,14 +61,14 @@ type Sharing struct {
 
 	leaving  bool
 	departs  bool // the registration is being ended
-	departed bool // or is over
+	departed bool // the registration has ended
 	err      error
 }
 
-// stake is what a Sharing has to do with one part.
+// stake is the state of one part in a Sharing.
 type stake struct {
-	meant bool // the part is meant for this member
-	spent bool // its owner has returned by itself: no bid before it has been meant for another
+	meant bool // the part is assigned to this member
+	spent bool // the owner returned by itself: do not bid until the part has been assigned to another member in between
 	stage stakeStage
 }
 
@@ -74,12 +76,12 @@ type stakeStage uint8
 
 const (
 	idle    stakeStage = iota
-	bidding            // a bid stands, or is about to
-	ceding             // and was told to let the part go
-	tidying            // it is gone, and what is left of it goes
+	bidding            // a bid exists or is being made
+	ceding             // the owner was told to let go of the part
+	tidying            // the bid is gone, and the election is being deleted
 )
 
-// NewSharing begins as a member that is to register.
+// NewSharing returns the state machine of a member. It begins with the registration.
 func NewSharing(cfg SharingConfig) *Sharing {
 	s := &Sharing{cfg: cfg, stakes: map[string]*stake{}}
 	s.members = roll{root: cfg.MembersAt(), mortal: true}
@@ -90,13 +92,13 @@ func NewSharing(cfg SharingConfig) *Sharing {
 	return s
 }
 
-// Over reports whether nothing is left to do.
+// Over reports whether the member has ended.
 func (s *Sharing) Over() bool { return s.departed && s.free() }
 
-// Err is why it has ended.
+// Err returns why the member has ended.
 func (s *Sharing) Err() error { return s.err }
 
-// Ready hands out the operations to begin since the last call.
+// Ready returns the operations to begin since the last call.
 func (s *Sharing) Ready() claim.Ready {
 	r := claim.Ready{Start: s.starts}
 	s.starts = nil
@@ -107,7 +109,7 @@ func (s *Sharing) start(kind claim.OpKind, path string) {
 	s.starts = append(s.starts, claim.Op{Kind: kind, Path: path})
 }
 
-// Step takes one event.
+// Step processes one event.
 func (s *Sharing) Step(_ claim.Moment, ev claim.Event) {
 	switch ev := ev.(type) {
 	case Registered:
@@ -133,7 +135,7 @@ func (s *Sharing) Step(_ claim.Moment, ev claim.Event) {
 	}
 }
 
-// roll is the one that a Cache of that root tells of.
+// roll returns the roll that the Cache with this root fills.
 func (s *Sharing) roll(root string) *roll {
 	if root == s.members.root {
 		return &s.members
@@ -141,7 +143,8 @@ func (s *Sharing) roll(root string) *roll {
 	return &s.parts
 }
 
-// hear: a part that has gone is let go, as one of its name that is back is another one.
+// hear processes the changes of a Cache. It lets go of a part that was removed, even if a part of the same
+// name exists again, because that is another part.
 func (s *Sharing) hear(r *roll, events []cache.CacheEvent) {
 	gone, news := r.hear(events)
 	for _, name := range gone {
@@ -154,10 +157,10 @@ func (s *Sharing) hear(r *roll, events []cache.CacheEvent) {
 	}
 }
 
-// free: no bid is left, and nothing is followed.
+// free reports whether no bid exists and nothing is followed.
 func (s *Sharing) free() bool { return len(s.stakes) == 0 && !s.members.open && !s.parts.open }
 
-// follow looks who and what is there, once it is there itself.
+// follow begins to follow the members and the tasks, once this member is registered.
 func (s *Sharing) follow() {
 	for _, r := range []*roll{&s.members, &s.parts} {
 		if r.root != "" && !r.open && !s.leaving {
@@ -167,7 +170,7 @@ func (s *Sharing) follow() {
 	}
 }
 
-// settle lets go of what is not meant for this member any more, and bids for what is.
+// settle lets go of parts that are no longer assigned to this member, and bids for those that are.
 func (s *Sharing) settle() {
 	if s.leaving || !s.members.known || !s.parts.known {
 		return
@@ -191,8 +194,7 @@ func (s *Sharing) settle() {
 	}
 }
 
-// mine are the parts meant for this member, those that were before first, and no
-// more than it may have.
+// mine returns the parts assigned to this member, at most cfg.Most. Parts that it had before come first.
 func (s *Sharing) mine(shares map[string]string) []string {
 	var old, fresh []string
 	for _, part := range slices.Sorted(maps.Keys(shares)) {
@@ -221,7 +223,7 @@ func (s *Sharing) letGo(part string) {
 	s.next(part)
 }
 
-// next goes on with a part whose last bid, and what was left of it, is gone.
+// next continues with a part whose last bid has ended completely.
 func (s *Sharing) next(part string) {
 	switch k := s.stakes[part]; {
 	case k.stage != idle:
@@ -233,7 +235,7 @@ func (s *Sharing) next(part string) {
 	}
 }
 
-// bidOver: what an owner says that has been told to let go is of no matter.
+// bidOver processes the end of a bid. If the owner was told to let go, its error does not end the member.
 func (s *Sharing) bidOver(ev BidOver) {
 	k := s.stakes[ev.Part]
 	again := k.stage == bidding && ev.Again()
@@ -245,12 +247,12 @@ func (s *Sharing) bidOver(ev BidOver) {
 	if ev.Err != nil && !ev.Told {
 		s.leave(ev.Err)
 	}
-	if s.stakes[ev.Part] != nil { // leave has not gone on with it
+	if s.stakes[ev.Part] != nil { // leave may have removed it
 		s.next(ev.Part)
 	}
 }
 
-// leave ends everything; the first reason counts.
+// leave ends the member. The first error is kept.
 func (s *Sharing) leave(err error) {
 	if s.leaving {
 		return
@@ -266,7 +268,7 @@ func (s *Sharing) leave(err error) {
 	}
 }
 
-// registrationOver: it was refused, or ended as it was to be.
+// registrationOver processes the end of the registration, which was requested or is a failure.
 func (s *Sharing) registrationOver(err error) {
 	if s.departed = true; s.leaving && err != nil {
 		s.err = errors.Join(s.err, err)
@@ -274,7 +276,8 @@ func (s *Sharing) registrationOver(err error) {
 	s.leave(err)
 }
 
-// Strangers is an [claim.OtherRecipeError] if the parent of a [Sharing] has the children of another recipe.
+// Strangers returns a [claim.OtherRecipeError] if the parent of a [Sharing] has the children of another
+// recipe.
 func (c SharingConfig) Strangers(names []string) error {
 	want := claim.KindPartitioner
 	if c.Tasks {

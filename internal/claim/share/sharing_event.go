@@ -7,32 +7,32 @@ import (
 	"bellwether/internal/claim/cache"
 )
 
-// Registered: the registration of a member stands.
+// Registered reports that the registration of this member exists.
 type Registered struct{}
 
-// RegistrationOver: it is over, as it was to be; Err says why, where not.
+// RegistrationOver reports that the registration has ended. Err is nil if that was requested.
 type RegistrationOver struct{ Err error }
 
-// Seen: what a Cache tells, in order.
+// Seen carries the events of a Cache, in order.
 type Seen struct {
-	Path   string // of its root
+	Path   string // root of the Cache
 	Events []cache.CacheEvent
 }
 
-// CacheOver: a Cache is over, as it was to be; Err says why, where not.
+// CacheOver reports that a Cache has ended. Err is nil if that was requested.
 type CacheOver struct {
-	Path string // of its root
+	Path string // root of the Cache
 	Err  error
 }
 
-// BidOver: a bid for a part, and its term if it had one, is over, and gone.
+// BidOver reports that a bid for a part has ended, with its term if it had one, and is gone.
 type BidOver struct {
 	Part string
-	Told bool // that it is to let go, when it ended
+	Told bool // the bid ended after the owner was told to let go
 	claim.TermEnd
 }
 
-// Tidied: an election is deleted, unless others stand in it.
+// Tidied reports that an election was deleted, or kept because it has bids.
 type Tidied struct{ Part string }
 
 func (Registered) Event()       {}
@@ -42,18 +42,18 @@ func (CacheOver) Event()        {}
 func (BidOver) Event()          {}
 func (Tidied) Event()           {}
 
-// roll is the names of a znode's children, as its Cache tells of them. To ask
-// the Cache for all of them after each change would cost as much as all together.
+// roll holds the names of a znode's children, in order. The events of a Cache keep it current. Reading all
+// children from the Cache after each change would take time proportional to their number.
 type roll struct {
-	root   string // empty: they never change
-	mortal bool   // those of ephemeral znodes alone
-	open   bool   // its Cache is followed
-	known  bool   // all of them have been told
+	root   string // root of the Cache; empty: the names never change
+	mortal bool   // count only ephemeral children
+	open   bool   // the Cache is being followed
+	known  bool   // the Cache has reported all names
 	names  []string
 }
 
-// hear takes what the Cache tells, and reports which names have gone, also where they
-// are back, and whether all of it makes a difference.
+// hear processes events of the Cache. gone holds the names that were removed, even if they exist again.
+// news reports whether the names, or known, have changed.
 func (r *roll) hear(events []cache.CacheEvent) (gone []string, news bool) {
 	for _, e := range events {
 		switch {
@@ -72,7 +72,7 @@ func (r *roll) hear(events []cache.CacheEvent) (gone []string, news bool) {
 	return gone, news
 }
 
-// change adds a name, or removes it.
+// change adds or removes a name. It reports whether the roll has changed.
 func (r *roll) change(name string, added bool) bool {
 	i, there := slices.BinarySearch(r.names, name)
 	switch {

@@ -7,48 +7,49 @@ import (
 	"bellwether/wire"
 )
 
-// ErrTaskLost: the bid is gone by which the task was owned, so it is not ended.
+// ErrTaskLost means that the bid by which the member owned the task is gone, so the task was not removed.
 var ErrTaskLost = errors.New("the task is not this member's any more")
 
-// TaskConfig is what a Task is about.
+// TaskConfig describes a Task.
 type TaskConfig struct {
-	Path    string         // of the task
-	Bid     string         // path of the bid by which it is owned
-	Session wire.SessionID // of the bid
+	Path    string         // path of the task
+	Bid     string         // path of the bid by which the member owns the task
+	Session wire.SessionID // session of the bid
 }
 
-// Begin: a task that is due is being done from here on, and a Resign comes too late.
+// Begin reports that the caller begins to work on the task. A later Resign has no effect.
 type Begin struct{}
 
-// Finish ends a Task that has been done.
+// Finish reports that the caller has completed the task.
 type Finish struct{}
 
 func (Begin) Event()  {}
 func (Finish) Event() {}
 
-// Task does one task that is owned, and ends it by removing it, in one
-// transaction with the check that it is still owned. What is there is read
-// first, as it may have been done by an owner before.
+// Task carries out one task that this member owns. It then removes the task, in one transaction with a
+// check that the member still owns it. It reads the task first, because an earlier owner may have
+// completed it.
 //
 //	read ▸ gone: nothing to do
-//	     ▸ due: the caller does it ▸ check the bid, delete the task ▸ answer lost: is it this task that is there?
+//	     ▸ exists: the caller works on it ▸ check the bid, delete the task ▸ answer lost: does this task still exist?
 type Task struct {
 	claim.Requester
 	cfg   TaskConfig
 	read  bool
 	data  []byte
-	czxid wire.Zxid // tells it from one of the same name that was submitted since
+	czxid wire.Zxid // distinguishes the task from a later one of the same name
 	begun bool
 	done  bool
 }
 
-// NewTask makes the state machine, which waits for Attached.
+// NewTask returns the state machine. It does nothing until Attached is stepped.
 func NewTask(cfg TaskConfig) *Task { return &Task{cfg: cfg} }
 
-// Due is the data of a task that is to be done, if it is: a Begin is awaited, and then a Finish.
+// Due returns the data of the task. awaited reports whether the caller must step Begin, work on the task,
+// and then step Finish.
 func (k *Task) Due() (data []byte, awaited bool) { return k.data, k.read && !k.begun && !k.Over() }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (k *Task) Step(now claim.Moment, ev claim.Event) {
 	switch ev.(type) {
 	case Begin:
@@ -56,7 +57,7 @@ func (k *Task) Step(now claim.Moment, ev claim.Event) {
 	case Finish:
 		k.done = k.begun
 	case claim.Resign:
-		if k.begun { // what is begun is brought to its end
+		if k.begun { // work that has begun is completed
 			return
 		}
 	}
@@ -71,7 +72,7 @@ func (k *Task) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (k *Task) Ready() claim.Ready { return k.Collect() }
 
 func (k *Task) plan() {
@@ -99,7 +100,7 @@ func (k *Task) tookTask(res []claim.Result) {
 	}
 }
 
-// tookAgain: whose end was in doubt.
+// tookAgain finds out whether a deletion whose answer was lost was carried out.
 func (k *Task) tookAgain(res []claim.Result) {
 	k.Unsure = 0
 	switch err, r := res[0].Err, res[1]; {

@@ -11,31 +11,30 @@ import (
 	"bellwether/wire"
 )
 
-// Announcement is a configuration that a leader has announced. The first line
-// of its znode says whose it is, the rest is the configuration.
+// Announcement is a configuration that a leader has announced. The first line of its znode identifies the
+// leader, and the rest is the configuration.
 type Announcement struct {
-	Token   wire.Zxid // of the leader
-	Version int32     // of the znode
+	Token   wire.Zxid // token of the leader
+	Version int32     // version of the znode
 	Data    []byte
 }
 
-// announcementHead is the first line.
+// announcementHead is the first line, encoded as JSON.
 type announcementHead struct {
 	Token string `json:"token"`
 	Bid   string `json:"bid"`
 }
 
-// Text is what the znode of an announcement holds, by whose bid, a path.
+// Text returns the data of the znode. bid is the path of the leader's bid.
 func (a Announcement) Text(bid string) []byte {
 	head, err := json.Marshal(announcementHead{Token: fmt.Sprintf("%#x", int64(a.Token)), Bid: bid})
 	if err != nil {
-		panic(fmt.Sprintf("claim: encoding %q: %v", bid, err)) // two strings always encode
+		panic(fmt.Sprintf("claim: encoding %q: %v", bid, err)) // two strings can always be encoded
 	}
 	return append(append(head, '\n'), a.Data...)
 }
 
-// ParseAnnouncement takes a znode apart. It is false for what no leader
-// announced.
+// ParseAnnouncement parses the data of a znode. It returns false if no leader announced it.
 func ParseAnnouncement(text []byte, stat wire.Stat) (Announcement, bool) {
 	line, data, ok := bytes.Cut(text, []byte("\n"))
 	var head announcementHead
@@ -49,44 +48,44 @@ func ParseAnnouncement(text []byte, stat wire.Stat) (Announcement, bool) {
 	return Announcement{Token: wire.Zxid(token), Version: stat.Version, Data: data}, true
 }
 
-// Errors of an Announce.
+// Errors with which an Announce ends.
 var (
 	ErrNewer   = errors.New("a later leader has announced a configuration")
 	ErrBidGone = errors.New("the leader's bid is gone")
 )
 
-// AnnounceConfig is what an Announce is about.
+// AnnounceConfig describes an Announce.
 type AnnounceConfig struct {
-	Path    string         // where it is announced; the parent is not made
+	Path    string         // path of the announcement; Announce does not create its parent
 	Bid     string         // path of the leader's bid
-	Session wire.SessionID // of the bid
-	Token   wire.Zxid      // of the leader
+	Session wire.SessionID // session of the bid
+	Token   wire.Zxid      // token of the leader
 	Data    []byte
 }
 
-// Announce announces a leader's configuration, in one transaction with the
-// check that its bid still stands, and never over one of a later leader.
+// Announce writes a leader's configuration, in one transaction with a check that the leader's bid exists.
+// It never replaces the configuration of a later leader.
 //
 //	read ▸ of a later leader: refused
-//	     ▸ check the bid, make or set the znode ▸ answer lost: is it this that stands there now?
+//	     ▸ check the bid, create or set the znode ▸ answer lost: does the znode hold this configuration now?
 type Announce struct {
 	claim.Requester
 	cfg    AnnounceConfig
 	text   []byte
 	read   bool
-	there  bool // was a znode
+	there  bool // the znode existed at the last read
 	before wire.Stat
 	gone   bool // the bid's session is over
 }
 
-// NewAnnounce makes the state machine, which waits for Attached.
+// NewAnnounce returns the state machine. It does nothing until Attached is stepped.
 func NewAnnounce(cfg AnnounceConfig) *Announce {
 	a := &Announce{cfg: cfg, text: Announcement{Token: cfg.Token, Data: cfg.Data}.Text(cfg.Bid)}
 	a.Forget = func() { a.gone = true }
 	return a
 }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (a *Announce) Step(now claim.Moment, ev claim.Event) {
 	a.Advance(now, ev, a.plan)
 	switch {
@@ -98,7 +97,7 @@ func (a *Announce) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (a *Announce) Ready() claim.Ready { return a.Collect() }
 
 func (a *Announce) plan() {
@@ -117,7 +116,7 @@ func (a *Announce) plan() {
 	}
 }
 
-// tookOld looks at what is to be replaced.
+// tookOld processes the read of the znode that is to be replaced.
 func (a *Announce) tookOld(r claim.Result) {
 	if r.Err != nil && !errors.Is(r.Err, wire.ErrNoNode) {
 		a.End(claim.Failed, r.Err)
@@ -130,13 +129,14 @@ func (a *Announce) tookOld(r claim.Result) {
 	a.read, a.there, a.before = true, r.Err == nil, r.Stat
 }
 
-// isNewer reports whether a znode is of a later leader.
+// isNewer reports whether a znode holds the configuration of a later leader.
 func (a *Announce) isNewer(r claim.Result) bool {
 	old, ok := ParseAnnouncement(r.Data, r.Stat)
 	return ok && old.Token > a.cfg.Token
 }
 
-// tookWrite: where somebody else was faster it is read again.
+// tookWrite processes the result of the write. If another client has changed the znode meanwhile, it is
+// read again.
 func (a *Announce) tookWrite(res []claim.Result) {
 	switch err, bid := res[0].Err, res[0].Failed == 0; {
 	case err == nil:
@@ -150,17 +150,17 @@ func (a *Announce) tookWrite(res []claim.Result) {
 	}
 }
 
-// tookAgain: a znode that has changed since it was read, and says this, was
-// written by the attempt whose answer was lost. Otherwise it is tried again:
-// the same attempt, should it come late, finds another version.
+// tookAgain processes the look after a lost answer. If the znode has changed and holds this configuration,
+// the write was carried out. Otherwise Announce tries again. If the first write still arrives later, its
+// version condition fails.
 func (a *Announce) tookAgain(res []claim.Result) {
 	switch sync, r := res[0].Err, res[1]; {
 	case sync != nil, r.Err != nil && !errors.Is(r.Err, wire.ErrNoNode):
-		a.End(claim.Failed, nil) // which is unclear
+		a.End(claim.Failed, nil) // End turns this into Unclear
 	case r.Err == nil && r.Stat.Mzxid != a.before.Mzxid && bytes.Equal(r.Data, a.text):
 		a.Unsure = 0
 		a.End(claim.Succeeded, nil)
-	case r.Err == nil && a.isNewer(r): // in whose place this may have stood
+	case r.Err == nil && a.isNewer(r): // this configuration may have been written in between
 		a.End(claim.Failed, ErrNewer)
 	default:
 		a.Unsure = 0

@@ -10,75 +10,75 @@ import (
 	"bellwether/wire"
 )
 
-// jumpVersion is the version before -1, which as a condition means any.
-// Servers before ZOOKEEPER-4743 do not jump over it themselves.
+// jumpVersion is the version before -1. As a condition, -1 means any version, so a change from jumpVersion
+// sets the data twice. Servers before ZOOKEEPER-4743 do not skip -1 themselves.
 const jumpVersion = -2
 
-// ErrVersion: a znode's version is -1, so that nothing can be made to depend on it.
+// ErrVersion means that the version of a znode is -1, so that no write can depend on it.
 var ErrVersion = errors.New("its version is -1, which cannot be compared: set it once by hand")
 
-// ChangeConfig is what a Change is about.
+// ChangeConfig describes a Change.
 type ChangeConfig struct {
 	Path    string
-	Initial []byte // with which the znode is made
-	// Mark is the path of an ephemeral znode that nobody else makes. It tells
-	// whether a change was carried out, and stays for the next one.
+	Initial []byte // data with which a missing znode is created
+	// Mark is the path of an ephemeral znode that no other client creates. It shows whether a change was
+	// carried out, and remains for the next change.
 	Mark string
-	// Anew: a change too many does no harm, as where a number is passed over: one of
-	// which it cannot be told whether it was carried out is tried once more, unless
-	// nobody wants it any more.
+	// Anew means that carrying out a change twice does no harm, for example if it only skips a number. A
+	// change whose outcome cannot be determined is then tried again, unless the caller has resigned.
 	Anew bool
 }
 
-// Mark is what is known of a mark between two changes.
+// Mark is the state of a mark between two changes.
 type Mark struct {
-	Session wire.SessionID // in which it stands; 0: it may, or may not
-	N       int            // of the last change that was tried
+	Session wire.SessionID // session in which the mark exists; 0: unknown whether it exists
+	N       int            // number of the last change that was tried
 }
 
-// Propose is a value that is to replace the one of Old.
+// Propose carries the value that replaces the one returned by Old.
 type Propose struct{ Data []byte }
 
 func (Propose) Event() {}
 
-// Change replaces the data of a znode by what the caller makes of it: compare
-// and set, by version, again and again until nobody else was faster.
+// Change replaces the data of a znode with a value that the caller computes from the old data. It uses
+// compare and set on the version, and repeats until no other client was faster.
 //
-//	read ▸ the caller proposes ▸ set it and the mark together
-//	     ▸ answer lost: does the mark bear this change's number?
+//	read ▸ the caller proposes ▸ set the value and the mark in one transaction
+//	     ▸ answer lost: does the mark hold the number of this change?
 //
-// Where the session, and with it the mark, has gone before that is known, a
-// value that was not changed, or to something else, tells as much.
+// If the session ends before the mark was read, the mark is gone. The value itself then shows that the
+// change was not carried out if the version is unchanged, or if it is one higher and the data is another.
+// In all other cases the outcome is unknown.
 type Change struct {
 	claim.Requester
 	cfg      ChangeConfig
 	mark     Mark
-	spoilt   bool // the mark is not as it was thought to be
-	read     bool // what follows is known
+	spoilt   bool // the mark is not in the expected state, and must be deleted
+	read     bool // old and version are set
 	old      []byte
 	version  int32
 	proposed bool
 	data     []byte
 }
 
-// NewChange makes the state machine, which waits for Attached.
+// NewChange returns the state machine. It does nothing until Attached is stepped.
 func NewChange(cfg ChangeConfig, m Mark) *Change { return &Change{cfg: cfg, mark: m} }
 
-// Mark is what the next change is to begin with.
+// Mark returns the state of the mark, for the next change.
 func (c *Change) Mark() Mark { return c.mark }
 
-// Path is the znode that is changed.
+// Path returns the path of the znode to change.
 func (c *Change) Path() string { return c.cfg.Path }
 
-// Old is the value for which a Propose is awaited, if one is.
+// Old returns the current value. awaited reports whether the caller must step Propose.
 func (c *Change) Old() (data []byte, awaited bool) {
 	return c.old, c.read && !c.proposed && !c.Over()
 }
 
-// Value is what was set.
+// Value returns the value that was set.
 func (c *Change) Value() []byte { return c.data }
 
-// Step takes one event, which happened at now.
+// Step processes one event, which happened at now.
 func (c *Change) Step(now claim.Moment, ev claim.Event) {
 	if p, ok := ev.(Propose); ok && c.read && !c.proposed {
 		c.proposed, c.data = true, p.Data
@@ -89,7 +89,7 @@ func (c *Change) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (c *Change) Ready() claim.Ready { return c.Collect() }
 
 func (c *Change) plan() {
@@ -108,10 +108,10 @@ func (c *Change) plan() {
 	}
 }
 
-// again begins once more, with what is there now.
+// again starts the change again with a new read.
 func (c *Change) again() { c.read, c.proposed, c.Unsure = false, false, 0 }
 
-// untold: what would have told whether it was carried out is gone, or not to be read.
+// untold handles a change whose outcome cannot be determined, because the mark is gone or not readable.
 func (c *Change) untold() {
 	if c.cfg.Anew && !c.Leaving {
 		c.again()
@@ -142,7 +142,7 @@ func (c *Change) tookCreate(res []claim.Result) {
 	}
 }
 
-// planSet sets the value if its version is still that which was read.
+// planSet sets the value if its version has not changed since the read.
 func (c *Change) planSet() {
 	c.mark.N++
 	ops := []claim.Op{{Kind: claim.OpSet, Path: c.cfg.Path, Data: c.data, Version: c.version}}
@@ -172,8 +172,8 @@ func (c *Change) planSet() {
 
 func (c *Change) number() []byte { return strconv.AppendInt(nil, int64(c.mark.N), 10) }
 
-// tookMark: a mark that was there before the change, and is gone, was deleted
-// by somebody and tells nothing.
+// tookMark processes the look at the mark. If the mark existed before the change and is missing now,
+// another client deleted it, and it proves nothing.
 func (c *Change) tookMark(res []claim.Result) {
 	switch r := res[1]; {
 	case res[0].Err != nil:
@@ -186,14 +186,15 @@ func (c *Change) tookMark(res []claim.Result) {
 		c.again()
 	case !errors.Is(r.Err, wire.ErrNoNode):
 		c.untold()
-	case c.mark.Session != c.Current: // it would have been made
+	case c.mark.Session != c.Current: // the change would have created it
 		c.again()
 	default:
 		c.planGuess()
 	}
 }
 
-// tookMarkAway: a mark that must not be deleted would be in the way for ever.
+// tookMarkAway processes the deletion of an unexpected mark. If the server refuses it, all later changes
+// would fail too, so the machine ends.
 func (c *Change) tookMarkAway(res []claim.Result) {
 	if err := res[0].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
 		c.End(claim.Failed, err)
@@ -201,7 +202,7 @@ func (c *Change) tookMarkAway(res []claim.Result) {
 	c.spoilt = false
 }
 
-// planGuess draws what can be drawn from the value.
+// planGuess tries to determine the outcome from the value and its version.
 func (c *Change) planGuess() {
 	c.mark.Session = 0
 	c.Ask(func(res []claim.Result) {

@@ -8,19 +8,19 @@ import (
 	"strconv"
 )
 
-// CounterFormat is how a counter's znode holds the number.
+// CounterFormat is the encoding of a counter in its znode.
 type CounterFormat int
 
 // The formats.
 const (
-	DecimalCounter CounterFormat = iota // digits, as kazoo's Counter
-	BinaryCounter                       // 8 bytes, as Curator's DistributedAtomicLong
+	DecimalCounter CounterFormat = iota // decimal digits, as in kazoo's Counter
+	BinaryCounter                       // 8 bytes, as in Curator's DistributedAtomicLong
 )
 
-// ErrCounterRange: the sum does not fit into 64 bits. Nothing was changed.
+// ErrCounterRange means that the sum does not fit into 64 bits. The counter was not changed.
 var ErrCounterRange = errors.New("the counter would leave the range of 64 bits")
 
-// Encode is the znode's data.
+// Encode returns the data of the znode.
 func (f CounterFormat) Encode(i int64) []byte {
 	if f == BinaryCounter {
 		return binary.BigEndian.AppendUint64(nil, uint64(i))
@@ -28,7 +28,7 @@ func (f CounterFormat) Encode(i int64) []byte {
 	return strconv.AppendInt(nil, i, 10)
 }
 
-// Parse reads a znode; one that was made by hand and holds nothing is 0.
+// Parse parses the data of a znode. Empty data, of a znode that was created by hand, is 0.
 func (f CounterFormat) Parse(data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
@@ -41,7 +41,7 @@ func (f CounterFormat) Parse(data []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(data)), nil
 }
 
-// Add is what a counter that held old is to hold.
+// Add returns the sum of old and delta, and its encoding.
 func (f CounterFormat) Add(old []byte, delta int64) (sum int64, data []byte, err error) {
 	was, err := f.Parse(old)
 	switch {
@@ -53,14 +53,13 @@ func (f CounterFormat) Add(old []byte, delta int64) (sum int64, data []byte, err
 	return was + delta, f.Encode(was + delta), nil
 }
 
-// Numbers are those left of a block that was reserved by adding its size to a
-// counter.
+// Numbers holds the unused numbers of a block. A client reserves a block by adding its size to a counter.
 type Numbers struct{ next, left int64 }
 
-// Reserved begins with a block that ends with a counter's sum.
+// Reserved sets the block that ends with sum.
 func (n *Numbers) Reserved(sum, block int64) { n.next, n.left = sum-block+1, block }
 
-// Next is the next number, if there is one left.
+// Next returns the next number, or false if none is left.
 func (n *Numbers) Next() (int64, bool) {
 	if n.left == 0 {
 		return 0, false

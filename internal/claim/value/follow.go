@@ -7,15 +7,14 @@ import (
 	"bellwether/wire"
 )
 
-// follower reads one znode and watches it, whether there is one or not, and
-// after each event again: it is what those who follow a leader have in common.
-// A change costs it one event, and at most two reads. It goes on in the next
-// session.
+// follower reads and watches one znode, whether it exists or not, and reads it again after each event. It
+// is the common part of Announcements and Leaders. A change costs one event and at most two reads. A
+// follower continues in later sessions.
 type follower struct {
 	claim.Requester
 	path  string
-	watch uint64             // the request that set the watch; 0: there is none
-	look  func(claim.Result) // takes what was read; its error is ErrNoNode or none
+	watch uint64             // number of the request that set the watch; 0: no watch
+	look  func(claim.Result) // processes what was read; the error of its argument is nil or ErrNoNode
 }
 
 func (f *follower) follow(path string, look func(claim.Result)) {
@@ -23,8 +22,7 @@ func (f *follower) follow(path string, look func(claim.Result)) {
 	f.Forget = func() { f.watch = 0 }
 }
 
-// Step takes one event, which happened at now. Who gives up by Resign leaves
-// the watch to its driver.
+// Step processes one event, which happened at now. After Resign, the driver must remove the watch.
 func (f *follower) Step(now claim.Moment, ev claim.Event) {
 	if ev, ok := ev.(claim.Fired); ok && ev.N == f.watch {
 		f.watch = 0
@@ -35,7 +33,7 @@ func (f *follower) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready hands out what has come of the steps since the last call.
+// Ready returns what the steps since the last call have produced.
 func (f *follower) Ready() claim.Ready { return f.Collect() }
 
 func (f *follower) plan() {
@@ -54,24 +52,23 @@ func (f *follower) took(res []claim.Result) {
 	f.look(r)
 }
 
-// Announcements follows what leaders announce at one znode. One of an older
-// leader than seen before, or an older one of the same, is no news; a server
-// that is behind may show it in the next session.
+// Announcements follows the configurations that leaders announce at one znode. It ignores a configuration
+// that is older than the last one it has seen, which a server that is behind may show in a later session.
 type Announcements struct {
 	follower
 	Last  Announcement
-	mzxid wire.Zxid // of the last
-	news  bool
+	mzxid wire.Zxid // mzxid of Last
+	news  bool      // Next has not returned Last yet
 }
 
-// NewAnnouncements makes the state machine, which waits for Attached.
+// NewAnnouncements returns the state machine. It does nothing until Attached is stepped.
 func NewAnnouncements(path string) *Announcements {
 	f := &Announcements{}
 	f.follow(path, f.saw)
 	return f
 }
 
-// Next is the latest, if it was not returned before.
+// Next returns the last configuration, and whether it is new since the last call.
 func (f *Announcements) Next() (Announcement, bool) {
 	news := f.news
 	f.news = false
@@ -86,11 +83,11 @@ func (f *Announcements) saw(r claim.Result) {
 	f.Last, f.mzxid, f.news = a, r.Stat.Mzxid, true
 }
 
-// Succession is who has been seen to lead, at any time. A leader that is older than one
-// seen before counts as a vacancy, and so does what others wrote.
-type Succession struct{ seen wire.Zxid } // the largest token
+// Succession remembers the newest leader that was seen. An older leader, or data that no leader of this
+// recipe wrote, counts as a vacancy.
+type Succession struct{ seen wire.Zxid } // the largest token seen
 
-// Know takes what LEADER says, and returns who leads by that.
+// Know processes the content of LEADER. It returns the current leader, or an empty Notice for a vacancy.
 func (s *Succession) Know(n claim.Notice) claim.Notice {
 	if n.Token < s.seen {
 		return claim.Notice{}
@@ -99,24 +96,25 @@ func (s *Succession) Know(n claim.Notice) claim.Notice {
 	return n
 }
 
-// Leaders follows who leads, by LEADER.
+// Leaders follows who leads an election, by reading LEADER.
 type Leaders struct {
 	follower
 	know  func(claim.Notice) claim.Notice
-	last  claim.Notice // empty: nobody has made itself known
-	told  bool         // there is a last
-	fresh bool
+	last  claim.Notice // empty: no leader is published
+	told  bool         // LEADER was read at least once
+	fresh bool         // Next has not returned last yet
 }
 
-// NewLeaders makes the state machine, which waits for Attached. What it reads goes
-// through the Know of a Succession, which others may know of too.
+// NewLeaders returns the state machine. It does nothing until Attached is stepped. know is the Know of a
+// Succession. Several machines may share the Succession.
 func NewLeaders(path string, know func(claim.Notice) claim.Notice) *Leaders {
 	l := &Leaders{know: know}
 	l.follow(path, l.saw)
 	return l
 }
 
-// Next is who leads, a vacancy included, if it was not returned before.
+// Next returns the current leader, or an empty Notice for a vacancy, and whether it is new since the last
+// call.
 func (l *Leaders) Next() (claim.Notice, bool) {
 	fresh := l.fresh
 	l.fresh = false
