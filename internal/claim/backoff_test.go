@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestBackoffGrows from 50 ms to 2 s, each pause shortened by up to a half, and begins
-// anew after a calm.
+// TestBackoffGrows checks that pauses grow from 50 ms to 2 s, that each is shortened by up to a half, and
+// that they start again after a time without failures.
 func TestBackoffGrows(t *testing.T) {
 	var b Backoff
 	now, shortened := Moment{Mono: time.Hour}, map[bool]int{}
@@ -35,8 +35,8 @@ func TestBackoffGrows(t *testing.T) {
 	}
 }
 
-// TestBackoffAfterAReconnect: a request lost once, twice or three times in a row is sent
-// again at once, one that is lost each time is not.
+// TestBackoffAfterAReconnect checks that after one, two or three losses in a row a new connection ends the
+// pause, and that after more losses it does not.
 func TestBackoffAfterAReconnect(t *testing.T) {
 	var b Backoff
 	for i := range 5 {
@@ -48,8 +48,8 @@ func TestBackoffAfterAReconnect(t *testing.T) {
 	}
 }
 
-// TestBackoffAfterAnEvent: a change of the tree forgives answers with an error, and ends no
-// pause; the removal of a watch is no change.
+// TestBackoffAfterAnEvent checks that an event of a change resets the count of errors but ends no pause.
+// The removal of a watch is not such an event.
 func TestBackoffAfterAnEvent(t *testing.T) {
 	for typ, forgiven := range map[wire.EventType]bool{
 		wire.EventNodeDeleted: true, wire.EventNodeChildrenChanged: true, wire.EventDataWatchRemoved: false, 0: false,
@@ -69,7 +69,7 @@ func TestBackoffAfterAnEvent(t *testing.T) {
 	}
 }
 
-// TestBackoffForgivesAFew answers with an error, not many.
+// TestBackoffForgivesAFew checks that a few answers with errors cause no pause, but many do.
 func TestBackoffForgivesAFew(t *testing.T) {
 	var b Backoff
 	now := Moment{}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestItemNames: other things beside the items are none.
+// TestItemNames checks that names of other znodes are not parsed as items.
 func TestItemNames(t *testing.T) {
 	hex := strings.Repeat("0a", 16)
 	for name, want := range map[string]int{

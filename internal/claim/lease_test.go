@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLeaseDeadlines is the rule T - D - 1 % in numbers.
+// TestLeaseDeadlines checks the formula T - D - 1 % of T with numbers.
 func TestLeaseDeadlines(t *testing.T) {
 	for _, c := range []struct {
 		timeout, delay, window time.Duration
@@ -32,7 +32,7 @@ func TestLeaseDeadlines(t *testing.T) {
 	}
 }
 
-// TestElapsedTimeIsTheLargerClock covers suspends and set clocks.
+// TestElapsedTimeIsTheLargerClock covers suspends and wall clocks that are set.
 func TestElapsedTimeIsTheLargerClock(t *testing.T) {
 	sent := Moment{Mono: 100 * time.Second, Wall: 5000 * time.Second}
 	l := Lease{Sent: sent, Timeout: 10 * time.Second, Delay: time.Second} // lasts 8.9 s
@@ -53,8 +53,7 @@ func TestElapsedTimeIsTheLargerClock(t *testing.T) {
 	}
 }
 
-// TestSmallestTimeoutCounts shows that a renewal never trusts a longer
-// timeout, nor an older proof.
+// TestSmallestTimeoutCounts checks that a renewal adopts neither a longer timeout nor an older proof.
 func TestSmallestTimeoutCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l Lease

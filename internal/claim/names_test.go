@@ -12,7 +12,7 @@ import (
 
 const hex32 = "0123456789abcdef0123456789abcdef"
 
-// TestParseBid has one row for each form of name that servers and libraries make.
+// TestParseBid has one row for each form of name that servers and libraries produce.
 func TestParseBid(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -50,7 +50,7 @@ func TestParseBid(t *testing.T) {
 	}
 }
 
-// TestChecklist11ParseBidSkipsOthers has what lies beside bids in real trees.
+// TestChecklist11ParseBidSkipsOthers checks names of znodes that exist beside bids in real trees.
 func TestChecklist11ParseBidSkipsOthers(t *testing.T) {
 	for _, name := range []string{"", "LEADER", "locks", "leases", "n_", "n_12",
 		"n_4294967296", "n_+000000001", hex32 + "-n_", "lease_holder", "latch-", "-", "0x00000001", "n_ 000000001",
@@ -61,7 +61,7 @@ func TestChecklist11ParseBidSkipsOthers(t *testing.T) {
 	}
 }
 
-// TestNamesRoundTrip shows that what we make is recognised as what we made.
+// TestNamesRoundTrip checks that ParseBid recognises every name that Prefix produces.
 func TestNamesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		naming := Naming(rapid.IntRange(int(Own), int(GoZKLock)).Draw(t, "naming"))
@@ -75,7 +75,7 @@ func TestNamesRoundTrip(t *testing.T) {
 	})
 }
 
-// TestBidsSortAcrossTheWrap shows the order by differences, over every start.
+// TestBidsSortAcrossTheWrap checks the order by difference, from many starting numbers.
 func TestBidsSortAcrossTheWrap(t *testing.T) {
 	for _, start := range []int32{0, 5, math.MaxInt32 - 3, math.MaxInt32, math.MinInt32, -4} {
 		var names []string
@@ -93,7 +93,7 @@ func TestBidsSortAcrossTheWrap(t *testing.T) {
 	}
 }
 
-// TestWornOutParentsAreSeen shows when the numbers stop ordering the bids.
+// TestWornOutParentsAreSeen checks when sequence numbers no longer order the bids.
 func TestWornOutParentsAreSeen(t *testing.T) {
 	for _, c := range []struct {
 		seqs []int32
@@ -116,8 +116,8 @@ func TestWornOutParentsAreSeen(t *testing.T) {
 	}
 }
 
-// FuzzParseBid shows that no name panics and that a bid's number is what the
-// name ends in.
+// FuzzParseBid checks that no name causes a panic, and that the number of a bid is the one at the end of
+// its name.
 func FuzzParseBid(f *testing.F) {
 	for _, s := range []string{"LEADER", hex32 + "-n_0000000007", "_c_x-latch--2147483648", "n_-000000001"} {
 		f.Add(s)
@@ -129,7 +129,7 @@ func FuzzParseBid(f *testing.F) {
 	})
 }
 
-// TestOpKindsHaveNames: each its own.
+// TestOpKindsHaveNames checks that each kind has a name of its own.
 func TestOpKindsHaveNames(t *testing.T) {
 	seen := map[string]bool{}
 	for k := OpSync; k <= OpAwait; k++ {

@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestNoticeRoundTrip shows that observers read what leaders write.
+// TestNoticeRoundTrip checks that ParseNotice reads what Encode writes.
 func TestNoticeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := Notice{rapid.String().Draw(t, "id"), "x-n_0000000001", wire.Zxid(rapid.Int64Min(1).Draw(t, "token"))}
@@ -26,7 +26,7 @@ func TestNoticeText(t *testing.T) {
 	}
 }
 
-// TestForeignNotices shows what is left alone.
+// TestForeignNotices checks that ParseNotice rejects data of other programs.
 func TestForeignNotices(t *testing.T) {
 	for _, s := range []string{"", "host-a", "{}", `{"id":"a","bid":"","token":"0x1"}`, `{"id":"a","bid":"a/b","token":"0x1"}`,
 		`{"id":"a","bid":"b","token":"1"}`, `{"id":"a","bid":"b","token":"0x0"}`, `{"id":"a","bid":"b","token":"0x-1"}`,

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// leg is one request of a course, in words, and what it gave.
+// leg is one request of a plan, as text, and its result.
 type leg struct {
 	asks  string
 	gives Result
@@ -31,7 +31,7 @@ func (o Op) brief() string {
 	return s
 }
 
-// TestPlans are the requests that each operation comes to, by what they give.
+// TestPlans checks the requests of each operation, depending on their results.
 func TestPlans(t *testing.T) {
 	denied, lost := Result{Err: fmt.Errorf("read: %w", wire.ErrNoAuth)}, Result{Err: wire.ErrConnectionLoss}
 	exists, here := Result{Err: wire.ErrNodeExists}, Result{Stat: wire.Stat{Version: 3}}
@@ -86,14 +86,14 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestParentsWhileOthersDelete: whatever others make and delete between its requests,
-// a course of parents comes to an end, and is right at that moment.
+// TestParentsWhileOthersDelete checks that a plan for OpParents ends while other clients create and delete
+// znodes, and that its result was true at some moment.
 func TestParentsWhileOthersDelete(t *testing.T) {
 	const deepest = "/a/b/c/d"
 	ends := map[bool]int{}
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		depth := 0 // of what there is of the path
+		depth := 0 // number of existing levels of the path
 		c := NewPlan(Op{Kind: OpParents, Path: deepest})
 		for requests := 1; ; requests++ {
 			op, _ := c.Next()
@@ -128,7 +128,8 @@ func TestParentsWhileOthersDelete(t *testing.T) {
 	}
 }
 
-// TestPlainCourseAllocatesNothing: it is the way of every operation.
+// TestPlainCourseAllocatesNothing checks an operation of a single request, because almost all operations
+// are of this kind.
 func TestPlainCourseAllocatesNothing(t *testing.T) {
 	op, taken := Op{Kind: OpSet, Path: "/a", Data: []byte("x")}, 0
 	if n := testing.AllocsPerRun(100, func() {

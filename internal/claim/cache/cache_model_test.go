@@ -17,36 +17,36 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model of a cache: a tree whose servers lag behind its log, a connection
-// that is lost, a session that ends, and watches as ZooKeeper's servers keep
-// them. What the cache tells is compared with the history of each znode.
+// The model of a cache has a tree whose servers lag behind the log, a connection that can be lost, a
+// session that can end, and watches that behave like those of ZooKeeper's servers. The tests compare what
+// the cache reports with the history of each znode.
 
 const cacheRoot = "/r"
 
-// leaf is a znode of the model. It is never changed.
+// leaf is an immutable znode of the model.
 type leaf struct{ czxid, mzxid, pzxid wire.Zxid }
 
-// cacheWorld is one cache, and the server that it is connected to.
+// cacheWorld is one cache and the server that it is connected to.
 type cacheWorld struct {
 	choose  func(int) int
 	now     time.Duration
-	old     bool // the servers know no watches of trees
+	old     bool // the servers do not support tree watches
 	log     []map[string]leaf
-	seen    int // transactions applied by its server
+	seen    int // number of transactions that the cache's server has applied
 	session wire.SessionID
 	linked  bool
-	// answered and heard are the transactions that the client knows of, by
-	// answers and by events: the next server has them.
+	// answered and heard are the last transactions that the client knows from answers and from events. The
+	// next server has applied them.
 	answered, heard int
 
 	m       *Cache
 	inbox   []parcel
 	req     *claim.Request
 	results []claim.Result
-	served  bool            // its answer is on the way
-	stream  bool            // the tree is watched, or listened to
-	once    map[string]bool // one-shot watches; those of children with a slash at their end
-	asked   *claim.Since    // being answered
+	served  bool            // the answer is on its way
+	stream  bool            // the tree is watched, or OpListen is active
+	once    map[string]bool // one-shot watches; a path with a slash at its end stands for a watch on children
+	asked   *claim.Since    // the OpSince that is being answered
 	gather  []claim.TreeEvent
 
 	told  map[string]*Node
@@ -55,7 +55,7 @@ type cacheWorld struct {
 	story []string
 }
 
-// parcel is something on its way, and how far its server was.
+// parcel is an event on its way to the cache, and the last transaction that the server had applied.
 type parcel struct {
 	ev claim.Event
 	at int
@@ -81,7 +81,7 @@ func (w *cacheWorld) violated(format string, args ...any) {
 
 var cachePaths = []string{cacheRoot, cacheRoot + "/a", cacheRoot + "/b", cacheRoot + "/a/x", cacheRoot + "/a/y", cacheRoot + "/a/x/z"}
 
-// write makes, sets or deletes a znode.
+// write creates, sets or deletes a znode.
 func (w *cacheWorld) write() {
 	view, z := maps.Clone(w.log[len(w.log)-1]), wire.Zxid(len(w.log))
 	p := cachePaths[w.choose(len(cachePaths))]
@@ -104,7 +104,7 @@ func (w *cacheWorld) write() {
 	w.tellf("%v: %s is %v", z, p, view[p])
 }
 
-// apply lets the server take the next transaction, and tell of it.
+// apply lets the server apply the next transaction and send its events.
 func (w *cacheWorld) apply() {
 	if !w.linked || w.seen == len(w.log)-1 {
 		return
@@ -128,7 +128,7 @@ func (w *cacheWorld) apply() {
 	}
 }
 
-// fire sends an event where a watch waits for it.
+// fire sends an event if a watch is set.
 func (w *cacheWorld) fire(typ wire.EventType, p string) {
 	data, kids := w.once[p], w.once[p+"/"]
 	hit := !w.old && w.stream && typ != wire.EventNodeChildrenChanged
@@ -145,7 +145,7 @@ func (w *cacheWorld) fire(typ wire.EventType, p string) {
 	}
 }
 
-// event puts an event on the connection, or with what a Since gathers.
+// event adds an event to the connection, or to the result of an OpSince.
 func (w *cacheWorld) event(e claim.TreeEvent) {
 	s := w.asked
 	switch {
@@ -163,7 +163,7 @@ func (w *cacheWorld) serve() {
 	if w.req == nil || !w.linked || w.served {
 		return
 	}
-	if s := w.asked; s != nil { // what happens meanwhile was gathered too
+	if s := w.asked; s != nil { // events that occurred meanwhile are part of the result too
 		w.asked = nil
 		w.results = append(w.results, claim.Result{Told: w.gather})
 	} else if op := w.req.Ops[len(w.results)]; op.Kind == claim.OpSince {
@@ -182,7 +182,7 @@ func (w *cacheWorld) serve() {
 	w.answer()
 }
 
-// together is how many plain reads come next.
+// together returns the number of plain reads that come next.
 func (w *cacheWorld) together() int {
 	ops := w.req.Ops[len(w.results):]
 	n := slices.IndexFunc(ops, func(op claim.Op) bool { return op.Alone || op.Kind != claim.OpGet && op.Kind != claim.OpList })
@@ -242,7 +242,7 @@ func (w *cacheWorld) carryOut(op claim.Op) claim.Result {
 	return r
 }
 
-// setAgain is setWatches: it tells what has changed after z, and watches the rest.
+// setAgain models setWatches: it reports what has changed after z, and sets the other watches.
 func (w *cacheWorld) setAgain(z wire.Zxid, data, kids []string) {
 	view := w.log[w.seen]
 	for _, p := range data {
@@ -267,7 +267,7 @@ func (w *cacheWorld) setAgain(z wire.Zxid, data, kids []string) {
 	}
 }
 
-// lose ends the connection: of what is on its way a part arrives.
+// lose ends the connection. Only a part of what is on its way arrives.
 func (w *cacheWorld) lose() {
 	if !w.linked {
 		return
@@ -294,7 +294,7 @@ func (w *cacheWorld) lose() {
 	}
 }
 
-// stands: the client still counts on the watches whose event it has not got.
+// stands reports whether the client still relies on watches whose event it has not received.
 func (w *cacheWorld) stands(e claim.TreeEvent) {
 	if e.Type != wire.EventNodeChildrenChanged {
 		w.once[e.Path] = true
@@ -318,7 +318,7 @@ func (w *cacheWorld) expire() {
 	w.answered, w.heard = 0, 0
 }
 
-// connect connects to a server that has what the session was shown.
+// connect connects to a server that has applied everything that the session was shown.
 func (w *cacheWorld) connect() {
 	if w.linked || len(w.inbox) > 0 {
 		return
@@ -343,7 +343,7 @@ func (w *cacheWorld) again() {
 		case !w.once[p]:
 		case isKids:
 			kids = append(kids, parent)
-		case !held && parent == cacheRoot: // set by exists
+		case !held && parent == cacheRoot: // set by an exists request
 			if there {
 				w.event(claim.TreeEvent{Type: wire.EventNodeCreated, Path: parent, Zxid: -1})
 			}
@@ -358,10 +358,10 @@ func (w *cacheWorld) again() {
 	}
 }
 
-// send puts something on its way to the cache.
+// send puts an event on its way to the cache.
 func (w *cacheWorld) send(ev claim.Event) { w.inbox = append(w.inbox, parcel{ev, w.seen}) }
 
-// deliver hands on what comes next.
+// deliver steps the next event that has arrived.
 func (w *cacheWorld) deliver() {
 	if len(w.inbox) == 0 {
 		return
@@ -397,7 +397,7 @@ func (w *cacheWorld) step(ev claim.Event) {
 	}
 }
 
-// check compares what is told with the history.
+// check compares what the cache reports with the history.
 func (w *cacheWorld) check(e CacheEvent) {
 	if e.Node == nil {
 		return
@@ -427,13 +427,13 @@ func (w *cacheWorld) check(e CacheEvent) {
 	}
 }
 
-// pass lets time go by, and a pause end.
+// pass lets time pass, so that a pause ends.
 func (w *cacheWorld) pass(d time.Duration) {
 	w.now += d
 	w.step(claim.Tick{})
 }
 
-// run is one history: faults, then none, and in the end the cache is the tree.
+// run plays one history: first faults, then none. At the end the cache must equal the tree.
 func (w *cacheWorld) run(steps int) {
 	for ; steps > 0 && w.wrong == ""; steps-- {
 		switch n := w.choose(32); {
@@ -481,8 +481,8 @@ func (w *cacheWorld) fail(t interface{ Fatalf(string, ...any) }) {
 	}
 }
 
-// TestCacheUnderFaults: what it shows was there, never goes back, and is the tree
-// in the end.
+// TestCacheUnderFaults checks that the cache shows only states that existed, never returns to an older
+// one, and equals the tree at the end.
 func TestCacheUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newCacheWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") })
@@ -491,7 +491,7 @@ func TestCacheUnderFaults(t *testing.T) {
 	})
 }
 
-// TestCacheSeeds goes through longer histories.
+// TestCacheSeeds plays longer histories.
 func TestCacheSeeds(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		w := newCacheWorld(seededChoice(seed))

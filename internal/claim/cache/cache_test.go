@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// cacheDialogue drives a Cache of /r by hand.
+// cacheDialogue steps a Cache of /r event by event.
 type cacheDialogue struct {
 	claimtest.Dialogue
 	c *Cache
@@ -22,7 +22,7 @@ func newCacheDialogue(t *testing.T) *cacheDialogue {
 	return &cacheDialogue{claimtest.Dialogue{T: t, M: c}, c}
 }
 
-// tells are the events since the last call.
+// tells returns the events since the last call.
 func (d *cacheDialogue) tells(want ...string) {
 	d.T.Helper()
 	var got []string
@@ -38,7 +38,7 @@ func (d *cacheDialogue) tells(want ...string) {
 	}
 }
 
-// at is a znode that was made by one transaction and set by another.
+// at returns a znode that one transaction created and another one set.
 func at(czxid, mzxid wire.Zxid) claim.Result {
 	return claim.Result{Stat: wire.Stat{Czxid: czxid, Mzxid: mzxid, Pzxid: czxid}}
 }
@@ -53,12 +53,12 @@ func told(typ wire.EventType, paths ...string) claim.Told {
 	return t
 }
 
-// lostTo is a connection that was lost when everything up to a transaction was told.
+// lostTo is the event of a connection that was lost after everything up to a transaction was reported.
 func lostTo(z wire.Zxid) claim.Told {
 	return claim.Told{Events: []claim.TreeEvent{{Type: wire.EventNone, Zxid: z}}}
 }
 
-// loaded holds /r, made at 1, and /r/a, made at 2, with /r/a/b, made at 3.
+// loaded returns a Cache that holds /r (created by transaction 1), /r/a (2) and /r/a/b (3).
 func loaded(t *testing.T) *cacheDialogue {
 	d := newCacheDialogue(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
@@ -70,8 +70,8 @@ func loaded(t *testing.T) *cacheDialogue {
 	return d
 }
 
-// A Cache reads what an event is about, and what is deleted without a read; what
-// comes together is read together.
+// The following test checks that a Cache reads the znodes that events concern, removes deleted znodes
+// without a read, and combines reads that are due together.
 func TestCacheFollows(t *testing.T) {
 	d := loaded(t)
 	d.Step(told(wire.EventNodeDataChanged, "/r", "/r/a", "/r/a"), claim.OpGet, claim.OpGet)
@@ -86,8 +86,8 @@ func TestCacheFollows(t *testing.T) {
 	}
 }
 
-// TestCacheDeletedWhileRead: the answer may be older than the deletion, or tell
-// of another znode of that name, of which an event tells too.
+// TestCacheDeletedWhileRead checks that the answer is ignored. It may be older than the deletion, or show
+// a later znode of the same name, for which another event follows.
 func TestCacheDeletedWhileRead(t *testing.T) {
 	d := loaded(t)
 	d.Step(told(wire.EventNodeDataChanged, "/r/a/b"), claim.OpGet)
@@ -104,8 +104,8 @@ func TestCacheDeletedWhileRead(t *testing.T) {
 	d.tells("removed /r/a/b", "added /r/a/b")
 }
 
-// TestCacheMadeAnewWhileAway: parents are read before their children, so that
-// none goes with a parent that it does not belong to.
+// TestCacheMadeAnewWhileAway checks that parents are read before their children, so that a new parent does
+// not remove children that belong to it.
 func TestCacheMadeAnewWhileAway(t *testing.T) {
 	d := loaded(t)
 	d.Step(lostTo(3), claim.OpSince, claim.OpStat)
@@ -116,7 +116,7 @@ func TestCacheMadeAnewWhileAway(t *testing.T) {
 	d.tells("current")
 }
 
-// TestCacheGapWhileItAsks: what is answered then may not be all.
+// TestCacheGapWhileItAsks checks that after another gap the answer counts as incomplete.
 func TestCacheGapWhileItAsks(t *testing.T) {
 	d := loaded(t)
 	d.Step(lostTo(3), claim.OpSince, claim.OpStat)
@@ -134,7 +134,7 @@ func TestCacheGapWhileItAsks(t *testing.T) {
 	d.tells("current")
 }
 
-// TestCacheInAnotherSession brings the server up to date before it believes it.
+// TestCacheInAnotherSession checks that the cache makes the server catch up before it reads.
 func TestCacheInAnotherSession(t *testing.T) {
 	d := loaded(t)
 	d.Step(claim.Expired{})
@@ -148,7 +148,7 @@ func TestCacheInAnotherSession(t *testing.T) {
 	d.tells("removed /r/a/b", "removed /r/a", "current")
 }
 
-// TestCacheAsksAgain for what was lost, but not for what has gone meanwhile.
+// TestCacheAsksAgain checks that lost reads are repeated, except for znodes that were deleted meanwhile.
 func TestCacheAsksAgain(t *testing.T) {
 	d := loaded(t)
 	d.Step(told(wire.EventNodeDataChanged, "/r/a", "/r/a/b"), claim.OpGet, claim.OpGet)
@@ -160,7 +160,7 @@ func TestCacheAsksAgain(t *testing.T) {
 	d.tells("removed /r/a/b", "changed /r/a")
 }
 
-// TestCacheAnswerTooLarge: each by itself, once.
+// TestCacheAnswerTooLarge checks that each read is repeated once by itself.
 func TestCacheAnswerTooLarge(t *testing.T) {
 	d := loaded(t)
 	large := claim.Result{Err: ErrTooLarge}
@@ -178,7 +178,7 @@ func TestCacheAnswerTooLarge(t *testing.T) {
 	}
 }
 
-// TestCacheListOlderThanChild: what was made after the list is not missing in it.
+// TestCacheListOlderThanChild checks that a child that was created after the list is not removed.
 func TestCacheListOlderThanChild(t *testing.T) {
 	d := loaded(t)
 	d.Step(told(wire.EventNodeCreated, "/r/c"), claim.OpGet, claim.OpList)
@@ -188,8 +188,7 @@ func TestCacheListOlderThanChild(t *testing.T) {
 	d.tells("added /r/c", "removed /r/a/b", "removed /r/a")
 }
 
-// TestCacheCurrentInAStorm: events that go on coming do not keep it from being
-// current as of its beginning.
+// TestCacheCurrentInAStorm checks that a cache becomes current even if events never stop.
 func TestCacheCurrentInAStorm(t *testing.T) {
 	d := newCacheDialogue(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
@@ -199,8 +198,8 @@ func TestCacheCurrentInAStorm(t *testing.T) {
 	d.tells("added /r", "current")
 }
 
-// TestCacheOfAnOldServer sets its watches with each read, one for the return of
-// the root too, which stands over a lost connection.
+// TestCacheOfAnOldServer checks that each read sets a watch, also for the return of the root, and that
+// these watches survive a lost connection.
 func TestCacheOfAnOldServer(t *testing.T) {
 	d := newCacheDialogue(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
@@ -222,7 +221,8 @@ func TestCacheOfAnOldServer(t *testing.T) {
 	d.tells("added /r")
 }
 
-// TestCacheWhoseWatchIsOverAtOnce, before it is known to stand, sets another one.
+// TestCacheWhoseWatchIsOverAtOnce checks that the cache sets another watch if the first ends before its
+// request is answered.
 func TestCacheWhoseWatchIsOverAtOnce(t *testing.T) {
 	d := newCacheDialogue(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
@@ -236,7 +236,8 @@ func TestCacheWhoseWatchIsOverAtOnce(t *testing.T) {
 	d.tells("added /r", "current")
 }
 
-// TestCacheHidden: what may not be read is not there; any other refusal ends it.
+// TestCacheHidden checks that an unreadable znode counts as missing, and that any other refusal ends the
+// cache.
 func TestCacheHidden(t *testing.T) {
 	d := loaded(t)
 	d.Step(told(wire.EventNodeDataChanged, "/r/a/b", "/r/a"), claim.OpGet, claim.OpGet)
@@ -245,7 +246,7 @@ func TestCacheHidden(t *testing.T) {
 	d.Ends(claim.Failed)
 }
 
-// TestCacheIsFull when it holds more znodes, or more bytes, than it may.
+// TestCacheIsFull checks the limits of znodes and bytes.
 func TestCacheIsFull(t *testing.T) {
 	d := newCacheDialogue(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
@@ -256,7 +257,7 @@ func TestCacheIsFull(t *testing.T) {
 	}
 }
 
-// TestCacheEnds: its watch is given up where there is a connection.
+// TestCacheEnds checks that the cache removes its watch if it is connected.
 func TestCacheEnds(t *testing.T) {
 	d := loaded(t)
 	d.Step(claim.Resign{}, claim.OpUnwatch)

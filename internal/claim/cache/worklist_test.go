@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWorklistStaysBounded: a path that comes and goes while another waits to be
-// read does not pile up, and what is to be done stays, in order.
+// TestWorklistStaysBounded checks that a path that is added and dropped repeatedly does not make the order
+// grow, and that the other chores stay in order.
 func TestWorklistStaysBounded(t *testing.T) {
 	var w worklist
 	for i := range 100 {

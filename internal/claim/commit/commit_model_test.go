@@ -13,29 +13,28 @@ import (
 	"bellwether/wire"
 )
 
-// The model of a transaction: a tree behind servers that lag, sessions that
-// end, and parties that crash, lose replies and start anew with no more than
-// what they wrote down.
+// The model of a transaction has a tree on servers that lag behind, sessions that end, and parties that
+// crash, lose replies and restart with only what they had stored.
 
 const txPath = "/app/tx/t1"
 
-// party is a site or the coordinator (site "") with its client.
+// party is a site or the coordinator (its site is "") and its client.
 type party struct {
 	site    string
 	m       *commit
 	session wire.SessionID
-	seen    int // transactions, of the log; its server is at least there
+	seen    int // number of transactions that its server has applied
 	inbox   []claim.Event
-	fires   []claim.Event // of the request under way: after its reply
+	fires   []claim.Event // events for the outstanding request, to be delivered after its reply
 	req     *claim.Request
 	results []claim.Result
-	course  *claim.Plan       // of the operation that has no result yet; nil: it is not begun
-	watches map[string]uint64 // the requests that set them, by path
+	course  *claim.Plan       // plan of the operation that has no result yet; nil: not begun
+	watches map[string]uint64 // by path: the request that set the watch
 	wake    time.Duration
-	vote    Decision // what prepare says
+	vote    Decision // its vote when it prepares
 	dead    bool
 
-	// What it wrote down.
+	// What it has stored.
 	prepared, begun bool
 	done            Decision
 }
@@ -45,24 +44,24 @@ type txWorld struct {
 	broken  txBroken
 	plain   bool
 	now     time.Duration
-	log     []map[string]*claimtest.Node // the tree after each transaction
+	log     []map[string]*claimtest.Node // tree after each transaction
 	nextID  wire.SessionID
 	live    map[wire.SessionID]bool
 	parties []*party
-	voted   map[string]bool // who ever promised to commit
-	ops     int             // carried out
-	crashAt int             // after this many
+	voted   map[string]bool // sites that promised to commit
+	ops     int             // number of operations carried out
+	crashAt int             // crash after this number of operations
 	events  int
 	wrong   string
 	story   []string
 }
 
-// txBroken are faults put in on purpose, to see that the checks notice.
+// txBroken selects faults of the code under test, to show that the checks detect them.
 type txBroken struct {
 	noSync     bool // sync does nothing
-	sweepEarly bool // everybody seems to have done
+	sweepEarly bool // every part seems to have finished
 	actOnVotes bool // a site acts on the votes it sees
-	staysOn    bool // who gives up leaves all that stands
+	staysOn    bool // a party that gives up leaves all its znodes
 }
 
 func newTxWorld(sites int, plain bool, choose func(int) int, b txBroken) *txWorld {
@@ -79,7 +78,7 @@ func newTxWorld(sites int, plain bool, choose func(int) int, b txBroken) *txWorl
 	return w
 }
 
-// start gives a party a new life, with what it wrote down in the last one.
+// start restarts a party with what it had stored before.
 func (w *txWorld) start(p *party) {
 	cfg := CommitConfig{Path: txPath, Site: p.site, Patience: 20 * time.Second, Doubt: p.prepared || p.begun}
 	cfg.Finished = p.done != Undecided
@@ -102,7 +101,7 @@ func (w *txWorld) start(p *party) {
 	p.inbox = append(p.inbox, claim.Attached{Session: p.session})
 }
 
-// sites is how many there are, also before all are made.
+// sites returns the number of sites, including those that do not exist yet.
 func (w *txWorld) sites() int { return modelSites }
 
 const modelSites = 3
@@ -120,7 +119,7 @@ func (w *txWorld) violated(format string, args ...any) {
 
 func (w *txWorld) tree() map[string]*claimtest.Node { return w.log[len(w.log)-1] }
 
-// crash ends a party's process; its session lives on for a while.
+// crash ends the process of a party. Its session stays alive for a while.
 func (w *txWorld) crash(p *party) {
 	w.tellf("%q crashes", p.site)
 	p.dead, p.inbox, p.req, p.course, p.fires = true, nil, nil, nil, nil
@@ -160,7 +159,7 @@ func (w *txWorld) commitView(view map[string]*claimtest.Node) {
 	}
 }
 
-// catchUp lets a party's server apply what it has not yet; watches fire.
+// catchUp lets the server of a party apply all transactions, and fires watches.
 func (w *txWorld) catchUp(p *party, to int) {
 	for p.seen < to {
 		before, after := w.log[p.seen], w.log[p.seen+1]
@@ -181,7 +180,7 @@ func (w *txWorld) catchUp(p *party, to int) {
 	}
 }
 
-// serve carries out what comes next of a party's request.
+// serve carries out the next operation of a party's request.
 func (w *txWorld) serve(p *party) {
 	if p.req == nil || p.dead {
 		return
@@ -203,8 +202,7 @@ func (w *txWorld) answer(p *party) {
 	p.req, p.results, p.course, p.fires = nil, nil, nil, nil
 }
 
-// lose ends the connection: some operations are carried out, the replies of
-// all or of some are lost.
+// lose ends the connection. Some operations are carried out, and all or some of the replies are lost.
 func (w *txWorld) lose(p *party) {
 	if p.req == nil || p.dead {
 		return
@@ -261,7 +259,7 @@ func (w *txWorld) carryOut(p *party, op claim.Op) claim.Result {
 	return claim.Result{}
 }
 
-// write is carried out at the leader, all of it or nothing.
+// write is carried out at the leader, completely or not at all.
 func (w *txWorld) write(p *party, op claim.Op) claim.Result {
 	ops := []claim.Op{op}
 	if op.Kind == claim.OpMulti {
@@ -310,7 +308,7 @@ func (w *txWorld) writeOne(p *party, view map[string]*claimtest.Node, o claim.Op
 	return nil
 }
 
-// deliver hands the next message to the state machine.
+// deliver steps the next message.
 func (w *txWorld) deliver(p *party) {
 	if len(p.inbox) == 0 || p.dead {
 		return
@@ -346,7 +344,7 @@ func (w *txWorld) step(p *party, ev claim.Event) {
 	}
 }
 
-// act is the application: it prepares and carries out.
+// act plays the application: it prepares and carries out the decision.
 func (w *txWorld) act(p *party) {
 	if p.dead {
 		return
@@ -368,7 +366,7 @@ func (w *txWorld) act(p *party) {
 	w.check()
 }
 
-// checkGone: of who has given up nothing stands that others would wait for.
+// checkGone checks that a party that gave up has left no znode for which others would wait.
 func (w *txWorld) checkGone(p *party) {
 	if s := p.m.State(); p.dead || s.Phase != TxOver || !s.Withdrawn {
 		return
@@ -380,7 +378,7 @@ func (w *txWorld) checkGone(p *party) {
 	}
 }
 
-// check looks for what must never be.
+// check looks for violations of rules that must always hold.
 func (w *txWorld) check() {
 	for _, p := range w.parties {
 		w.checkGone(p)

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// talking is a part that a dialogue can be had with.
+// talking adapts a part of a transaction to a Dialogue.
 type talking struct{ *commit }
 
 func (p talking) Over() bool             { return p.phase == TxOver }
@@ -17,8 +17,8 @@ func (p talking) Outcome() claim.Outcome { return 0 }
 func (p talking) Doubt() wire.SessionID  { return 0 }
 func (p talking) Err() error             { return p.err }
 
-// TestRefusedCoordinatorLeavesAnothersPlace: what stands where its own znode may have
-// been is looked at, and taken away only if it is this session's.
+// TestRefusedCoordinatorLeavesAnothersPlace checks that a refused coordinator reads its znode and deletes
+// it only if its own session owns it.
 func TestRefusedCoordinatorLeavesAnothersPlace(t *testing.T) {
 	for owner, then := range map[wire.SessionID][]claim.OpKind{1: {claim.OpDelete}, 2: nil} {
 		c := NewCoordinator(CommitConfig{Path: "/tx", Transaction: Transaction{Sites: []string{"a"}}})
@@ -36,8 +36,8 @@ func TestRefusedCoordinatorLeavesAnothersPlace(t *testing.T) {
 	}
 }
 
-// TestSiteThatGivesUpKeepsItsVote, and looks again where it cannot know what became
-// of a request.
+// TestSiteThatGivesUpKeepsItsVote also checks that the site reads its znode again if the outcome of a
+// request is unknown.
 func TestSiteThatGivesUpKeepsItsVote(t *testing.T) {
 	tx := claim.Result{Data: Transaction{Sites: []string{"a"}}.Encode()}
 	s := NewSite(CommitConfig{Path: "/tx", Site: "a"})

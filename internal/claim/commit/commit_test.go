@@ -11,7 +11,7 @@ import (
 	"bellwether/internal/claim"
 )
 
-// busy does what can be done next, of one party, and says whether anything was.
+// busy does the next thing that a party can do, and reports whether there was one.
 func (w *txWorld) busy(p *party) bool {
 	if p.dead {
 		return false
@@ -29,8 +29,8 @@ func (w *txWorld) busy(p *party) bool {
 	return true
 }
 
-// settle does all that can be done without time passing; the party that
-// carries out operation crashAt crashes right after it.
+// settle does everything that can be done without time passing. The party that carries out operation
+// crashAt crashes directly afterwards.
 func (w *txWorld) settle() {
 	end := w.ops + 5000
 	for again := true; again && w.wrong == ""; {
@@ -49,7 +49,7 @@ func (w *txWorld) settle() {
 	}
 }
 
-// pass lets time pass until the next timer, and sessions of the dead end.
+// pass lets time pass until the next timer, and until the sessions of crashed parties end.
 func (w *txWorld) pass() {
 	w.now += 5 * time.Second
 	for _, p := range w.parties {
@@ -63,8 +63,7 @@ func (w *txWorld) pass() {
 	}
 }
 
-// conclude lets time pass without further faults. Whoever lives must not be
-// blocked by those who do not.
+// conclude lets time pass without further faults. Running parties must not be blocked by crashed ones.
 func (w *txWorld) conclude(minutes int) {
 	for range minutes * 12 {
 		w.settle()
@@ -78,7 +77,7 @@ func (w *txWorld) conclude(minutes int) {
 	}
 }
 
-// revive starts all who crashed; then everything must end and be swept.
+// revive restarts all crashed parties. Then every part must end and the transaction must be removed.
 func (w *txWorld) revive() {
 	for _, p := range w.parties {
 		if p.dead || p.m.State().Withdrawn && p.done == Undecided {
@@ -106,7 +105,7 @@ func (w *txWorld) fail(t interface {
 	}
 }
 
-// patient is the scheduler without surprises.
+// patient is a scheduler that always makes the first choice.
 func patient(int) int { return 0 }
 
 func bothWays(t *testing.T, test func(t *testing.T, plain bool)) {
@@ -115,7 +114,7 @@ func bothWays(t *testing.T, test func(t *testing.T, plain bool)) {
 	}
 }
 
-// TestCommitWithoutFaults: all votes count, and nothing stays behind.
+// TestCommitWithoutFaults checks that all votes count and that no znode is left.
 func TestCommitWithoutFaults(t *testing.T) {
 	bothWays(t, func(t *testing.T, plain bool) {
 		for refuses := range modelSites + 1 {
@@ -136,8 +135,8 @@ func TestCommitWithoutFaults(t *testing.T) {
 	})
 }
 
-// TestChecklist14EverySingleCrash: coordinator and sites crash after each
-// operation there is, with either outcome, and stay away or come back.
+// TestChecklist14EverySingleCrash crashes coordinator and sites after each single operation, with both
+// decisions. The parties then stay away or restart.
 func TestChecklist14EverySingleCrash(t *testing.T) {
 	bothWays(t, func(t *testing.T, plain bool) {
 		points := 0
@@ -162,8 +161,7 @@ func TestChecklist14EverySingleCrash(t *testing.T) {
 	})
 }
 
-// begunTx is a world in which the coordinator has sent its first request
-// before any site looks.
+// begunTx returns a world in which the coordinator has sent its first request, and no site has looked yet.
 func begunTx(plain bool, choose func(int) int, b txBroken) *txWorld {
 	w := newTxWorld(modelSites, plain, choose, b)
 	for range 20 {
@@ -175,8 +173,8 @@ func begunTx(plain bool, choose func(int) int, b txBroken) *txWorld {
 	return w
 }
 
-// faults is one history: random crashes, restarts, lost replies, lagging
-// servers and expiries, then healing.
+// faults plays one history: random crashes, restarts, lost replies, lagging servers and expiries, then
+// healing.
 func (w *txWorld) faults(steps int) {
 	for _, p := range w.parties[1:] {
 		if w.choose(8) == 0 {
@@ -216,8 +214,8 @@ func (w *txWorld) faults(steps int) {
 	w.revive()
 }
 
-// TestChecklist14CommitUnderFaults: no site ever commits what another aborted, all
-// that live learn the decision, and a finished transaction is removed.
+// TestChecklist14CommitUnderFaults checks that no site commits what another one aborted, that all running
+// parties learn the decision, and that a finished transaction is removed.
 func TestChecklist14CommitUnderFaults(t *testing.T) {
 	bothWays(t, func(t *testing.T, plain bool) {
 		rapid.Check(t, func(rt *rapid.T) {
@@ -232,7 +230,7 @@ func TestChecklist14CommitUnderFaults(t *testing.T) {
 	})
 }
 
-// TestChecklist14ChecksNotice: the checks fail when a rule is broken.
+// TestChecklist14ChecksNotice checks that the checks fail when a rule is broken.
 func TestChecklist14ChecksNotice(t *testing.T) {
 	for name, b := range map[string]txBroken{
 		"no sync": {noSync: true}, "sweep early": {sweepEarly: true}, "act on votes": {actOnVotes: true}, "stays on": {staysOn: true},
@@ -251,9 +249,8 @@ func TestChecklist14ChecksNotice(t *testing.T) {
 	}
 }
 
-// TestCommitNeedsNoPatience: as long as nobody crashes for good no wake-up is
-// lost, whatever replies, connections and sessions are: a transaction ends
-// without waiting for anybody's patience.
+// TestCommitNeedsNoPatience checks that no wake-up is lost. As long as no party crashes for good, a
+// transaction ends before the time of Patience, whatever replies, connections and sessions are lost.
 func TestCommitNeedsNoPatience(t *testing.T) {
 	bothWays(t, func(t *testing.T, plain bool) {
 		for seed := range uint64(400) {
@@ -283,10 +280,9 @@ func TestCommitNeedsNoPatience(t *testing.T) {
 	})
 }
 
-// TestCommitIsGivenUp: coordinator or site gives up after each operation there is,
-// and comes back later or never; its session lives on. Nothing of it stands that the
-// others would wait for, and they end without anybody's patience, but for a site
-// that nobody has seen yet.
+// TestCommitIsGivenUp lets the coordinator or a site give up after each single operation, and come back
+// later or never, while its session stays alive. It must leave no znode for which others would wait. The
+// others must end before the time of Patience, unless the site was never seen.
 func TestCommitIsGivenUp(t *testing.T) {
 	points := 0
 	for who := range modelSites + 1 {

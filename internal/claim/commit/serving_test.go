@@ -12,7 +12,7 @@ import (
 	"bellwether/wire"
 )
 
-// serveTalk is a dialogue with a Serving of transactions below /t.
+// serveTalk steps a Serving of transactions below /t event by event.
 type serveTalk struct {
 	t   *testing.T
 	m   *Serving
@@ -20,7 +20,7 @@ type serveTalk struct {
 	n   uint64 // of the last request
 }
 
-// serve is a Serving that has asked for what there is.
+// serve returns a Serving that has requested the first list.
 func serve(t *testing.T, most int) *serveTalk {
 	t.Helper()
 	d := &serveTalk{t: t, m: NewServing(ServingConfig{Root: "/t", Most: most})}
@@ -28,9 +28,8 @@ func serve(t *testing.T, most int) *serveTalk {
 	return d
 }
 
-// step steps an event and fails unless this is what comes of it: "list" and
-// "make" are requests, of which there is none where what they are about is
-// watched, or being asked for.
+// step steps an event, and fails unless exactly this follows. "list" and "make" are requests. No request
+// follows while the root is watched or a request is outstanding.
 func (d *serveTalk) step(ev claim.Event, want ...string) {
 	d.t.Helper()
 	d.m.Step(d.now, ev)
@@ -58,19 +57,19 @@ func (d *serveTalk) step(ev claim.Event, want ...string) {
 	}
 }
 
-// listed answers with these names.
+// listed steps a reply with these names.
 func (d *serveTalk) listed(names string, want ...string) {
 	d.t.Helper()
 	d.step(claim.Reply{N: d.n, Results: []claim.Result{{}, {Names: strings.Fields(names)}}}, want...)
 }
 
-// failed answers with this error.
+// failed steps a reply with this error.
 func (d *serveTalk) failed(err error, want ...string) {
 	d.t.Helper()
 	d.step(claim.Reply{N: d.n, Results: []claim.Result{{}, {Err: err}}}, want...)
 }
 
-// over: the part in that transaction has ended.
+// over steps the end of the part in that transaction.
 func (d *serveTalk) over(name string, want ...string) {
 	d.t.Helper()
 	d.step(SiteOver{Path: "/t/" + name}, want...)
@@ -81,7 +80,7 @@ func (d *serveTalk) fired(want ...string) {
 	d.step(claim.Fired{Path: "/t", Type: wire.EventNodeChildrenChanged, N: d.n}, want...)
 }
 
-// ends fails unless it is over with this outcome.
+// ends fails unless the Serving has ended with this outcome.
 func (d *serveTalk) ends(o claim.Outcome, err error) {
 	d.t.Helper()
 	if d.m.Outcome() != o || !errors.Is(d.m.Err(), err) {
@@ -89,8 +88,8 @@ func (d *serveTalk) ends(o claim.Outcome, err error) {
 	}
 }
 
-// TestServingJoinsEachOnce: all that have a transaction's name, once, as long as
-// they are there; and what has gone is forgotten.
+// TestServingJoinsEachOnce checks that all transactions are joined once while they exist, and that those
+// that are gone are forgotten.
 func TestServingJoinsEachOnce(t *testing.T) {
 	d := serve(t, 9)
 	d.listed("tx-b other tx-a", "join /t/tx-a", "join /t/tx-b")
@@ -112,7 +111,7 @@ func TestServingJoinsEachOnce(t *testing.T) {
 	}
 }
 
-// TestServingHasRoom for so many at a time: the others come when those end.
+// TestServingHasRoom checks the limit: further transactions are joined when parts end.
 func TestServingHasRoom(t *testing.T) {
 	d := serve(t, 2)
 	d.listed("tx-a tx-b tx-c tx-d", "join /t/tx-a", "join /t/tx-b")
@@ -127,7 +126,7 @@ func TestServingHasRoom(t *testing.T) {
 	d.fired("list /t")
 }
 
-// TestServingMakesTheRoot where there is none, once for each look.
+// TestServingMakesTheRoot checks that a missing root is created once for each look.
 func TestServingMakesTheRoot(t *testing.T) {
 	d := serve(t, 1)
 	d.failed(wire.ErrNoNode, "make /t")
@@ -145,8 +144,8 @@ func TestServingMakesTheRoot(t *testing.T) {
 	d.ends(claim.Failed, wire.ErrNoAuth)
 }
 
-// TestServingGoesOn after what passes: a lost connection, an expired session, a
-// server that has no time. The parts that run are not joined again.
+// TestServingGoesOn checks that a Serving continues after a lost connection, an expired session or a busy
+// server, and joins no running part again.
 func TestServingGoesOn(t *testing.T) {
 	d := serve(t, 9)
 	d.step(claim.Disconnected{})
@@ -161,8 +160,8 @@ func TestServingGoesOn(t *testing.T) {
 	d.listed("tx-a tx-b", "join /t/tx-b")
 }
 
-// TestServingEnds with a part that fails, unless what it was to take part in is
-// no transaction; with a refusal, with the client, and when it is wished.
+// TestServingEnds checks that a Serving ends when a part fails, after a refusal, when the client is
+// closed, and after Resign. A znode that is not a transaction does not end it.
 func TestServingEnds(t *testing.T) {
 	d := serve(t, 9)
 	d.listed("tx-a tx-b tx-c", "join /t/tx-a", "join /t/tx-b", "join /t/tx-c")

@@ -20,7 +20,7 @@ type machine interface {
 	Left(claim.Moment) time.Duration
 }
 
-// lines are the lines in which a state machine stands.
+// lines returns the lines of a state machine.
 func lines(m machine) []*Line {
 	switch m := m.(type) {
 	case *Line:
@@ -42,32 +42,32 @@ func outstanding(m machine) bool {
 	return m.(*Line).asked != nothing
 }
 
-// candidate is a client of the model with one bid at a time.
+// candidate is a client of the model. It has one bid at a time.
 type candidate struct {
 	id      int
 	e       machine
 	naming  claim.Naming
 	rule    Rule
 	leases  int
-	session wire.SessionID // 0: none, or over and told so
+	session wire.SessionID // 0: no session, or the client knows that it is over
 	at      *replica       // nil: no connection
 	inbox   []claim.Event
-	last    *claim.Request // outstanding or answered
-	req     *claim.Request // the same while operations of it are left to carry out
+	last    *claim.Request // the last request, outstanding or answered
+	req     *claim.Request // the same request while operations of it remain to be carried out
 	results []claim.Result
 	watches map[string]bool
-	seen    wire.Zxid     // by replies that arrived
-	learns  wire.Zxid     // by the one on its way
-	wake    time.Duration // of the world, 0 never
+	seen    wire.Zxid     // last zxid in the replies that have arrived
+	learns  wire.Zxid     // last zxid in the reply on its way
+	wake    time.Duration // in time of the world; 0: never
 	keep    bool
 	paused  bool
 	woken   int
-	moved   int // woken at the gate
+	moved   int // how often it was woken at the gate
 
-	rate      float64       // of its clocks
-	origin    time.Duration // of the world's time, when they began to count
+	rate      float64       // speed of its clocks
+	origin    time.Duration // time of the world at which its clocks started
 	suspended time.Duration
-	set       time.Duration // the wall clock was set by this
+	set       time.Duration // by how much the wall clock was set
 }
 
 const (
@@ -113,12 +113,12 @@ func (w *world) bid(c *candidate, try bool) {
 	if c.session == 0 {
 		c.inbox, c.watches, c.at = nil, map[string]bool{}, nil
 	} else if c.at != nil {
-		c.inbox = append(c.inbox, w.attached(c)) // as a client that is connected already
+		c.inbox = append(c.inbox, w.attached(c)) // as for a client that is connected already
 	}
 	w.tellf("c%d campaigns", c.id)
 }
 
-// clock is the candidate's reading of its two clocks.
+// clock returns the current reading of the candidate's two clocks.
 func (w *world) clock(c *candidate) claim.Moment {
 	t := time.Duration(float64(w.now-c.origin) * c.rate)
 	if w.broken.oneClock {
@@ -127,7 +127,7 @@ func (w *world) clock(c *candidate) claim.Moment {
 	return claim.Moment{Mono: t - c.suspended, Wall: t + c.set}
 }
 
-// lease is a proof sent at some moment, as the client hands it on.
+// lease returns a proof that was sent at a given moment, as the client passes it on.
 func (w *world) lease(c *candidate, sent claim.Moment) claim.Lease {
 	l := claim.Lease{Sent: sent, Timeout: modelTimeout, Delay: modelDelay}
 	if w.broken.noDelay {
@@ -145,7 +145,7 @@ func (w *world) attached(c *candidate) claim.Event {
 	return claim.Attached{Session: c.session, Lease: w.lease(c, w.clock(c))}
 }
 
-// connect attaches the candidate to a server, with its session if it lives.
+// connect attaches the candidate to a server, with its session if that is alive.
 func (w *world) connect(c *candidate, r *replica) {
 	if c.session == 0 {
 		c.session, c.seen, c.learns = w.newSession().id, 0, 0
@@ -175,8 +175,7 @@ func (r *replica) watch(p string, c *candidate) {
 	r.watches[p][c] = true
 }
 
-// cut ends the connection: some of what was on its way in either direction
-// still arrives.
+// cut ends the connection. Some of the messages in either direction still arrive.
 func (w *world) cut(c *candidate) {
 	if c.at == nil {
 		return
@@ -197,7 +196,7 @@ func (w *world) cut(c *candidate) {
 	w.tellf("c%d cut off", c.id)
 }
 
-// lose answers the outstanding request with lost replies, all but the first few.
+// lose answers the outstanding request as lost, except for its first few operations.
 func (w *world) lose(c *candidate, got []claim.Result) {
 	req := c.last
 	res := slices.Clone(got[:w.choose(len(got)+1)])
@@ -205,9 +204,9 @@ func (w *world) lose(c *candidate, got []claim.Result) {
 		err := error(wire.ErrConnectionLoss)
 		switch op := req.Ops[len(res)]; {
 		case op.Kind == claim.OpWatch, op.Kind == claim.OpWatchAll, op.Kind == claim.OpUnwatch:
-			delete(c.watches, op.Path) // the client knows of none without the reply
+			delete(c.watches, op.Path) // without the reply the client knows of no watch
 		case op.Kind == claim.OpCreate && w.broken.lostIsFailure:
-			err = wire.ErrNoNode // "not made, the parent is to be seen to"
+			err = wire.ErrNoNode // means: not created, because the parent is missing
 		}
 		res = append(res, claim.Result{Err: err})
 	}
@@ -282,8 +281,8 @@ func (w *world) appliedBy(r *replica) wire.Zxid {
 	return w.log[r.applied-1].zxid
 }
 
-// ping sends a ping that is answered; whoever expires sessions may believe
-// that it was sent earlier, by at most D.
+// ping sends a ping that is answered. The server that expires sessions may believe that it was sent up to
+// D earlier.
 func (w *world) ping(c *candidate) {
 	s := w.sessions[c.session]
 	if c.at == nil || s == nil {
@@ -294,7 +293,7 @@ func (w *world) ping(c *candidate) {
 	c.inbox = append(c.inbox, claim.Confirmed{Lease: w.lease(c, w.clock(c))})
 }
 
-// deliver hands the next message to the state machine.
+// deliver steps the next message.
 func (w *world) deliver(c *candidate) {
 	if len(c.inbox) == 0 || c.paused {
 		return
@@ -345,7 +344,7 @@ func (w *world) step(c *candidate, ev claim.Event) {
 	}
 }
 
-// leads checks what must hold at the moment a term begins.
+// leads checks the rules that must hold when a term begins.
 func (w *world) leads(c *candidate) {
 	s := c.e.State()
 	token := s.Token
@@ -372,7 +371,7 @@ func (w *world) leads(c *candidate) {
 	}
 }
 
-// outdated is the newest token that a handle under a rule must exceed.
+// outdated returns the newest token; a new term under this rule must have a larger one.
 func (w *world) outdated(r Rule) wire.Zxid {
 	switch r {
 	case Shared:
@@ -383,7 +382,7 @@ func (w *world) outdated(r Rule) wire.Zxid {
 	return w.newest
 }
 
-// ahead are the bids ahead that are in the way of one.
+// ahead returns the bids ahead that a bid must wait for.
 func (w *world) ahead(c *candidate, bid string) []string {
 	var names []string
 	for _, p := range w.bids() {
@@ -400,8 +399,7 @@ func (w *world) ahead(c *candidate, bid string) []string {
 
 func (c *candidate) mayHold(ahead []string) bool { return len(ahead) < max(c.leases, 1) }
 
-// left is how long the handle's deadline is away, as anybody beside the
-// candidate would read it off its clock now.
+// left returns the time until the deadline of the term, as read from the candidate's clock now.
 func (w *world) left(c *candidate) time.Duration {
 	return c.e.Left(w.clock(c))
 }

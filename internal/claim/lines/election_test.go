@@ -15,8 +15,7 @@ import (
 	"bellwether/wire"
 )
 
-// act lets one thing happen, chosen at random. The weights are such that
-// terms come about between the faults.
+// act makes one random thing happen. The weights let terms occur between the faults.
 func (w *world) act() {
 	c := w.candidates[w.choose(len(w.candidates))]
 	switch p := w.choose(100); {
@@ -58,7 +57,7 @@ func (w *world) act() {
 	w.check()
 }
 
-// flow lets a candidate and its server talk for a while.
+// flow lets a candidate and its server exchange messages for a while.
 func (w *world) flow(c *candidate) {
 	for range w.choose(12) {
 		w.serve(c)
@@ -67,7 +66,7 @@ func (w *world) flow(c *candidate) {
 	}
 }
 
-// pass lets time pass, and timers that are due fire, at candidates that run.
+// pass lets time pass. The timers of running candidates fire when they are due.
 func (w *world) pass(d time.Duration) {
 	w.now += d
 	for _, c := range w.candidates {
@@ -77,8 +76,8 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// disturbClock pauses a process, suspends its machine, or sets its clock. A
-// clock set back during a suspend is the one thing no client can see.
+// disturbClock pauses a process, suspends its machine, or sets its clock. It never sets a clock back
+// during a suspend, which no client can detect.
 func (w *world) disturbClock(c *candidate) {
 	switch w.choose(6) {
 	case 0:
@@ -111,7 +110,7 @@ func (w *world) expireOne() {
 	}
 }
 
-// guardedWrite lets a write of some handle, however old, arrive now.
+// guardedWrite lets a guarded write of some term arrive now. The term may have ended long ago.
 func (w *world) guardedWrite() {
 	if len(w.handles) == 0 {
 		return
@@ -126,7 +125,7 @@ func (w *world) guardedWrite() {
 	}
 }
 
-// check looks for what must never be, at any instant.
+// check looks for violations of rules that must hold at every moment.
 func (w *world) check() {
 	var holders [Leases + 1]int
 	leases := 0
@@ -150,8 +149,8 @@ func (w *world) check() {
 	}
 }
 
-// checkKnown fails for a bid of a live session that its candidate, who is not
-// in doubt about anything, knows nothing of: it would lead and nobody act.
+// checkKnown fails if a live session has a bid that its candidate does not know and is not searching for.
+// Such a bid could become first although no client would act as leader.
 func (w *world) checkKnown(p string, n *claimtest.Node) {
 	for _, c := range w.candidates {
 		if c.session != n.Owner || w.sessions[n.Owner] == nil {
@@ -168,7 +167,7 @@ func (w *world) checkKnown(p string, n *claimtest.Node) {
 	}
 }
 
-// heal ends all faults and lets time pass until everything has had its time.
+// heal ends all faults and lets enough time pass for every timeout.
 func (w *world) heal() {
 	for _, c := range w.candidates {
 		c.paused = false
@@ -179,7 +178,7 @@ func (w *world) heal() {
 	w.settle()
 }
 
-// settle does all that can be done without time passing.
+// settle does everything that can be done without time passing.
 func (w *world) settle() {
 	for busy := true; busy && w.wrong == ""; {
 		busy = false
@@ -202,7 +201,7 @@ func (w *world) settle() {
 	}
 }
 
-// nextMoment lets as much time pass as the first timer allows.
+// nextMoment lets time pass until the first timer is due.
 func (w *world) nextMoment() {
 	d := modelTimeout / 10
 	for _, c := range w.candidates {
@@ -226,8 +225,8 @@ func (w *world) nextMoment() {
 	}
 }
 
-// checkProgress looks at the healed world: one leads, is published, and each
-// other waits for the one before it.
+// checkProgress checks the healed world: one candidate leads and is published, and each other candidate
+// waits for the bid ahead of its own.
 func (w *world) checkProgress() {
 	bids, leading := w.bids(), 0
 	standing := map[string]*candidate{}
@@ -257,8 +256,8 @@ func (w *world) checkProgress() {
 	}
 }
 
-// checkDepartures lets the standing candidates leave one by one: each time
-// one event is sent and one candidate wakes, but for the last in the line.
+// checkDepartures lets the candidates leave one by one. Each departure must send one event and wake one
+// candidate, except for the last bid in the line.
 func (w *world) checkDepartures() {
 	for {
 		bids := w.bids()
@@ -284,7 +283,7 @@ func (w *world) checkDepartures() {
 		if events = w.events - events; events != want || woken != want {
 			w.violated("departure %d of %d: %d events, %d woken", gone, len(bids), events, woken)
 		}
-		for range 3 { // LEADER may come a little later
+		for range 3 { // LEADER may follow a little later
 			w.nextMoment()
 			w.settle()
 		}
@@ -294,7 +293,7 @@ func (w *world) checkDepartures() {
 	}
 }
 
-// run is one history: faults, then healing, then orderly departures.
+// run plays one history: faults, then healing, then orderly departures.
 func (w *world) run(steps int, namings ...claim.Naming) {
 	for _, n := range namings {
 		w.join(n)
@@ -316,9 +315,8 @@ func (w *world) fail(t interface{ Fatalf(string, ...any) }) {
 	}
 }
 
-// TestElectionUnderFaults is every rule of the package comment at once:
-// random interleavings of lost replies, lagging servers, expiries, pauses,
-// suspends and set clocks.
+// TestElectionUnderFaults checks all rules at once under random interleavings of lost replies, lagging
+// servers, expiries, pauses, suspends and set clocks.
 func TestElectionUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, broken{})
@@ -327,13 +325,13 @@ func TestElectionUnderFaults(t *testing.T) {
 	})
 }
 
-// seeded is a world that a seed decides.
+// seeded returns a world whose random choices depend only on a seed.
 func seeded(seed uint64, b broken) *world {
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	return newWorld(func(n int) int { return rnd.IntN(n) }, b)
 }
 
-// TestElectionSeeds goes through longer histories than the property test.
+// TestElectionSeeds plays longer histories than the property test.
 func TestElectionSeeds(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		w := seeded(seed, broken{})
@@ -345,8 +343,8 @@ func TestElectionSeeds(t *testing.T) {
 	}
 }
 
-// TestPlainElectionSeeds does so in a parent shared with Apache's recipe. Its
-// names carry no nonce, so no guard is promised.
+// TestPlainElectionSeeds does the same below a parent that is shared with Apache's recipe. Its names
+// contain no nonce, so guards are not checked.
 func TestPlainElectionSeeds(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		w := seeded(seed, broken{})
@@ -358,8 +356,8 @@ func TestPlainElectionSeeds(t *testing.T) {
 	}
 }
 
-// TestElectionInWornOutParent does so where the server's counter of the
-// parent stops, so that bids share a number or have it out of order.
+// TestElectionInWornOutParent does the same below a parent whose counter has reached its largest value, so
+// that bids share a number or have numbers out of order.
 func TestElectionInWornOutParent(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds / 4) {
 		w := seeded(seed, broken{})
@@ -373,7 +371,7 @@ func TestElectionInWornOutParent(t *testing.T) {
 	}
 }
 
-// TestChecksNotice breaks one rule at a time and expects some history to show it.
+// TestChecksNotice breaks one rule at a time, and requires that some history fails.
 func TestChecksNotice(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -403,8 +401,8 @@ func TestChecksNotice(t *testing.T) {
 	}
 }
 
-// TestSequenceIsNoToken shows that the check on tokens notices a sequence
-// number used as one: a parent made anew counts from 0 again.
+// TestSequenceIsNoToken checks that the check of tokens detects a sequence number in place of a token: a
+// parent that is created again counts from 0.
 func TestSequenceIsNoToken(t *testing.T) {
 	for _, asSeq := range []bool{false, true} {
 		w := seeded(1, broken{seqToken: asSeq})

@@ -6,8 +6,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestFence: a writer is refused behind whatever is newer, a reader behind a
-// newer writer alone.
+// TestFence checks that a writer is refused after any newer token, and a reader only after a newer writer.
 func TestFence(t *testing.T) {
 	var f Fence
 	for _, c := range []struct {

@@ -12,9 +12,9 @@ import (
 	"bellwether/wire"
 )
 
-// Locks, readers and writers, and semaphores in the model of the election.
+// Locks, read-write locks and semaphores in the model of the election.
 
-// standing counts the handles under a rule, however old, whose bids stand.
+// standing counts the terms under a rule whose bids still exist.
 func (w *world) standing(r Rule) int {
 	n := 0
 	for _, h := range w.handles {
@@ -31,8 +31,7 @@ type place struct {
 	rule   Rule
 }
 
-// runLocks is one history: faults, then healing, then orderly departures.
-// Some only try.
+// runLocks plays one history: faults, then healing, then orderly departures. Some candidates bid with Try.
 func (w *world) runLocks(steps, leases int, places ...place) {
 	for _, p := range places {
 		w.joinAs(p.naming, p.rule, leases)
@@ -51,7 +50,7 @@ func (w *world) runLocks(steps, leases int, places ...place) {
 	w.checkLeaving()
 }
 
-// bidders are the candidates whose bids stand, by path.
+// bidders returns, by path, the candidates whose bids exist.
 func (w *world) bidders() map[string]*candidate {
 	all := map[string]*candidate{}
 	for _, c := range w.candidates {
@@ -64,8 +63,8 @@ func (w *world) bidders() map[string]*candidate {
 	return all
 }
 
-// checkPlaces looks at the healed world: who may hold does, and each other
-// watches the nearest bid in its way.
+// checkPlaces checks the healed world: every candidate that may hold does, and each other one watches the
+// nearest bid that it must wait for.
 func (w *world) checkPlaces() {
 	bidders := w.bidders()
 	for _, p := range append(w.bids(), w.bidsBelow(modelGate)...) {
@@ -96,7 +95,7 @@ func (w *world) checkPlaces() {
 	}
 }
 
-// checkGate looks at one that stands at the gate of a semaphore.
+// checkGate checks a candidate that waits at the gate of a semaphore.
 func (w *world) checkGate(c *candidate, p string) {
 	gate := w.bidsBelow(modelGate)
 	s := lines(c.e)[0].State()
@@ -111,9 +110,9 @@ func (w *world) checkGate(c *candidate, p string) {
 	}
 }
 
-// checkLeaving lets the standing candidates leave one by one. As many wake as
-// watched the one that leaves: never more than one but where readers waited
-// for a writer. Behind a semaphore's gate one more moves up.
+// checkLeaving lets the candidates leave one by one. Each departure must wake exactly the candidates that
+// watched the bid: at most one, except for readers that waited for a writer. At a semaphore one more
+// candidate moves up at the gate.
 func (w *world) checkLeaving() {
 	for w.wrong == "" {
 		bidders := w.bidders()
@@ -143,7 +142,7 @@ func (w *world) checkLeaving() {
 	}
 }
 
-// watchers counts the bids that wait for a candidate's.
+// watchers counts the bids that wait for a candidate's bid.
 func (w *world) watchers(gone *candidate) int {
 	n := 0
 	for _, c := range w.candidates {
@@ -158,7 +157,7 @@ func (w *world) watchers(gone *candidate) int {
 	return n
 }
 
-// sum adds up who was woken, who moved up at a gate, and the events sent.
+// sum adds up the candidates that were woken or moved up at a gate, and the events sent.
 func (w *world) sum() (woken, moved, events int) {
 	for _, c := range w.candidates {
 		woken += c.woken
@@ -167,7 +166,7 @@ func (w *world) sum() (woken, moved, events int) {
 	return woken, moved, w.events
 }
 
-// lockWorlds are the recipes that are gone through.
+// lockWorlds lists the recipes that the tests play.
 var lockWorlds = []struct {
 	name   string
 	leases int
@@ -180,9 +179,9 @@ var lockWorlds = []struct {
 	{"kazoo's semaphore", 2, []place{{claim.KazooLease, Leases}, {claim.KazooLease, Leases}, {claim.KazooLease, Leases}, {claim.KazooLease, Leases}}},
 }
 
-// TestLocksUnderFaults: mutual exclusion by deadlines and by tokens, readers
-// apart from writers, no more than the leases, and nobody stuck, whatever
-// happens to connections, servers and clocks.
+// TestLocksUnderFaults checks under faults of connections, servers and clocks: mutual exclusion by
+// deadlines and by tokens, separation of readers and writers, the number of leases, and that no candidate
+// waits for ever.
 func TestLocksUnderFaults(t *testing.T) {
 	for _, x := range lockWorlds {
 		t.Run(x.name, func(t *testing.T) {
@@ -195,13 +194,13 @@ func TestLocksUnderFaults(t *testing.T) {
 	}
 }
 
-// TestLockSeeds goes through longer histories.
+// TestLockSeeds plays longer histories.
 func TestLockSeeds(t *testing.T) {
 	for _, x := range lockWorlds {
 		t.Run(x.name, func(t *testing.T) {
 			for seed := range uint64(claimtest.Seeds / 4) {
 				w := seeded(seed, broken{})
-				if seed%4 == 0 { // a parent whose counter ends
+				if seed%4 == 0 { // a parent whose counter reaches its largest value
 					w.parents(modelParent)
 					w.counts[modelParent] = math.MaxInt32 - int32(w.choose(5))
 				}
@@ -215,8 +214,8 @@ func TestLockSeeds(t *testing.T) {
 	}
 }
 
-// TestLockChecksNotice breaks one rule at a time and expects some history to
-// show it, for each kind of recipe.
+// TestLockChecksNotice breaks one rule at a time for each kind of recipe, and requires that some history
+// fails.
 func TestLockChecksNotice(t *testing.T) {
 	for name, b := range map[string]broken{
 		"the lease counts from the answer": {leaseByReply: true},
@@ -240,8 +239,8 @@ func TestLockChecksNotice(t *testing.T) {
 	}
 }
 
-// TestReadersInTheWayAreSeen: the check of readers and writers notices a
-// writer that leaves readers out of account.
+// TestReadersInTheWayAreSeen checks that the check of readers and writers detects a writer that ignores
+// readers.
 func TestReadersInTheWayAreSeen(t *testing.T) {
 	w := seeded(1, broken{})
 	w.joinAs(claim.OwnRead, Shared, 0)
@@ -254,7 +253,7 @@ func TestReadersInTheWayAreSeen(t *testing.T) {
 	}
 }
 
-// TestOneLeaseTooManyIsSeen: so does that of leases.
+// TestOneLeaseTooManyIsSeen checks the same for the number of leases.
 func TestOneLeaseTooManyIsSeen(t *testing.T) {
 	w := seeded(1, broken{})
 	for range 2 {
@@ -267,7 +266,7 @@ func TestOneLeaseTooManyIsSeen(t *testing.T) {
 	}
 }
 
-// TestSemaphoreSendsOneRequestAtATime, and takes each answer to the line that asked.
+// TestSemaphoreSendsOneRequestAtATime also checks that each answer goes to the line that made the request.
 func TestSemaphoreSendsOneRequestAtATime(t *testing.T) {
 	w := seeded(7, broken{})
 	for range 3 {

@@ -14,16 +14,15 @@ import (
 	"bellwether/wire"
 )
 
-// The model: a tree behind several servers of which all but the leader lag
-// behind, sessions that expire, and clients that lose connections, replies
-// and time. It knows nothing of the state machine under test.
+// The model has a tree on several servers, of which all but the leader lag behind. Sessions expire, and
+// clients lose connections, replies and time. The model knows nothing of the state machine under test.
 
 const (
 	modelTimeout = 10 * time.Second // T
 	modelDelay   = 2 * time.Second  // D
 )
 
-// change is one znode's new content; nil deletes it.
+// change is the new content of one znode; nil deletes it.
 type change struct {
 	path string
 	node *claimtest.Node
@@ -34,42 +33,42 @@ type txn struct {
 	changes []change
 }
 
-// replica is a server: what it has applied of the log, and its watches.
+// replica is a server: the part of the log that it has applied, and its watches.
 type replica struct {
 	tree    map[string]*claimtest.Node
 	applied int
 	watches map[string]map[*candidate]bool
 }
 
-// session is what the leader knows of one.
+// session is what the leader knows of a session.
 type session struct {
 	id      wire.SessionID
-	touched time.Duration // as late as the leader can be sure of
+	touched time.Duration // latest time that the leader can be sure of
 }
 
-// broken are faults put in on purpose, to see that the checks notice.
+// broken selects faults of the code under test, to show that the checks detect them.
 type broken struct {
 	noSync        bool // sync does nothing
-	lostIsFailure bool // a create whose reply was lost is taken as not made
-	leaseByReply  bool // the proof counts from the ping's answer
-	noDelay       bool // D is left out
-	oneClock      bool // the wall clock is not looked at
-	noGuard       bool // guarded writes check nothing
-	seqToken      bool // the sequence number is the token
-	anySession    bool // a request may be carried out by a later session
-	keepWatch     bool // watches are never given up
+	lostIsFailure bool // a create whose reply was lost counts as not carried out
+	leaseByReply  bool // the proof counts from the answer of the ping
+	noDelay       bool // D is ignored
+	oneClock      bool // the wall clock is ignored
+	noGuard       bool // guarded writes have no check
+	seqToken      bool // the sequence number is used as the token
+	anySession    bool // a later session may carry out a request
+	keepWatch     bool // watches are never removed
 }
 
 type world struct {
 	choose func(n int) int // 0 to n-1
 	broken broken
-	manual bool      // nobody connects by itself
-	refuse wire.Code // the next operation's answer, 0 for the true one
+	manual bool      // no client connects by itself
+	refuse wire.Code // error of the next operation; 0: the real result
 	now    time.Duration
 	zxid   wire.Zxid
 	log    []txn
 	leader map[string]*claimtest.Node
-	counts map[string]int32 // creates below a parent
+	counts map[string]int32 // number of creates below a parent
 
 	replicas []*replica
 	sessions map[wire.SessionID]*session
@@ -78,15 +77,15 @@ type world struct {
 
 	candidates  []*candidate
 	handles     []handle
-	newest      wire.Zxid // token of the newest handle
-	newestAlone wire.Zxid // of those that readers do not share
+	newest      wire.Zxid // largest token of all terms
+	newestAlone wire.Zxid // largest token of terms that exclude readers
 	published   wire.Zxid // token in the last LEADER
-	events      int       // watch events sent
-	wrong       string    // the first rule broken
+	events      int       // number of watch events sent
+	wrong       string    // the first violation found
 	story       []string
 }
 
-// handle is a term as its holder knows it, for ever.
+// handle is a term as its holder knows it; it is kept after its end.
 type handle struct {
 	bid   string
 	token wire.Zxid
@@ -112,15 +111,14 @@ func (w *world) violated(format string, args ...any) {
 	}
 }
 
-// changedBelow reports whether a replica knows of a change among the children
-// of a path that is later than z.
+// changedBelow reports whether a replica knows of a change of a path's children later than z.
 func (w *world) changedBelow(r *replica, p string, z wire.Zxid) bool {
 	return slices.ContainsFunc(w.log[:r.applied], func(t txn) bool {
 		return t.zxid > z && slices.ContainsFunc(t.changes, func(c change) bool { return path.Dir(c.path) == p })
 	})
 }
 
-// write carries out one write at the leader, all of it or nothing.
+// write carries out one transaction at the leader, completely or not at all.
 func (w *world) write(s wire.SessionID, op claim.Op) claim.Result {
 	ops := []claim.Op{op}
 	if op.Kind == claim.OpMulti {
@@ -178,8 +176,8 @@ func (w *world) write(s wire.SessionID, op claim.Op) claim.Result {
 	return res
 }
 
-// create adds a znode to a view of the tree. The counter of a parent stops at
-// its largest value, as ZooKeeper's does.
+// create adds a znode to a copy of the tree. The counter of a parent stops at its largest value, as in
+// ZooKeeper.
 func create(view map[string]*claimtest.Node, counts map[string]int32, o claim.Op, zxid wire.Zxid, s wire.SessionID) (string, error) {
 	name := o.Path
 	parent := path.Dir(name)
@@ -210,7 +208,7 @@ func (w *world) commit(t txn, view map[string]*claimtest.Node, counts map[string
 	}
 }
 
-// noteLeader checks that successive LEADER znodes name ever newer terms.
+// noteLeader checks that the terms of successive LEADER znodes become newer.
 func (w *world) noteLeader(op claim.Op) {
 	for _, o := range op.Ops {
 		if o.Kind != claim.OpCreate {
@@ -224,7 +222,7 @@ func (w *world) noteLeader(op claim.Op) {
 	}
 }
 
-// parents makes the persistent znodes of a path.
+// parents creates the missing persistent znodes of a path.
 func (w *world) parents(p string) {
 	var made string
 	for _, part := range strings.Split(strings.Trim(p, "/"), "/") {
@@ -235,7 +233,7 @@ func (w *world) parents(p string) {
 	}
 }
 
-// apply lets a replica take the next transaction; its watches fire.
+// apply lets a replica apply the next transaction and fire its watches.
 func (w *world) apply(r *replica) {
 	t := w.log[r.applied]
 	r.applied++
@@ -246,11 +244,11 @@ func (w *world) apply(r *replica) {
 		} else {
 			r.tree[c.path] = c.node
 		}
-		w.fire(r, path.Dir(c.path)) // which is watched for its children alone
+		w.fire(r, path.Dir(c.path)) // a watch on the parent concerns only its children
 	}
 }
 
-// fire sends an event to who watches a path at this replica.
+// fire sends an event to the candidates that watch a path at this replica.
 func (w *world) fire(r *replica, p string) {
 	for cand := range r.watches[p] {
 		w.events++
@@ -265,7 +263,7 @@ func (w *world) catchUp(r *replica, z wire.Zxid) {
 	}
 }
 
-// read answers from what the replica has applied.
+// read answers from the transactions that the replica has applied.
 func (r *replica) read(op claim.Op) claim.Result {
 	if op.Kind == claim.OpList || op.Kind == claim.OpWatchAll {
 		if r.tree[op.Path] == nil {
@@ -317,7 +315,7 @@ func (w *world) newSession() *session {
 	return s
 }
 
-// bids are the paths of all bids at the leader, oldest first.
+// bids returns the paths of all bids at the leader, oldest first.
 func (w *world) bids() []string { return w.bidsBelow(modelParent) }
 
 func (w *world) bidsBelow(parent string) []string {

@@ -8,7 +8,7 @@ import (
 	"bellwether/internal/claim/claimtest"
 )
 
-// takes is a dialogue with a Several.
+// takes steps a Several event by event.
 type takes struct {
 	t *testing.T
 	m *Several
@@ -20,7 +20,7 @@ func several(t *testing.T, paths ...string) *takes {
 	return d
 }
 
-// step steps an event and fails unless it begins these operations.
+// step steps an event, and fails unless exactly these operations begin.
 func (d *takes) step(ev claim.Event, starts ...string) {
 	d.t.Helper()
 	d.m.Step(claim.Moment{}, ev)
@@ -32,7 +32,7 @@ func (d *takes) wants(starts ...string) {
 	claimtest.WantStarts(d.t, d.m.Ready().Start, starts)
 }
 
-// is fails unless all are held, or it is over, by this error.
+// is fails unless Held, Over and Err have these values.
 func (d *takes) is(held, over bool, err error) {
 	d.t.Helper()
 	if d.m.Held() != held || d.m.Over() != over || !errors.Is(d.m.Err(), err) || err == nil && d.m.Err() != nil {
@@ -40,7 +40,8 @@ func (d *takes) is(held, over bool, err error) {
 	}
 }
 
-// TestSeveralFromBeginToEnd: one after the other in the order of their paths, and back.
+// TestSeveralFromBeginToEnd checks that locks are taken in the order of their paths, and given back in
+// reverse order.
 func TestSeveralFromBeginToEnd(t *testing.T) {
 	d := several(t, "/c", "/a", "/b")
 	d.step(LockTaken{"/a"}, "take /b")
@@ -61,7 +62,7 @@ func TestSeveralFromBeginToEnd(t *testing.T) {
 	d.is(false, true, nil)
 }
 
-// TestSeveralBeginsAgain when one is lost meanwhile, and all is gone.
+// TestSeveralBeginsAgain checks that after a loss all locks are given back and then taken again.
 func TestSeveralBeginsAgain(t *testing.T) {
 	d := several(t, "/b", "/a")
 	d.step(LockTaken{"/a"}, "take /b")
@@ -71,16 +72,17 @@ func TestSeveralBeginsAgain(t *testing.T) {
 	d.step(LockRefused{"/b", errors.New("stopped")}, "take /a")
 	d.step(LockTaken{"/a"}, "take /b")
 	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
-	d.step(LockTaken{"/b"}, "give back /b") // it had come to that
+	d.step(LockTaken{"/b"}, "give back /b") // the lock was taken before it could be stopped
 	d.step(LockGone{"/a"})
 	d.step(LockGone{"/b"}, "take /a")
-	d.step(LockLost{"/a"}, "stop taking /a") // lost as soon as it was taken
+	d.step(LockLost{"/a"}, "stop taking /a") // the lock was lost as soon as it was taken
 	d.step(LockTaken{"/a"}, "give back /a")
 	d.step(LockGone{"/a"}, "take /a")
 	d.is(false, false, nil)
 }
 
-// TestSeveralLoses one that it holds: the others are given back when it leaves.
+// TestSeveralLoses checks that after the loss of a held lock the others are given back when Resign is
+// stepped.
 func TestSeveralLoses(t *testing.T) {
 	d := several(t, "/a", "/b")
 	d.step(LockTaken{"/a"}, "take /b")
@@ -94,7 +96,7 @@ func TestSeveralLoses(t *testing.T) {
 	d.is(false, true, claimtest.ErrDeaf)
 }
 
-// TestSeveralIsRefused: who cannot have one has none. Nor has who leaves.
+// TestSeveralIsRefused checks that no lock stays held after one was refused, or after Resign.
 func TestSeveralIsRefused(t *testing.T) {
 	d := several(t, "/a")
 	d.step(LockRefused{"/a", claimtest.ErrRefused})
@@ -111,7 +113,7 @@ func TestSeveralIsRefused(t *testing.T) {
 	d.step(LockTaken{"/a"}, "take /b")
 	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
 	d.step(LockRefused{Path: "/b"})
-	d.step(claim.Resign{Err: claimtest.ErrDeaf}) // and does not begin again
+	d.step(claim.Resign{Err: claimtest.ErrDeaf}) // and does not start again
 	d.step(LockGone{"/a"})
 	d.is(false, true, claimtest.ErrDeaf)
 }

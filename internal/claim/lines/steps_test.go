@@ -12,10 +12,9 @@ import (
 	"bellwether/wire"
 )
 
-// These tests hand in replies that no well-behaved server gives, or that need
-// an exact moment.
+// These tests step replies that no correct server sends, or that must arrive at an exact moment.
 
-// ask steps the event and returns the request that comes of it.
+// ask steps the event and returns the request that the machine then makes.
 func ask(t *testing.T, e *Election, ev claim.Event) claim.Request {
 	t.Helper()
 	e.Step(claim.Moment{}, ev)
@@ -26,7 +25,7 @@ func ask(t *testing.T, e *Election, ev claim.Event) claim.Request {
 	return *r
 }
 
-// standing is an Election whose bid was just made, and the look it asks for.
+// standing returns an Election whose bid was just created, and its request for a look.
 func standing(t *testing.T) (*Election, claim.Request) {
 	e := NewElection(Config{Parent: "/p", ID: "me", Leader: "/p/LEADER"})
 	r := ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
@@ -38,7 +37,7 @@ func own(owner wire.SessionID) claim.Result {
 	return claim.Result{Stat: wire.Stat{Czxid: 9, EphemeralOwner: owner}}
 }
 
-// leading is an Election that leads, and the publication it asks for.
+// leading returns an Election that leads, and its request to publish.
 func leading(t *testing.T) (*Election, claim.Request) {
 	e, r := standing(t)
 	r = ask(t, e, claim.Reply{N: r.N, Results: alone(e)})
@@ -48,13 +47,12 @@ func leading(t *testing.T) (*Election, claim.Request) {
 	return e, r
 }
 
-// alone is what a look shows when no other bid stands.
+// alone returns the results of a look when no other bid exists.
 func alone(e *Election) []claim.Result {
 	return []claim.Result{{Names: []string{e.State().Bid}}, own(7)}
 }
 
-// kinds are those of a request's operations.
-// wantSync fails unless a request is a look behind a sync.
+// wantSync fails unless a request is a look that follows a sync.
 func wantSync(t *testing.T, r claim.Request) {
 	t.Helper()
 	if got := claimtest.Kinds(r); !slices.Equal(got, []claim.OpKind{claim.OpSync, claim.OpList, claim.OpGet}) {
@@ -62,8 +60,8 @@ func wantSync(t *testing.T, r claim.Request) {
 	}
 }
 
-// TestBidStaysWhileItsWorkGoesOn: a term that ends before its deadline, as work takes
-// time to stop, leaves its bid until that is done, or the deadline has passed.
+// TestBidStaysWhileItsWorkGoesOn checks that a bid whose term ended before its deadline stays until the
+// work has stopped or the deadline has passed.
 func TestBidStaysWhileItsWorkGoesOn(t *testing.T) {
 	for _, stops := range []bool{true, false} {
 		e := NewElection(Config{Parent: "/p", ID: "me", Margin: 3 * time.Second})
@@ -87,8 +85,8 @@ func TestBidStaysWhileItsWorkGoesOn(t *testing.T) {
 	}
 }
 
-// TestListWithoutOwnBidProvesNothing: nobody ahead in a list that is too old
-// to show the own bid is no reason to lead, behind a sync neither.
+// TestListWithoutOwnBidProvesNothing checks that an Election does not lead because of a list that lacks
+// its own bid, even after a sync.
 func TestListWithoutOwnBidProvesNothing(t *testing.T) {
 	e, r := standing(t)
 	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, own(7)}})
@@ -105,8 +103,8 @@ func TestListWithoutOwnBidProvesNothing(t *testing.T) {
 	wantSync(t, *again)
 }
 
-// TestBidThatIsNotThereIsLookedForBehindASync: the server may be behind. Once it
-// is not, the bid is gone.
+// TestBidThatIsNotThereIsLookedForBehindASync checks that a missing bid is looked for after a sync,
+// because the server may be behind. If it is still missing then, it is gone.
 func TestBidThatIsNotThereIsLookedForBehindASync(t *testing.T) {
 	gone := claim.Result{Err: wire.ErrNoNode}
 	for name, look := range map[string][]claim.Result{
@@ -126,7 +124,7 @@ func TestBidThatIsNotThereIsLookedForBehindASync(t *testing.T) {
 	}
 }
 
-// TestSyncThatIsLostIsAskedForAgain, since nothing was proven by it.
+// TestSyncThatIsLostIsAskedForAgain checks that a look whose sync was lost is repeated with a sync.
 func TestSyncThatIsLostIsAskedForAgain(t *testing.T) {
 	e, r := standing(t)
 	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, own(7)}})
@@ -135,9 +133,8 @@ func TestSyncThatIsLostIsAskedForAgain(t *testing.T) {
 	wantSync(t, ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}}))
 }
 
-// TestLookFromBeforeALapseIsTooOld: a process that was stopped for longer than its
-// session is proven to live does not lead by what it read before, even if its
-// next ping is answered first.
+// TestLookFromBeforeALapseIsTooOld checks a process that was stopped until its lease had lapsed. It must
+// not lead because of what it read before, even if its next ping is answered first.
 func TestLookFromBeforeALapseIsTooOld(t *testing.T) {
 	e, r := standing(t)
 	later := claim.Moment{Mono: 11 * time.Second, Wall: 11 * time.Second}
@@ -154,7 +151,8 @@ func TestLookFromBeforeALapseIsTooOld(t *testing.T) {
 	}
 }
 
-// TestFirstWithoutProofLooksAgain once there is one.
+// TestFirstWithoutProofLooksAgain checks that a bid that is first without a proof looks again when the
+// proof arrives.
 func TestFirstWithoutProofLooksAgain(t *testing.T) {
 	e, r := standing(t)
 	later := claim.Moment{Mono: 11 * time.Second, Wall: 11 * time.Second}
@@ -174,7 +172,7 @@ func TestFirstWithoutProofLooksAgain(t *testing.T) {
 	}
 }
 
-// TestLateRepliesAreIgnored: only the outstanding request is answered.
+// TestLateRepliesAreIgnored checks that only the reply to the outstanding request counts.
 func TestLateRepliesAreIgnored(t *testing.T) {
 	e, r := standing(t)
 	e.Step(claim.Moment{}, claim.Reply{N: r.N - 1, Results: []claim.Result{{Err: wire.ErrNoNode}, {Err: wire.ErrNoNode}, {Err: wire.ErrNoNode}}})
@@ -183,8 +181,8 @@ func TestLateRepliesAreIgnored(t *testing.T) {
 	}
 }
 
-// TestAnotherSessionEndsTheClaim: a server that silently opens a new session
-// (ClickHouse Keeper 116690) is an expiry, told or not.
+// TestAnotherSessionEndsTheClaim checks that a new session counts as an expiry of the old one, even if no
+// server says so (ClickHouse Keeper 116690).
 func TestAnotherSessionEndsTheClaim(t *testing.T) {
 	e, _ := leading(t)
 	e.Step(claim.Moment{}, claim.Attached{Session: 8, Lease: claim.Lease{Timeout: 10 * time.Second}})
@@ -193,7 +191,7 @@ func TestAnotherSessionEndsTheClaim(t *testing.T) {
 	}
 }
 
-// TestChecklist10FoundBidMustBeOurs: name, owner and content all have to fit.
+// TestChecklist10FoundBidMustBeOurs checks that name, owner and content of a found bid must all match.
 func TestChecklist10FoundBidMustBeOurs(t *testing.T) {
 	for _, c := range []struct {
 		owner wire.SessionID
@@ -212,8 +210,7 @@ func TestChecklist10FoundBidMustBeOurs(t *testing.T) {
 	}
 }
 
-// TestReplacingNamesTheVersion: a LEADER that changed after it was read is
-// not deleted.
+// TestReplacingNamesTheVersion checks that a LEADER that changed after it was read is not deleted.
 func TestReplacingNamesTheVersion(t *testing.T) {
 	e, r := leading(t)
 	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrNodeExists, Failed: 1}}})
@@ -229,8 +226,8 @@ func TestReplacingNamesTheVersion(t *testing.T) {
 	}
 }
 
-// TestPublishingNeedsTheBid: the check in the multi fails when the bid is
-// gone, which ends the term.
+// TestPublishingNeedsTheBid checks that the publication fails if the bid is gone, and that this ends the
+// term.
 func TestPublishingNeedsTheBid(t *testing.T) {
 	e, r := leading(t)
 	e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrNoNode, Failed: 0}}})
@@ -239,7 +236,7 @@ func TestPublishingNeedsTheBid(t *testing.T) {
 	}
 }
 
-// TestOnlyOneRequestIsOutstanding, whatever happens meanwhile.
+// TestOnlyOneRequestIsOutstanding steps random events and checks this after each step.
 func TestOnlyOneRequestIsOutstanding(t *testing.T) {
 	e, _ := leading(t)
 	for _, ev := range []claim.Event{claim.Disconnected{}, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}}, claim.Tick{}, claim.Fired{Path: "/p/x"}, claim.Resign{}} {
@@ -265,8 +262,9 @@ func TestSequenceNumbersCompareByDifference(t *testing.T) {
 	}
 }
 
-// TestGivenUpTransactionKeepsItsPlace: a begin of an earlier life may arrive
-// late, so who recovers what never began leaves something there for it to find.
+// TestGivenUpTransactionKeepsItsPlace checks that a coordinator that recovers a transaction that was never
+// begun leaves a znode in its place. A request to begin it from before the restart may still arrive, and
+// must then fail.
 func TestGivenUpTransactionKeepsItsPlace(t *testing.T) {
 	c := commit.NewCoordinator(commit.CommitConfig{Path: "/tx/1", Doubt: true})
 	next := func(ev claim.Event) *claim.Request {

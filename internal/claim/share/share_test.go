@@ -15,7 +15,7 @@ func names(prefix string, n int) []string {
 	return out
 }
 
-// TestShareIsEvenAndTheSameForAll, whatever the order and doubles.
+// TestShareIsEvenAndTheSameForAll also checks that order and duplicates do not matter.
 func TestShareIsEvenAndTheSameForAll(t *testing.T) {
 	for _, m := range []int{1, 2, 3, 7, 20} {
 		for _, p := range []int{0, 1, 6, 100} {
@@ -45,7 +45,7 @@ func TestShareIsEvenAndTheSameForAll(t *testing.T) {
 	}
 }
 
-// TestShareMovesLittle when a member leaves: its own parts, and few others.
+// TestShareMovesLittle checks that when a member leaves, only its own parts and few others move.
 func TestShareMovesLittle(t *testing.T) {
 	members, parts := names("m", 10), names("p", 1000)
 	before := Share(members, parts)
@@ -61,7 +61,7 @@ func TestShareMovesLittle(t *testing.T) {
 	}
 }
 
-// TestShareStaysTheSame: members of different versions share the same parts.
+// TestShareStaysTheSame pins the assignment, because members of different versions share the same parts.
 func TestShareStaysTheSame(t *testing.T) {
 	got := Share([]string{"host-a", "host-b", "host-c"}, []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6"})
 	want := map[string]string{"p0": "host-b", "p1": "host-c", "p2": "host-a", "p3": "host-b", "p4": "host-b", "p5": "host-a", "p6": "host-c"}

@@ -12,7 +12,7 @@ import (
 	"bellwether/internal/claim/claimtest"
 )
 
-// talk is a dialogue with a Sharing of parts below /s.
+// talk steps a Sharing of parts below /s event by event.
 type talk struct {
 	t *testing.T
 	m *Sharing
@@ -25,7 +25,7 @@ func share(t *testing.T, cfg SharingConfig) *talk {
 	return d
 }
 
-// step steps an event and fails unless it begins these operations.
+// step steps an event, and fails unless exactly these operations begin.
 func (d *talk) step(ev claim.Event, starts ...string) {
 	d.t.Helper()
 	d.m.Step(claim.Moment{}, ev)
@@ -37,7 +37,7 @@ func (d *talk) wants(starts ...string) {
 	claimtest.WantStarts(d.t, d.m.Ready().Start, starts)
 }
 
-// ends fails unless it is over by this error.
+// ends fails unless the Sharing has ended with this error.
 func (d *talk) ends(err error) {
 	d.t.Helper()
 	if !d.m.Over() || !errors.Is(d.m.Err(), err) || err == nil && d.m.Err() != nil {
@@ -45,8 +45,8 @@ func (d *talk) ends(err error) {
 	}
 }
 
-// seen is what a cache tells: names, those that have gone with a minus before
-// them; a dot is CacheCurrent.
+// seen returns the event of a cache that reports these names. A minus before a name means that it was
+// removed. A dot stands for CacheCurrent.
 func seen(root, names string) Seen {
 	ev := Seen{Path: root}
 	for _, name := range strings.Fields(names) {
@@ -68,7 +68,7 @@ func seen(root, names string) Seen {
 
 const theMembers, theTasks = "/s/members", "/s/tasks"
 
-// sole is a member that is alone, and bids for both parts.
+// sole returns a member that is alone and bids for both parts.
 func sole(t *testing.T) *talk {
 	t.Helper()
 	d := share(t, SharingConfig{ID: "a", Parts: []string{"q", "p"}})
@@ -79,7 +79,8 @@ func sole(t *testing.T) *talk {
 	return d
 }
 
-// TestSharingFromBeginToEnd: it leaves when it has let go, and follows nothing any more.
+// TestSharingFromBeginToEnd checks that a member leaves only after it has let go of all parts and follows
+// nothing.
 func TestSharingFromBeginToEnd(t *testing.T) {
 	d := sole(t)
 	d.step(BidOver{Part: "p"}, "bid p") // its session was lost
@@ -93,8 +94,9 @@ func TestSharingFromBeginToEnd(t *testing.T) {
 	d.ends(nil)
 }
 
-// TestSharingLetsGoFirst: a part that is meant for it again is bid for when the
-// last bid is gone; one whose owner has returned only then.
+// TestSharingLetsGoFirst checks that a part that is assigned to the member again is bid for when the last
+// bid is gone. If the owner had returned by itself, it is bid for only after it was assigned to another
+// member.
 func TestSharingLetsGoFirst(t *testing.T) {
 	members := []string{"a", "b", "c", "d"}
 	given := Share(members, []string{"p", "q"})
@@ -117,8 +119,8 @@ func TestSharingLetsGoFirst(t *testing.T) {
 	d.step(seen(theMembers, given["p"]), "bid p")
 }
 
-// TestSharingOfTasks: what a task leaves is tidied up before its name is bid for again,
-// and a member does as many as it may, those that it has begun first.
+// TestSharingOfTasks checks that the election of a task is deleted before the member bids for a task of
+// the same name. It also checks the limit, and that tasks which the member has begun come first.
 func TestSharingOfTasks(t *testing.T) {
 	d := share(t, SharingConfig{ID: "a", Tasks: true, Most: 1})
 	d.step(Registered{}, "follow /s/members", "follow /s/tasks")
@@ -140,8 +142,8 @@ func TestSharingOfTasks(t *testing.T) {
 	d.ends(claimtest.ErrRefused)
 }
 
-// TestSharingOfATaskMadeAnew: one of the name of a task that was done is another task,
-// also where the cache tells of its coming together with the other's going.
+// TestSharingOfATaskMadeAnew checks that a new task with the name of a finished one is another task, even
+// if the cache reports both changes at once.
 func TestSharingOfATaskMadeAnew(t *testing.T) {
 	d := share(t, SharingConfig{ID: "a", Tasks: true, Most: 1})
 	d.step(Registered{}, "follow /s/members", "follow /s/tasks")
@@ -158,7 +160,7 @@ func TestSharingOfATaskMadeAnew(t *testing.T) {
 	d.step(seen(theTasks, "-p p"), "bid p")
 }
 
-// TestSharingFails with its registration, its caches and its owners.
+// TestSharingFails checks that a failure of the registration, a cache or an owner ends the member.
 func TestSharingFails(t *testing.T) {
 	d := share(t, SharingConfig{ID: "a"})
 	d.step(RegistrationOver{Err: claimtest.ErrRefused})
@@ -185,7 +187,7 @@ func TestSharingFails(t *testing.T) {
 	d.ends(nil)
 }
 
-// TestSharingCountsMembers alone: neither what stays nor what was only set.
+// TestSharingCountsMembers checks that persistent znodes and changes of data do not count as members.
 func TestSharingCountsMembers(t *testing.T) {
 	d := share(t, SharingConfig{ID: "b", Parts: []string{"p", "q"}})
 	d.step(Registered{}, "follow /s/members")
@@ -197,7 +199,8 @@ func TestSharingCountsMembers(t *testing.T) {
 	d.step(seen(theMembers, "b ."))
 }
 
-// TestTermEnd: who has lost a claim bids again; who has done, or was refused, does not.
+// TestTermEnd checks that a member bids again after a lost claim, but not after the work is done or the
+// server has refused.
 func TestTermEnd(t *testing.T) {
 	for end, again := range map[claim.TermEnd]bool{{}: true, {Returned: true}: false, {Err: claimtest.ErrRefused}: false} {
 		if end.Again() != again {
