@@ -10,34 +10,33 @@ import (
 	"bellwether/wire"
 )
 
-// Leaders that announce configurations, and who follows them, in the model of
-// single operations.
+// Leaders that announce configurations, and their followers, in the model of single operations.
 
 const (
 	modelConfig = "/app/config"
 	modelBids   = "/app/bids"
 )
 
-// configWorld has leaders, one after the other, and followers. The bids stand
-// and go as they please: it is the model's election.
+// configWorld has a sequence of leaders, and followers. The model decides freely when bids are created and
+// deleted.
 type configWorld struct {
 	*singleWorld
 	bid   string
-	words int               // announced, to tell them apart
-	said  map[string]bool   // texts that ever stood there
-	last  map[*actor]seenBy // of followers
-	own   map[*actor]bidOf  // of who leads, or did
-	over  bool              // nobody announces any more
+	words int               // number of announcements, which makes each text different
+	said  map[string]bool   // texts that the znode has ever held
+	last  map[*actor]seenBy // state of each follower
+	own   map[*actor]bidOf  // bids of current and earlier leaders
+	over  bool              // no leader announces any more
 }
 
-// bidOf is an actor's bid.
+// bidOf is the bid of an actor.
 type bidOf struct {
 	bid     string
 	token   wire.Zxid
 	session wire.SessionID
 }
 
-// seenBy is what a follower has seen last, in one life.
+// seenBy is the last configuration that a follower saw since it was started.
 type seenBy struct {
 	m    claimtest.Single
 	seen value.Announcement
@@ -59,7 +58,7 @@ func newConfigWorld(choose func(int) int, b singleBroken) *configWorld {
 	return w
 }
 
-// announce is the next word of who takes itself for the leader, rightly or not.
+// announce announces the next text of an actor that believes that it leads, rightly or not.
 func (w *configWorld) announce(a *actor) claimtest.Single {
 	l, led := w.own[a]
 	if !led || w.over {
@@ -69,7 +68,7 @@ func (w *configWorld) announce(a *actor) claimtest.Single {
 	return value.NewAnnounce(value.AnnounceConfig{Path: modelConfig, Bid: l.bid, Session: l.session, Token: l.token, Data: fmt.Append(nil, w.words)})
 }
 
-// elect lets another lead: the bid of the one before has gone by then.
+// elect makes another actor the leader, after the bid of the previous one is gone.
 func (w *configWorld) elect() {
 	a := w.actors[w.choose(3)]
 	view := map[string]*claimtest.Node{}
@@ -89,7 +88,7 @@ func (w *configWorld) elect() {
 	}
 }
 
-// note: no announcement is followed by one of an older leader.
+// note checks that no announcement is followed by one of an older leader.
 func (w *configWorld) note() {
 	now := len(w.log) - 1
 	before, after := w.log[now-1][modelConfig], w.log[now][modelConfig]
@@ -108,7 +107,7 @@ func (w *configWorld) note() {
 	}
 }
 
-// look: what a follower sees was announced, and never goes back.
+// look checks that a follower sees only announced texts, and never returns to an older one.
 func (w *configWorld) look(a *actor) {
 	f, ok := a.m.(*value.Announcements)
 	if !ok {
@@ -127,7 +126,7 @@ func (w *configWorld) look(a *actor) {
 	w.last[a] = seenBy{a.m, now}
 }
 
-// run is one history: faults, then none until all have seen the last word.
+// run plays one history: first faults, then none until all followers have seen the last text.
 func (w *configWorld) run(steps int) {
 	for range steps {
 		if w.choose(30) == 0 {
@@ -142,7 +141,7 @@ func (w *configWorld) run(steps int) {
 	n := w.tree()[modelConfig]
 	for _, a := range w.actors[3:] {
 		f, ok := a.m.(*value.Announcements)
-		if w.wrong != "" || n == nil || !ok { // who has given up sees nothing
+		if w.wrong != "" || n == nil || !ok { // an actor that gave up sees nothing
 			continue
 		}
 		if last, _ := value.ParseAnnouncement([]byte(n.Data), wire.Stat{}); string(f.Last.Data) != string(last.Data) {
@@ -151,13 +150,13 @@ func (w *configWorld) run(steps int) {
 	}
 }
 
-// TestAnnouncementsUnderFaults: each is announced once, or not, as its leader
-// says; none stands in the place of a later leader's; followers see none that
-// is older than what they have seen, and in the end the last.
+// TestAnnouncementsUnderFaults checks that each text is announced once or not at all, as its leader
+// reports; that none replaces that of a later leader; and that followers never return to an older text and
+// see the last one.
 func TestAnnouncementsUnderFaults(t *testing.T) { underFaults(t, newConfigWorld) }
 
-// TestLeadersShowNobodyOlder: what LEADER says of an older leader, and what
-// none wrote, is a vacancy, and told once.
+// TestLeadersShowNobodyOlder checks that an older leader, or data that no leader wrote, is reported once
+// as a vacancy.
 func TestLeadersShowNobodyOlder(t *testing.T) {
 	l := value.NewLeaders("/e/LEADER", new(value.Succession).Know)
 	d := &claimtest.Dialogue{T: t, M: l}
@@ -188,7 +187,7 @@ func TestLeadersShowNobodyOlder(t *testing.T) {
 	d.Ends(claim.Failed)
 }
 
-// aboutToAnnounce is a leader that has asked for its word to be written.
+// aboutToAnnounce returns the dialogue of a leader that has requested the write.
 func aboutToAnnounce(t *testing.T, old claim.Result) *claimtest.Dialogue {
 	d := &claimtest.Dialogue{T: t, M: value.NewAnnounce(value.AnnounceConfig{Path: modelConfig, Bid: "/b", Session: 1, Token: 5, Data: []byte("x")})}
 	d.Step(claim.Attached{Session: 1}, claim.OpGet)
@@ -196,11 +195,11 @@ func aboutToAnnounce(t *testing.T, old claim.Result) *claimtest.Dialogue {
 	return d
 }
 
-// TestAnnounceFindsOut whether what it has sent was carried out.
+// TestAnnounceFindsOut checks how Announce determines the outcome of a lost write.
 func TestAnnounceFindsOut(t *testing.T) {
 	text := value.Announcement{Token: 5, Data: []byte("x")}.Text("/b")
 	same := claim.Result{Data: text, Stat: wire.Stat{Mzxid: 3}}
-	d := aboutToAnnounce(t, same) // which has announced the same before
+	d := aboutToAnnounce(t, same) // the same leader has announced the same text before
 	d.Step(d.Lost())
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
 	d.Step(d.Answer(claim.Result{}, same), claim.OpMulti)
@@ -217,12 +216,12 @@ func TestAnnounceFindsOut(t *testing.T) {
 	d = aboutToAnnounce(t, claimtest.None)
 	d.Step(d.Lost())
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
-	d.Step(d.Answer(claim.Result{}, claim.Result{Data: value.Announcement{Token: 6}.Text("/c"), Stat: wire.Stat{Mzxid: 9}})) // perhaps after this one
+	d.Step(d.Answer(claim.Result{}, claim.Result{Data: value.Announcement{Token: 6}.Text("/c"), Stat: wire.Stat{Mzxid: 9}})) // its write may have come before that of the later leader
 	d.Ends(claim.Unclear)
 }
 
-// TestAnnounceKnowsItsPlace: a later leader's word stays, and so does any when
-// the bid is gone.
+// TestAnnounceKnowsItsPlace checks that the text of a later leader is never replaced, and that nothing is
+// announced after the bid is gone.
 func TestAnnounceKnowsItsPlace(t *testing.T) {
 	later := claim.Result{Data: value.Announcement{Token: 6}.Text("/c")}
 	d := aboutToAnnounce(t, claimtest.None)
@@ -239,12 +238,12 @@ func TestAnnounceKnowsItsPlace(t *testing.T) {
 		t.Error(err)
 	}
 	d = aboutToAnnounce(t, claimtest.None)
-	d.Step(d.Answer(claim.Result{Err: wire.ErrNoNode, Failed: 1})) // no parent
+	d.Step(d.Answer(claim.Result{Err: wire.ErrNoNode, Failed: 1})) // the parent is missing
 	d.Ends(claim.Failed)
 }
 
-// TestFollowersHearTheWatchThatStands: the end of one of an older session, which
-// comes late, is no news.
+// TestFollowersHearTheWatchThatStands checks that the late end of a watch of an earlier session is
+// ignored.
 func TestFollowersHearTheWatchThatStands(t *testing.T) {
 	d := &claimtest.Dialogue{T: t, M: value.NewLeaders("/e/LEADER", new(value.Succession).Know)}
 	d.Step(claim.Attached{Session: 1}, claim.OpAwait)
@@ -257,7 +256,8 @@ func TestFollowersHearTheWatchThatStands(t *testing.T) {
 	d.Step(claim.Fired{Path: "/e/LEADER", N: d.N}, claim.OpAwait)
 }
 
-// TestLeadersShareASuccession: whoever knows of the later leader tells the others.
+// TestLeadersShareASuccession checks that one Leaders that knows a later leader makes the others ignore
+// older ones.
 func TestLeadersShareASuccession(t *testing.T) {
 	var all value.Succession
 	for _, c := range []struct {

@@ -17,19 +17,19 @@ import (
 
 const modelBarrier = "/app/barrier"
 
-// roundsWorld has members of one double barrier, who enter it and leave it again
-// and again. What it notes of rounds it reads off the tree.
+// roundsWorld has members of one double barrier, which enter and leave it repeatedly. The model derives
+// the rounds from the tree.
 type roundsWorld struct {
 	*singleWorld
-	n      int // have to be there
+	n      int // how many members must be present
 	names  int
-	closed bool                       // nobody begins anew
-	in     map[*barrier.Member]bool   // who was let in, and that was looked at
-	own    map[string]int             // the transaction that made a member's znode, for ever
-	enough bool                       // n were there at once, since ready was there last
-	marks  []int                      // the transactions that made ready
-	over   []int                      // those after which nobody older was there; 0: not yet
-	rounds int                        // ended in good order
+	closed bool                       // no member enters any more
+	in     map[*barrier.Member]bool   // members that are inside and have been checked
+	own    map[string]int             // transaction that created each member's znode; entries are kept
+	enough bool                       // n members have been present together since the last ready
+	marks  []int                      // transactions that created ready
+	over   []int                      // for each ready: the transaction after which no older member was present; 0: not yet
+	rounds int                        // number of rounds that ended in order
 	config map[*barrier.Member]string // names
 }
 
@@ -42,7 +42,7 @@ func newRoundsWorld(choose func(int) int, b singleBroken, members, n int) *round
 	return w
 }
 
-// newMember has a name whose place among the others is left to chance.
+// newMember returns a member whose name has a random place among the others.
 func (w *roundsWorld) newMember() claimtest.Single {
 	if w.closed {
 		return nil
@@ -54,17 +54,17 @@ func (w *roundsWorld) newMember() claimtest.Single {
 	return m
 }
 
-// members are the znodes of members in a tree.
+// members returns the members' znodes in a tree.
 func membersIn(view map[string]*claimtest.Node) []string {
 	return barrier.Members(children(view, modelBarrier))
 }
 
-// older are the members that stand and are older than a ready.
+// older returns the members in a tree that are older than a ready.
 func (w *roundsWorld) older(mark int) []string {
 	return slices.DeleteFunc(membersIn(w.tree()), func(name string) bool { return w.own[name] >= mark })
 }
 
-// note looks at what a transaction did: ready is made when enough are there.
+// note checks a transaction: ready may be created only when enough members are present.
 func (w *roundsWorld) note() {
 	now := len(w.log) - 1
 	before, after := w.log[now-1], w.log[now]
@@ -92,8 +92,8 @@ func (w *roundsWorld) note() {
 	}
 }
 
-// round is the ready that lets a member in: the first that is younger, or the
-// last that is older.
+// round returns the ready that lets a member in: the first one that is younger than the member, or the
+// last one that is older.
 func (w *roundsWorld) round(m *barrier.Member) (i int, ok bool) {
 	for i < len(w.marks) && w.marks[i] < w.own[w.config[m]] {
 		i++
@@ -104,8 +104,8 @@ func (w *roundsWorld) round(m *barrier.Member) (i int, ok bool) {
 	return i, i < len(w.marks)
 }
 
-// look: who is in was let in by a ready of its own, or by one whose round was
-// not over.
+// look checks that a member inside was let in by a ready of its own round, or by one whose round had not
+// ended.
 func (w *roundsWorld) look(a *actor) {
 	m := a.m.(*barrier.Member)
 	if m.Phase() != barrier.Inside || w.in[m] {
@@ -121,7 +121,7 @@ func (w *roundsWorld) look(a *actor) {
 	}
 }
 
-// left: who is out has seen all of its round go.
+// left checks that a member that has left saw all members of its round leave.
 func (w *roundsWorld) left(s claimtest.Single) {
 	m := s.(*barrier.Member)
 	if m.Outcome() != claim.Succeeded {
@@ -136,15 +136,15 @@ func (w *roundsWorld) left(s claimtest.Single) {
 	}
 }
 
-// depart has a member that is in leave.
+// depart makes a member that is inside leave.
 func (w *roundsWorld) depart(a *actor) {
 	if m, ok := a.m.(*barrier.Member); ok && m.Settled() {
 		w.step(a, barrier.Depart{})
 	}
 }
 
-// run is one history: faults, then none until all are out. Those who are too
-// few to be let in give up, one after the other.
+// run plays one history: first faults, then none until all members have left. Members that are too few to
+// be let in give up, one after the other.
 func (w *roundsWorld) run(steps int) {
 	for range steps {
 		if w.choose(8) == 0 {
@@ -169,7 +169,8 @@ func (w *roundsWorld) empty() bool {
 	return !slices.ContainsFunc(w.actors, func(a *actor) bool { return a.m != nil })
 }
 
-// goOn lets all who are in leave; where none is, nobody moves by himself.
+// goOn makes all members that are inside leave. It also handles the case that none is inside and no member
+// can proceed.
 func (w *roundsWorld) goOn() {
 	var waiting, leaving []*actor
 	moved := false
@@ -198,12 +199,11 @@ func (w *roundsWorld) goOn() {
 	}
 }
 
-// gates are the double barriers gone through: how many members, and how many
-// of them have to be there.
+// gates lists the double barriers to play: number of members, and how many must be present.
 var gates = [][2]int{{2, 2}, {3, 3}, {3, 2}, {5, 3}, {4, 1}}
 
-// TestDoubleBarrierUnderFaults: nobody is in without enough, nobody out before
-// its round, nobody stuck, whatever is lost and whoever crashes.
+// TestDoubleBarrierUnderFaults checks that no member is inside without enough others, that none leaves
+// before its round has ended, and that none waits for ever, whatever is lost and whichever clients crash.
 func TestDoubleBarrierUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := gates[rapid.IntRange(0, len(gates)-1).Draw(t, "gate")]
@@ -214,8 +214,8 @@ func TestDoubleBarrierUnderFaults(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierSeeds goes through longer histories. In every other one events
-// carry no zxid: the next server of who was let in by one may not know of it yet.
+// TestDoubleBarrierSeeds plays longer histories. In every other one, events carry no zxid, so the next
+// server of a member that an event let in may not know of it yet.
 func TestDoubleBarrierSeeds(t *testing.T) {
 	for _, g := range gates {
 		rounds := 0
@@ -234,8 +234,7 @@ func TestDoubleBarrierSeeds(t *testing.T) {
 	}
 }
 
-// TestDoubleBarrierChecksNotice breaks one rule at a time and expects some
-// history to show it.
+// TestDoubleBarrierChecksNotice breaks one rule at a time, and requires that some history fails.
 func TestDoubleBarrierChecksNotice(t *testing.T) {
 	for name, b := range map[string]singleBroken{
 		"the dead stay":                       {keep: true},
@@ -257,8 +256,8 @@ func TestDoubleBarrierChecksNotice(t *testing.T) {
 // barrierWorld has clients that close, open and pass one barrier.
 type barrierWorld struct {
 	*singleWorld
-	closed bool                     // nobody begins anything but to pass
-	began  map[*barrier.Barrier]int // after which transaction
+	closed bool                     // clients begin nothing except passing
+	began  map[*barrier.Barrier]int // transaction after which each operation began
 	passed int
 }
 
@@ -282,8 +281,7 @@ func (w *barrierWorld) newAct(act barrier.BarrierAct) claimtest.Single {
 	return b
 }
 
-// did: while it went on there was a moment at which the barrier was what it
-// says.
+// did checks that the barrier was in the reported state at some moment during the operation.
 func (w *barrierWorld) did(s claimtest.Single) {
 	b := s.(*barrier.Barrier)
 	if b.Outcome() != claim.Succeeded {
@@ -298,7 +296,7 @@ func (w *barrierWorld) did(s claimtest.Single) {
 	}
 }
 
-// run is one history, after which the barrier is opened: everybody passes.
+// run plays one history. At the end the barrier is opened, and all clients must pass.
 func (w *barrierWorld) run(steps int) {
 	for range steps {
 		if w.act(); w.wrong != "" {
@@ -322,8 +320,8 @@ func (w *barrierWorld) run(steps int) {
 	}
 }
 
-// TestBarrierUnderFaults: who passes does it because the barrier was open, and
-// everybody passes one that stays open.
+// TestBarrierUnderFaults checks that a client passes only a barrier that was open, and that all clients
+// pass one that stays open.
 func TestBarrierUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newBarrierWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, singleBroken{})
@@ -333,8 +331,7 @@ func TestBarrierUnderFaults(t *testing.T) {
 	})
 }
 
-// TestBarrierSeeds goes through longer histories, and breaks a sync to see that
-// it is needed.
+// TestBarrierSeeds plays longer histories. It also breaks the sync, to show that the sync is needed.
 func TestBarrierSeeds(t *testing.T) {
 	passed, noticed := 0, false
 	for seed := range uint64(claimtest.Seeds) {

@@ -1,3 +1,3 @@
-// Package modeltest holds tests alone: a model of servers, sessions and lost replies drives the machines of queues,
-// barriers, registrations, values and tasks under faults.
+// Package modeltest contains only tests. A model of servers, sessions and lost replies drives the machines
+// of queues, barriers, registrations, values and tasks under faults.
 package modeltest

@@ -13,7 +13,7 @@ import (
 
 const modelRounds = "/app/rounds"
 
-// gateWorld has guests who enter one barrier and leave it, again and again.
+// gateWorld has guests that enter and leave one double barrier repeatedly.
 type gateWorld struct {
 	*singleWorld
 	n, rounds, names int
@@ -28,7 +28,7 @@ func newGateWorld(choose func(int) int, b singleBroken, guests, n int) *gateWorl
 	return w
 }
 
-// enterGate is another member, whose name may stand anywhere among the others.
+// enterGate returns a new member, whose name has a random place among the others.
 func (w *gateWorld) enterGate() claimtest.Single {
 	if w.rounds == 0 {
 		return nil
@@ -38,13 +38,13 @@ func (w *gateWorld) enterGate() claimtest.Single {
 	return barrier.NewMember(barrier.MemberConfig{Path: modelRounds, Name: fmt.Sprintf("%d-%d", w.choose(10), w.names), N: w.n})
 }
 
-// member is what an actor is, if it is one now.
+// member returns the current member of an actor, if there is one.
 func (a *actor) member() *barrier.Member {
 	m, _ := a.m.(*barrier.Member)
 	return m
 }
 
-// leave has those who are in leave.
+// leave makes all members that are inside leave.
 func (w *gateWorld) leave(likely int) (any bool) {
 	for _, a := range w.actors {
 		if m := a.member(); m != nil && m.Settled() && a.req == nil && w.choose(likely) == 0 {
@@ -56,7 +56,7 @@ func (w *gateWorld) leave(likely int) (any bool) {
 	return any
 }
 
-// endRound has all who are in die, and leaves ready behind.
+// endRound ends the sessions of all members inside, so that ready is left over.
 func (w *gateWorld) endRound() {
 	for _, a := range w.actors {
 		if m := a.member(); m != nil && m.Phase() == barrier.Inside {
@@ -65,8 +65,7 @@ func (w *gateWorld) endRound() {
 	}
 }
 
-// run is one history: faults, then healing. Where nothing moves any more
-// nobody waits but those who are too few.
+// run plays one history: faults, then healing. At the end only guests that are too few may still wait.
 func (w *gateWorld) run(steps int) {
 	for range steps {
 		w.act()
@@ -97,7 +96,7 @@ func (w *gateWorld) run(steps int) {
 	}
 }
 
-// gateSizes are numbers of guests, and how many have to be there.
+// gateSizes lists numbers of guests, and how many must be present.
 var gateSizes = [][2]int{{2, 2}, {3, 2}, {3, 3}, {4, 2}}
 
 func gateHistory(seed uint64, b singleBroken) *singleWorld {
@@ -107,8 +106,8 @@ func gateHistory(seed uint64, b singleBroken) *singleWorld {
 	return w.singleWorld
 }
 
-// TestMembersAreNeverForgotten: whatever answers and sessions are lost, and
-// whenever events come, no wake-up is.
+// TestMembersAreNeverForgotten checks that no wake-up is lost, whatever answers and sessions are lost, and
+// whenever events arrive.
 func TestMembersAreNeverForgotten(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		if w := gateHistory(seed, singleBroken{}); w.wrong != "" {
@@ -118,7 +117,7 @@ func TestMembersAreNeverForgotten(t *testing.T) {
 	}
 }
 
-// TestMembersChecksNotice what stays behind of the dead.
+// TestMembersChecksNotice checks that the checks detect znodes that members of ended sessions leave.
 func TestMembersChecksNotice(t *testing.T) {
 	noticed(t, func(seed uint64) *singleWorld { return gateHistory(seed, singleBroken{keep: true}) })
 }

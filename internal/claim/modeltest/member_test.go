@@ -10,14 +10,14 @@ import (
 	"bellwether/wire"
 )
 
-// walk steps one state machine by hand.
+// walk steps one state machine event by event.
 type walk struct {
 	*testing.T
 	m *barrier.Member
 }
 
-// entering is a member "b" of a barrier for two whose znode stands at 10, and
-// the look that it asks for.
+// entering returns a member "b" of a barrier for two members, whose znode has the czxid 10, and its
+// request for a look.
 func entering(t *testing.T) (walk, *claim.Request) {
 	w := walk{t, barrier.NewMember(barrier.MemberConfig{Path: "/g", Name: "b", N: 2})}
 	r := w.step(claim.Attached{Session: 7})
@@ -49,8 +49,8 @@ func (w walk) is(ok bool, what string) {
 	}
 }
 
-// TestMemberWaitsForReady: only that ready was made lets in who is not enough;
-// any other event of it means to look again (Curator GH-1290).
+// TestMemberWaitsForReady checks that only the creation of ready lets a waiting member in. After any other
+// event of ready it looks again (Curator GH-1290).
 func TestMemberWaitsForReady(t *testing.T) {
 	w, look := entering(t)
 	w.is(w.answer(look, noNode, listing("b")) == nil, "waits")
@@ -62,8 +62,8 @@ func TestMemberWaitsForReady(t *testing.T) {
 	w.is(w.m.Settled(), "settled")
 }
 
-// TestMemberMakesReady: who sees enough makes ready, and is in where another
-// was faster.
+// TestMemberMakesReady checks that a member that sees enough others creates ready, and is inside even if
+// another member was faster.
 func TestMemberMakesReady(t *testing.T) {
 	w, look := entering(t)
 	r := w.answer(look, noNode, listing("a", "b"))
@@ -72,8 +72,8 @@ func TestMemberMakesReady(t *testing.T) {
 	w.phase(barrier.Inside)
 }
 
-// TestMemberRemnant: a ready of which nobody is left is removed by the oldest
-// member, under its own znode, and lets nobody in.
+// TestMemberRemnant checks that a ready whose round has ended lets no member in. The oldest member removes
+// it, in a transaction that checks its own znode.
 func TestMemberRemnant(t *testing.T) {
 	w, look := entering(t)
 	r := w.answer(look, since(5), listing("b", "c", "ready"))
@@ -84,8 +84,8 @@ func TestMemberRemnant(t *testing.T) {
 	w.answer(look, noNode, listing("b", "c"))
 }
 
-// TestMemberComesLate: it is let in by an older ready while somebody of that
-// round is there; where another is the oldest it waits for that one.
+// TestMemberComesLate checks that an older ready lets a member in while a member of its round is present.
+// Otherwise the member waits for the oldest one.
 func TestMemberComesLate(t *testing.T) {
 	w, look := entering(t)
 	r := w.answer(look, since(5), listing("a", "b", "ready"))
@@ -99,8 +99,8 @@ func TestMemberComesLate(t *testing.T) {
 	w.is(r != nil && r.Ops[0].Kind == claim.OpWatch && r.Ops[0].Path == "/g/a", "watches the oldest")
 }
 
-// TestMemberIsWokenWhileItWatches the oldest: what became of ready meanwhile is
-// looked at, lest ready come again without an event.
+// TestMemberIsWokenWhileItWatches checks a change of ready while the member sets its watch on the oldest
+// one. It must look again, because ready could otherwise be created without an event.
 func TestMemberIsWokenWhileItWatches(t *testing.T) {
 	w, look := entering(t)
 	r := w.answer(look, since(5), listing("a", "b", "ready"))
@@ -112,8 +112,8 @@ func TestMemberIsWokenWhileItWatches(t *testing.T) {
 	w.phase(barrier.Inside)
 }
 
-// TestMemberLeavesWithItsRound: it waits for who is older than ready, and for
-// nobody else, and the last takes ready along.
+// TestMemberLeavesWithItsRound checks that a member waits only for members that are older than ready, and
+// that the last one removes ready.
 func TestMemberLeavesWithItsRound(t *testing.T) {
 	w, look := entering(t)
 	w.answer(look, noNode, listing("b"))
@@ -122,13 +122,13 @@ func TestMemberLeavesWithItsRound(t *testing.T) {
 	w.is(r != nil && r.Ops[0].Kind == claim.OpSync, "brings the server up to date, which may not know what an event told")
 	r = w.answer(r, claim.Result{}, since(20), since(10), listing("a", "b", "ready"))
 	w.is(r != nil && r.Ops[0].Kind == claim.OpWatch && r.Ops[0].Path == "/g/a", "looks at a")
-	r = w.answer(r, since(30)) // which is younger
+	r = w.answer(r, since(30)) // this member is younger than ready
 	w.is(r != nil && r.Ops[0].Kind == claim.OpMulti && len(r.Ops[0].Ops) == 2, "takes ready along")
 	w.answer(r, claim.Result{})
 	w.is(w.m.Outcome() == claim.Succeeded, "out")
 }
 
-// TestMemberEndsWithItsSession, and gives up as wanted: its znode goes first.
+// TestMemberEndsWithItsSession also checks that a member that resigns first deletes its znode.
 func TestMemberEndsWithItsSession(t *testing.T) {
 	w, _ := entering(t)
 	w.step(claim.Expired{})
@@ -143,8 +143,8 @@ func TestMemberEndsWithItsSession(t *testing.T) {
 	w.is(w.m.Outcome() == claim.Withdrawn, "withdrawn")
 }
 
-// TestMemberGivesUpInDoubt: the server that it is connected to now may not know
-// of its znode yet.
+// TestMemberGivesUpInDoubt checks that a sync comes first, because the new server may not know the
+// member's znode yet.
 func TestMemberGivesUpInDoubt(t *testing.T) {
 	w := walk{t, barrier.NewMember(barrier.MemberConfig{Path: "/g", Name: "b", N: 2})}
 	r := w.step(claim.Attached{Session: 7})
@@ -156,7 +156,7 @@ func TestMemberGivesUpInDoubt(t *testing.T) {
 	w.is(r != nil && r.Ops[0].Kind == claim.OpDelete && r.Ops[0].Path == "/g/b", "removes its znode")
 }
 
-// TestBarrierLooksAgain: an event is a reason to look, and a lost answer too.
+// TestBarrierLooksAgain checks that the client looks again after an event and after a lost answer.
 func TestBarrierLooksAgain(t *testing.T) {
 	b := barrier.NewBarrier("/g", barrier.PassBarrier)
 	next := func(at time.Duration, ev claim.Event) *claim.Request {

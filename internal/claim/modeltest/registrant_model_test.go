@@ -14,22 +14,22 @@ import (
 
 // Registrants at one path in the model of single operations.
 
-// lodger is an actor that registers, one process of it after the other.
+// lodger is an actor that registers. It runs one process after the other.
 type lodger struct {
 	*actor
 	id   int
-	mine []wire.SessionID // of its process, and those that it has named
-	n    int              // of its data
-	data string           // that the znode is to hold
+	mine []wire.SessionID // sessions of its process, and earlier ones that the process was told
+	n    int              // number of its data
+	data string           // data that the znode must hold
 }
 
-// placeWorld has lodgers who register at one path. No two znodes have the same
-// version, so that the version stands for the owner.
+// placeWorld has lodgers that register at one path. No two znodes have the same version, so the version
+// identifies the owner.
 type placeWorld struct {
 	*singleWorld
 	lodgers []*lodger
-	closed  bool               // nobody registers any more
-	swept   map[wire.Zxid]bool // znodes that an operator has deleted
+	closed  bool               // no lodger registers any more
+	swept   map[wire.Zxid]bool // czxids of the znodes that an operator deleted
 }
 
 func newPlaceWorld(choose func(int) int, b singleBroken, n int) *placeWorld {
@@ -43,7 +43,7 @@ func newPlaceWorld(choose func(int) int, b singleBroken, n int) *placeWorld {
 	return w
 }
 
-// register is another process, which may know the sessions of those before.
+// register starts another process, which may know the sessions of the earlier ones.
 func (w *placeWorld) register(l *lodger) claimtest.Single {
 	if w.closed {
 		return nil
@@ -55,27 +55,27 @@ func (w *placeWorld) register(l *lodger) claimtest.Single {
 	return registry.NewRegistrant(registry.RegistrantConfig{Path: modelPlace, Data: []byte(l.data), Own: l.mine})
 }
 
-// registrant is what a lodger is now; nil: nothing.
+// registrant returns the current Registrant of a lodger; nil: none.
 func (l *lodger) registrant() *registry.Registrant {
 	if l.actor == nil {
-		return nil // its first begins
+		return nil // its first one begins
 	}
 	m, _ := l.m.(*registry.Registrant)
 	return m
 }
 
-// next is data that no znode has held.
+// next returns data that no znode has held.
 func (l *lodger) next() {
 	l.n++
 	l.data = fmt.Sprintf("%d.%d", l.id, l.n)
 }
 
-// of is who an actor is.
+// of returns the lodger of an actor.
 func (w *placeWorld) of(a *actor) *lodger {
 	return w.lodgers[slices.IndexFunc(w.lodgers, func(l *lodger) bool { return l.actor == a })]
 }
 
-// isOwn looks at what a lodger writes: it touches no znode but its own.
+// isOwn checks that a lodger writes only to its own znode.
 func (w *placeWorld) isOwn(a *actor, ops []claim.Op) bool {
 	n := w.tree()[modelPlace]
 	for _, o := range ops {
@@ -86,8 +86,8 @@ func (w *placeWorld) isOwn(a *actor, ops []claim.Op) bool {
 	return false
 }
 
-// checkStands: of those whose session lives one takes itself for standing, but
-// for who has not heard yet of what an operator did.
+// checkStands checks that only one lodger with a live session reports that it stands. Lodgers that have
+// not yet heard of an operator's deletion do not count.
 func (w *placeWorld) checkStands(a *actor) {
 	l := w.of(a)
 	if !slices.Contains(l.mine, a.session) {
@@ -106,14 +106,14 @@ func (w *placeWorld) checkStands(a *actor) {
 	}
 }
 
-// left: who has resigned leaves nothing behind.
+// left checks that a lodger that resigned has left no znode.
 func (w *placeWorld) left(l *lodger, m claimtest.Single) {
 	if n := w.tree()[modelPlace]; m.Outcome() != claim.Succeeded || n != nil && n.Owner == l.session {
 		w.violated("%s has %v, and there is %+v", l.name, m.Outcome(), n)
 	}
 }
 
-// keep has a lodger want other data.
+// keep gives a lodger new data.
 func (w *placeWorld) keep(l *lodger) {
 	if m := l.registrant(); m != nil {
 		l.next()
@@ -132,7 +132,7 @@ func (w *placeWorld) sweep() {
 	}
 }
 
-// delay lets an answer, with the events behind it, come after what comes next.
+// delay moves an answer, and the events after it, behind the next messages.
 func (w *placeWorld) delay(l *lodger) {
 	if len(l.inbox) == 0 {
 		return
@@ -155,7 +155,7 @@ func isFired(ev claim.Event) bool {
 	return ok
 }
 
-// run is one history: faults, then healing; then all resign.
+// run plays one history: faults, then healing. At the end all lodgers resign.
 func (w *placeWorld) run(steps int) {
 	for range steps {
 		w.act()
@@ -184,8 +184,8 @@ func (w *placeWorld) run(steps int) {
 	w.checkRest()
 }
 
-// checkRest: one stands with the data that it was to have, and the others know
-// whom they wait for. Where nobody is nothing stands.
+// checkRest checks that one lodger stands with its last data, and that the others know the owner they wait
+// for. Without lodgers no znode may exist.
 func (w *placeWorld) checkRest() {
 	n := w.tree()[modelPlace]
 	stands, waits := 0, 0
@@ -214,9 +214,9 @@ func placeHistory(seed uint64, b singleBroken) *singleWorld {
 	return w.singleWorld
 }
 
-// TestRegistrantsAtOnePlace: whatever answers, events and sessions come to, and
-// whoever deletes a znode, one stands at a time, nobody touches another's
-// znode, in the end one stands with the last data, and nothing is left of who resigns.
+// TestRegistrantsAtOnePlace checks this, whatever happens to answers, events and sessions, and whoever
+// deletes a znode: at most one lodger stands at a time; none touches another's znode; at the end one
+// stands with its last data; and a lodger that resigns leaves no znode.
 func TestRegistrantsAtOnePlace(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		if w := placeHistory(seed, singleBroken{}); w.wrong != "" {
@@ -226,7 +226,7 @@ func TestRegistrantsAtOnePlace(t *testing.T) {
 	}
 }
 
-// TestRegistrantsChecksNotice breaks one rule at a time and expects some history to show it.
+// TestRegistrantsChecksNotice breaks one rule at a time, and requires that some history fails.
 func TestRegistrantsChecksNotice(t *testing.T) {
 	for name, b := range map[string]singleBroken{
 		"sync does nothing":                   {noSync: true},

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestRemoval goes through lost answers, and ends when its session does.
+// TestRemoval covers lost answers, and the end of the session.
 func TestRemoval(t *testing.T) {
 	begun := func() *claimtest.Dialogue {
 		d := &claimtest.Dialogue{T: t, M: registry.NewRemoval("/a/m", 1)}
@@ -39,11 +39,11 @@ func TestRemoval(t *testing.T) {
 
 	d = begun()
 	d.Step(d.Lost())
-	d.Step(claim.Attached{Session: 2}) // it is gone
+	d.Step(claim.Attached{Session: 2}) // the znode is gone
 	d.Ends(claim.Succeeded)
 
 	d = begun()
-	d.Step(claim.Expired{}) // the answer comes in any case
+	d.Step(claim.Expired{}) // the answer arrives in any case
 	d.Step(d.Answer(claim.Result{Err: wire.ErrSessionExpired}))
 	d.Ends(claim.Succeeded)
 
@@ -63,7 +63,7 @@ func TestRemoval(t *testing.T) {
 	d.Ends(claim.Failed)
 }
 
-// TestRemovalOfALaterSession: what goes with a session that is over is gone.
+// TestRemovalOfALaterSession checks that the znode of a session that is over counts as gone.
 func TestRemovalOfALaterSession(t *testing.T) {
 	for _, ev := range []claim.Event{claim.Attached{Session: 2}, claim.Expired{}} {
 		d := &claimtest.Dialogue{T: t, M: registry.NewRemoval("/a/m", 1)}
