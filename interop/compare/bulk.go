@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -27,6 +29,7 @@ const (
 	watchPaths    = 90_000                // paths of one setWatches: as many as fit into a frame of 1 MiB
 	snapshotEvery = 2_000                 // snapCount while snapshots are written
 	snapshotTime  = 20 * time.Second
+	snapshotsKept = 4  // of each server, while it is filled
 	kazooShare    = 20 // kazoo deletes znodes one by one, so it gets only this fraction of them
 )
 
@@ -45,7 +48,7 @@ var bulkLoads = []struct {
 	{what: "setWatches of 90,000 paths, 10 times", run: (*bulk).setWatches},
 	{what: "setWatches of 90,000 paths that all have an event, 10 times", run: (*bulk).dueWatches},
 	{what: "snapshots, while writes go on", extra: map[string]string{"snapCount": strconv.Itoa(snapshotEvery)},
-		setup: (*bulk).fill, run: (*bulk).snapshots},
+		setup: (*bulk).fillAndPurge, run: (*bulk).snapshots},
 	{what: "wchp and wchc, as many watches as -znodes", setup: (*bulk).watched, run: words("wchp", "wchc")},
 	{what: "wchs, mntr and cons, as many watches as -znodes", setup: (*bulk).watched, run: words("wchs", "mntr", "cons")},
 	{what: "dump, half as many ephemerals as -znodes", setup: ephemerals(ephemeralBatch), run: words("dump")},
@@ -296,11 +299,21 @@ func (pr *prober) above(limit time.Duration) (n int) {
 	return n
 }
 
-// multis sends transactions that create many znodes and delete them again.
+// multis lets another process send the multis. In this one, the clients that encode them
+// and decode the results would keep the waiting client from its processor.
 func (b *bulk) multis() error {
-	return b.together(multiClients, func(c *zk.Client, i int) error {
-		top := "/m" + strconv.Itoa(i)
-		if _, _, err := c.Create(b.ctx, top, nil); err != nil {
+	out, err := exec.CommandContext(b.ctx, os.Args[0], clientWord, "multis", b.at, "/m", strconv.Itoa(multiClients)).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("multis: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// sendMultis lets n clients send transactions that create many znodes and delete them again.
+func sendMultis(ctx context.Context, server, path string, n int) error {
+	return together(ctx, server, n, func(c *zk.Client, i int) error {
+		top := path + strconv.Itoa(i)
+		if _, _, err := c.Create(ctx, top, nil); err != nil {
 			return err
 		}
 		var ops []zk.Op
@@ -311,7 +324,7 @@ func (b *bulk) multis() error {
 			ops = append(ops, zk.DeleteOp(top+"/"+strconv.FormatInt(int64(n), 36), zk.AnyVersion))
 		}
 		for range multiRounds {
-			if _, err := c.Multi(b.ctx, ops...); err != nil {
+			if _, err := c.Multi(ctx, ops...); err != nil {
 				return err
 			}
 		}
@@ -319,16 +332,21 @@ func (b *bulk) multis() error {
 	})
 }
 
-// together calls do in parallel with n clients.
+// together calls do in parallel with n clients of the loaded server.
 func (b *bulk) together(n int, do func(c *zk.Client, i int) error) error {
+	return together(b.ctx, b.at, n, do)
+}
+
+// together calls do in parallel with n clients of a server.
+func together(ctx context.Context, server string, n int, do func(c *zk.Client, i int) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, n)
 	for i := range n {
 		all.Go(func() {
-			c, err := zk.Connect(b.ctx, b.at, nil)
+			c, err := zk.Connect(ctx, server, nil)
 			if err == nil {
 				err = do(c, i)
-				err = errors.Join(err, c.Close(context.WithoutCancel(b.ctx)))
+				err = errors.Join(err, c.Close(context.WithoutCancel(ctx)))
 			}
 			errs[i] = err
 		})
@@ -455,6 +473,30 @@ func (b *bulk) fillN(n int) error {
 		return err
 	}
 	return fill(b.ctx, b.at, filled, n)
+}
+
+// fillAndPurge fills the servers and removes all but their newest snapshots meanwhile: with
+// the snapCount of this load they would fill the disk.
+func (b *bulk) fillAndPurge() error {
+	var purge sync.WaitGroup
+	defer purge.Wait()
+	ctx, stop := context.WithCancel(b.ctx)
+	defer stop()
+	purge.Go(func() {
+		for ctx.Err() == nil {
+			for _, s := range b.servers {
+				files, _ := filepath.Glob(filepath.Join(s.Data, "version-2", "snapshot.*"))
+				slices.SortFunc(files, func(x, y string) int { // by zxid, in hex without leading zeros
+					return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y))
+				})
+				for _, f := range files[:max(0, len(files)-snapshotsKept)] {
+					_ = os.Remove(f) // a file that remains is removed a second later
+				}
+			}
+			<-time.After(time.Second)
+		}
+	})
+	return b.fill()
 }
 
 // filled is the parent of the znodes that fill creates.

@@ -42,6 +42,8 @@ func beClient(args []string) error {
 		return handAround(ctx, what, servers, path, n, millis(numbers[1]), millis(numbers[2]))
 	case "sessions":
 		return openSessions(ctx, servers, n)
+	case "multis":
+		return sendMultis(ctx, servers, path, n)
 	case "caches":
 		return keepCaches(ctx, servers, path, n, numbers[1])
 	}
