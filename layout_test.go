@@ -38,6 +38,10 @@ const (
 	sys        = "golang.org/x/sys"
 )
 
+// families are the packages of the recipes' state machines.
+const families = "internal/claim/barrier internal/claim/cache internal/claim/commit internal/claim/lines " +
+	"internal/claim/queues internal/claim/registry internal/claim/share internal/claim/value"
+
 var plan = map[string]packageRule{
 	"wire":                {layer: 1, tests: "internal/wiretest internal/record internal/ensemble"},
 	"internal/ensemble":   {layer: 1, pure: true},
@@ -58,26 +62,36 @@ var plan = map[string]packageRule{
 	"internal/election":   {layer: 3, imports: "internal/peerwire wire internal/ensemble", pure: true},
 	"internal/zab":        {layer: 3, imports: "internal/peerwire internal/record wire internal/ensemble internal/fifo", pure: true},
 	"internal/tree":       {layer: 3, imports: "internal/record wire internal/fifo internal/quota", pure: true},
-	// One package of the plan with a folder for each family of recipes, which architecture.md lists.
-	"internal/claim": {layer: 2, imports: "wire", pure: true},
-	"internal/store": {layer: 3, imports: "internal/record wire internal/metrics", libraries: klauspost + " " + sys},
-	"internal/peer":  {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
-	"zk":             {layer: 2, imports: "internal/inorder wire"},
+	"internal/claim":      {layer: 2, imports: "wire", pure: true},
+	"internal/store":      {layer: 3, imports: "internal/record wire", libraries: klauspost + " " + sys},
+	"internal/peer":       {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
+	"zk":                  {layer: 2, imports: "internal/inorder wire"},
 	// A replica's events and duties carry those of its cores as they are, so its
 	// drivers (server, sim) know the cores' event types, and admin their records.
 	"internal/replica": {layer: 4, imports: "internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble internal/fifo wire", pure: true},
 	// What server and sim share of driving a replica, so that the simulator tests what ships.
 	"internal/driver": {layer: 5, imports: "internal/replica internal/zab internal/tree internal/record wire", pure: true},
-	"internal/survey": {layer: 3, imports: "wire internal/claim", pure: true},
-	"recipe":          {layer: 3, imports: "zk internal/claim internal/inorder wire"},
-	"internal/bench":  {layer: 4, imports: "recipe zk internal/metrics", libraries: hdr},
+	// The state machines of the recipes. A family knows another one only where it is built on it.
+	"internal/claim/claimtest": {layer: 3, imports: "wire internal/claim"}, // for tests
+	"internal/claim/barrier":   {layer: 4, imports: "wire internal/claim", pure: true},
+	"internal/claim/cache":     {layer: 4, imports: "wire internal/claim", pure: true},
+	"internal/claim/commit":    {layer: 4, imports: "wire internal/claim", pure: true},
+	"internal/claim/lines":     {layer: 4, imports: "wire internal/claim", tests: "internal/claim/commit", pure: true},
+	"internal/claim/registry":  {layer: 4, imports: "wire internal/claim", pure: true},
+	"internal/claim/value":     {layer: 4, imports: "wire internal/claim", pure: true},
+	"internal/claim/queues":    {layer: 5, imports: "wire internal/claim internal/claim/lines", pure: true},
+	"internal/claim/share":     {layer: 5, imports: "wire internal/claim internal/claim/cache", pure: true},
+	"internal/claim/modeltest": {layer: 6}, // only tests: the models that several families share
+	"internal/survey":          {layer: 6, imports: "wire internal/claim internal/claim/lines internal/claim/queues", pure: true},
+	"recipe":                   {layer: 6, imports: "zk internal/claim " + families + " internal/inorder wire"},
+	"internal/bench":           {layer: 7, imports: "recipe zk", libraries: hdr},
 	"internal/server": {layer: 6, imports: "internal/driver internal/peerwire internal/record internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics internal/notice", libraries: sys},
 	"internal/sim/check": {layer: 5, imports: "internal/peerwire internal/record internal/replica internal/tree internal/ensemble wire"},
-	"internal/sim": {layer: 6, imports: "internal/driver internal/sim/check internal/peerwire internal/record internal/replica internal/claim internal/store internal/tree internal/zab internal/election " +
+	"internal/sim": {layer: 6, imports: "internal/driver internal/sim/check internal/peerwire internal/record internal/replica internal/claim " + families + " internal/store internal/tree internal/zab internal/election " +
 		"internal/ensemble wire", libraries: porcupine},
-	"internal/admin": {layer: 7, imports: "internal/ensemble internal/election internal/server internal/claim internal/metrics wire"},
-	"internal/shell": {layer: 7, imports: "zk recipe internal/claim internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
+	"internal/admin": {layer: 7, imports: "internal/ensemble internal/election internal/server wire"},
+	"internal/shell": {layer: 8, imports: "zk recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
 	"embed":          {layer: 8, imports: "internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
 	"cmd/bellwether":     {layer: 9, imports: "embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
@@ -189,6 +203,32 @@ func TestImportsFollowThePlan(t *testing.T) {
 	}
 }
 
+// TestPlanAllowsNoMore fails for each import that the table allows and no file uses.
+func TestPlanAllowsNoMore(t *testing.T) {
+	module := modulePath(t)
+	used := map[string]map[string]bool{}
+	for dir, files := range sources(t) {
+		name := packageOf(dir)
+		if used[name] == nil {
+			used[name] = map[string]bool{}
+		}
+		for _, f := range files {
+			for _, spec := range f.ast.Imports {
+				to, _ := strconv.Unquote(spec.Path.Value)
+				rest, ours := strings.CutPrefix(to, module+"/")
+				used[name][packageOf(rest)] = used[name][packageOf(rest)] || ours && !f.test
+			}
+		}
+	}
+	for name, r := range plan {
+		for _, to := range strings.Fields(r.imports) {
+			if !used[name][to] {
+				t.Errorf("%s does not import %s: remove it from the table", name, to)
+			}
+		}
+	}
+}
+
 // refuse says why a file of a package may not import a path; empty if it may.
 func refuse(name, module, to string, test bool) string {
 	r := plan[name]
@@ -279,6 +319,7 @@ func TestThePlanRefuses(t *testing.T) {
 		{"internal/tree", "m/internal/store", false},
 		{"internal/tree", "m/internal/nowhere", false},
 		{"cmd/bellwether", "m/internal/sim", false},
+		{"internal/claim/lines", "m/internal/claim/commit", false},
 	} {
 		if refuse(c.from, "m", c.to, c.test) == "" {
 			t.Errorf("%s may import %s", c.from, c.to)
