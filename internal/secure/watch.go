@@ -1,0 +1,95 @@
+package secure
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// settle is how long no file must have changed before the files are read again: a program that renews
+	// them writes several files, and may write a file in parts.
+	settle = 200 * time.Millisecond
+	// settleMax bounds that time, for a folder in which other files change all the time.
+	settleMax = 2 * time.Second
+	// pollInterval is how often the files are read even if no change was reported, because network file
+	// systems do not report changes.
+	pollInterval = time.Minute
+)
+
+// Watch reads the files again when they change, until the context ends. When a change is in use, it calls
+// tell with nil; when a change cannot be used, it calls tell once with the reason. It reads a file when
+// anything in the file's folder changes. So it also notices files that are renamed, and links that are
+// changed, as Kubernetes does with secrets.
+func (s *Store) Watch(ctx context.Context, tell func(error)) {
+	// If there is no watcher, or no folder to watch, only the interval is used.
+	var events chan fsnotify.Event
+	var errs chan error
+	if w, err := fsnotify.NewWatcher(); err == nil {
+		defer w.Close()
+		for _, dir := range s.folders() {
+			_ = w.Add(dir)
+		}
+		events, errs = w.Events, w.Errors
+	}
+	s.watch(ctx, events, errs, tell)
+}
+
+// watch does the work of Watch, with the events of a watcher.
+func (s *Store) watch(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error, tell func(error)) {
+	timer := time.NewTimer(0) // files may have changed since they were opened
+	defer timer.Stop()
+	var first time.Time // when the first change was seen that is not read yet; zero: there is none
+	changed := func() {
+		if first.IsZero() {
+			first = time.Now()
+		}
+		timer.Reset(min(settle, time.Until(first.Add(settleMax))))
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, ok := <-events:
+			if !ok {
+				events = nil
+				continue
+			}
+			changed()
+		case _, ok := <-errs:
+			// Reports of changes may have been lost.
+			if !ok {
+				errs = nil
+				continue
+			}
+			changed()
+		case <-timer.C:
+			first = time.Time{}
+			if renewed, err := s.Reload(); renewed || err != nil {
+				tell(err)
+			}
+			timer.Reset(pollInterval)
+		}
+	}
+}
+
+// folders returns the folders of all files, and the folders of the files that they link to.
+func (s *Store) folders() []string {
+	var dirs []string
+	for _, f := range []StoreFile{s.settings.KeyStore, s.settings.TrustStore} {
+		for _, name := range []string{f.Location, f.PasswordPath} {
+			if name == "" || f.Location == "" {
+				continue
+			}
+			dirs = append(dirs, filepath.Dir(name))
+			if target, err := filepath.EvalSymlinks(name); err == nil {
+				dirs = append(dirs, filepath.Dir(target))
+			}
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
