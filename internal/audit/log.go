@@ -1,0 +1,325 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// Format is how records are written.
+type Format int
+
+// The formats of an audit log.
+const (
+	Text Format = iota // as ZooKeeper's logging configuration writes them: time, level, logger, record
+	JSON               // one JSON object on each line
+)
+
+// The limits of a Log.
+const (
+	pendingMax = 64 << 20    // bytes of records that wait for the file, if Options do not say otherwise
+	bufferKeep = 1 << 20     // a larger buffer is given back after its write
+	retryWait  = time.Second // after an error, until the file is tried again
+)
+
+// Options say where and how a Log writes.
+type Options struct {
+	Path     string // the file; it is created if it is missing, and appended to
+	Format   Format //
+	BytesMax int64  // size at which the file is renamed to Path.1; 0 means 10 MB
+	FilesMax int    // files that are kept beside it, Path.1 to Path.FilesMax; 0 means 10
+	// PendingMax is how many bytes of records may wait for the file; beyond it records are
+	// lost; 0: 64 MiB, because a session may own a million ephemerals.
+	PendingMax int
+	Logger     *slog.Logger // where a loss is reported
+}
+
+// Log writes records to a file. It is safe for concurrent use.
+//
+// Invariants: len(pending) < o.PendingMax + one record; a lost record counts in lost until a
+// record that says so is in the file.
+type Log struct {
+	o    Options
+	wake chan struct{} // holds a token if the goroutine has something to do
+	done chan struct{} // closed when the goroutine has ended
+
+	mu      sync.Mutex
+	pending []byte // formatted records that the goroutine has not taken
+	ended   bool   // Close was called: Write does nothing any more
+	lost    int    // records that were lost and are not yet reported in the file
+	total   int    // records that were lost since Open
+
+	// Only the goroutine uses these.
+	file    *os.File
+	info    os.FileInfo // information about file, to notice that another program has renamed it
+	size    int64
+	failing bool // the last write failed; this was logged
+	tooLong bool // the last rotation failed; this was logged
+}
+
+// Open opens the file of o and starts the goroutine that writes it. The caller must call
+// Close. An error names the file.
+func Open(o Options) (*Log, error) {
+	if o.BytesMax == 0 {
+		o.BytesMax = 10 << 20
+	}
+	if o.FilesMax == 0 {
+		o.FilesMax = 10
+	}
+	if o.PendingMax == 0 {
+		o.PendingMax = pendingMax
+	}
+	l := &Log{o: o, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	if err := l.open(); err != nil {
+		return nil, fmt.Errorf("audit log: %w: make the folder writable for the server, or correct audit.file", err)
+	}
+	go l.run()
+	return l, nil
+}
+
+// Write queues a record. It never waits for the file: if too much is queued, the record is
+// lost and counted. After Close it does nothing.
+func (l *Log) Write(r Record) {
+	now := time.Now()
+	l.mu.Lock()
+	switch {
+	case l.ended:
+	case len(l.pending) >= l.o.PendingMax:
+		l.count(1)
+	default:
+		l.pending = l.append(l.pending, &r, now)
+	}
+	l.mu.Unlock()
+	l.signal()
+}
+
+// signal wakes the goroutine.
+func (l *Log) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // a wake-up is already pending
+	}
+}
+
+// count counts lost records. The caller holds the lock.
+func (l *Log) count(n int) {
+	l.lost += n
+	l.total += n
+}
+
+// Lose counts a record that could not be made. The log says so as of other lost records.
+func (l *Log) Lose() {
+	l.mu.Lock()
+	if !l.ended {
+		l.count(1)
+	}
+	l.mu.Unlock()
+	l.signal()
+}
+
+// Lost returns how many records were lost since Open.
+func (l *Log) Lost() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.total
+}
+
+// Close writes what is queued and closes the file. It returns when that is done or when
+// ctx ends: on a disk that hangs, the goroutine stays behind.
+func (l *Log) Close(ctx context.Context) error {
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+	l.signal()
+	select {
+	case <-l.done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("audit log %s: the disk does not answer, and the last records may be lost: %w", l.o.Path, ctx.Err())
+	}
+}
+
+// run writes what is queued, until Close. After an error it waits before it takes more, and
+// meanwhile the queue may fill up.
+func (l *Log) run() {
+	defer close(l.done)
+	defer func() {
+		if l.file != nil {
+			l.closeFile()
+		}
+	}()
+	var free []byte // the buffer that was written last
+	for range l.wake {
+		l.mu.Lock()
+		b, ended, lost := l.pending, l.ended, l.lost
+		l.pending = free[:0]
+		l.mu.Unlock()
+		if len(b) > 0 || lost > 0 {
+			l.write(b)
+		}
+		if free = b; cap(free) > bufferKeep {
+			free = nil
+		}
+		switch {
+		case ended:
+			return
+		case l.failing:
+			l.pause()
+		}
+	}
+}
+
+// pause waits for retryWait, or until Close.
+func (l *Log) pause() {
+	timer := time.NewTimer(retryWait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			l.signal()
+			return
+		case <-l.wake:
+		}
+		l.mu.Lock()
+		ended := l.ended
+		l.mu.Unlock()
+		if ended {
+			l.signal()
+			return
+		}
+	}
+}
+
+// append appends the line of a record. The text begins as the pattern of ZooKeeper's
+// logback.xml does (%d{ISO8601} %p %c{2}: %m%n), with the time in UTC.
+func (l *Log) append(b []byte, r *Record, at time.Time) []byte {
+	at = at.UTC()
+	switch l.o.Format {
+	case JSON:
+		b = append(b, `{"time":"`...)
+		b = at.AppendFormat(b, time.RFC3339Nano)
+		b = append(b, `",`...)
+		start := len(b)
+		b = r.AppendJSON(b)
+		b = append(b[:start], b[start+1:]...) // the record's fields follow the time in one object
+	default:
+		b = at.AppendFormat(b, "2006-01-02 15:04:05,000")
+		if r.Result == Failure {
+			b = append(b, " ERROR "...)
+		} else {
+			b = append(b, " INFO "...)
+		}
+		b = append(b, "o.a.z.a.Slf4jAuditLogger: "...)
+		b = r.AppendText(b)
+	}
+	return append(b, '\n')
+}
+
+// write writes formatted records, behind a record of the lost ones if there are any.
+// Records that cannot be written are lost.
+func (l *Log) write(b []byte) {
+	l.mu.Lock()
+	lost := l.lost
+	l.mu.Unlock()
+	if lost > 0 {
+		gap := Record{Operation: opLost, Result: Failure, lost: lost}
+		b = append(l.append(nil, &gap, time.Now()), b...)
+	}
+	written, err := l.writeFile(b)
+	missing := bytes.Count(b[written:], []byte("\n"))
+	l.mu.Lock()
+	if lost > 0 && written == 0 {
+		missing-- // the record of the lost ones itself
+	} else {
+		l.lost -= lost
+	}
+	l.count(missing)
+	l.mu.Unlock()
+	switch {
+	case err != nil && !l.failing:
+		l.o.Logger.Error("the audit log cannot be written: records are lost until it can; check the disk and the permissions", "path", l.o.Path, "err", err)
+	case err == nil && lost > 0:
+		l.o.Logger.Error("records of the audit log were lost; the file is written again", "path", l.o.Path, "lost", lost)
+	}
+	l.failing = err != nil
+}
+
+// writeFile writes b to the file and returns how many bytes of whole lines are in it. If
+// the file was renamed or deleted, it begins a new one. After an error the next call opens
+// the file again.
+func (l *Log) writeFile(b []byte) (written int, err error) {
+	switch now, err := os.Stat(l.o.Path); {
+	case l.file == nil:
+	case err != nil || !os.SameFile(now, l.info):
+		l.closeFile()
+	default:
+		l.size = now.Size() // another program may have copied and truncated the file
+	}
+	if l.file != nil && l.size > 0 && l.size+int64(len(b)) > l.o.BytesMax {
+		l.closeFile()
+		err := l.rotate()
+		if err != nil && !l.tooLong {
+			l.o.Logger.Error("the audit log cannot be renamed, and grows beyond its limit: make its folder writable for the server", "path", l.o.Path, "err", err)
+		}
+		l.tooLong = err != nil
+	}
+	if l.file == nil {
+		if err := l.open(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := l.file.Write(b)
+	if err == nil {
+		l.size += int64(n)
+		return n, nil
+	}
+	whole := bytes.LastIndexByte(b[:n], '\n') + 1
+	if whole < n { // remove the part of a line
+		err = errors.Join(err, l.file.Truncate(l.size+int64(whole)))
+	}
+	l.closeFile()
+	return whole, err
+}
+
+// closeFile closes the file, so that the next write opens it again.
+func (l *Log) closeFile() {
+	l.file.Close() // nothing was written after the last error
+	l.file = nil
+}
+
+// open opens the file to append to it.
+func (l *Log) open() error {
+	f, err := os.OpenFile(l.o.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return err
+	}
+	l.file, l.info, l.size = f, info, info.Size()
+	return nil
+}
+
+// rotate renames the file to Path.1, Path.1 to Path.2 and so on. The oldest is replaced.
+func (l *Log) rotate() error {
+	name := func(i int) string {
+		if i == 0 {
+			return l.o.Path
+		}
+		return fmt.Sprintf("%s.%d", l.o.Path, i)
+	}
+	for i := l.o.FilesMax - 1; i >= 0; i-- {
+		if err := os.Rename(name(i), name(i+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
