@@ -20,8 +20,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # Packages with goroutines or locks, which also run under the race detector; the slowest
 # ones first.
-RACE := $(addprefix ./internal/,store server tree) ./cmd/... ./embed ./recipe ./zk \
-	$(addprefix ./internal/,admin bench guard local metrics peer shell)
+RACE := $(addprefix ./internal/,store server tree) ./cmd/... ./embed ./recipe ./zk/... \
+	$(addprefix ./internal/,admin audit bench guard local metrics peer sasl/kerberos secure shell)
 
 # The number of packages, and of interop tests, that run at the same time. They wait for
 # sessions and events more than they compute.
@@ -118,8 +118,7 @@ module:
 	pattern='^([[:space:]]*(import[[:space:]]+)?([[:alnum:]_.]+[[:space:]]+)?")'"$$old"'(["/])'; \
 	git ls-files -co --exclude-standard '*.go' '*.md' '*.tmpl' | xargs sed -i -E "s#$$pattern#\\1$(MODULE)\\4#"; \
 	go mod edit -module "$(MODULE)"; \
-	(cd interop && go mod edit -module "$(MODULE)/interop" -droprequire "$$old" -dropreplace "$$old" \
-		-require "$(MODULE)@v0.0.0" -replace "$(MODULE)=../"); \
+	sed -i -E "s#^((module|require|replace)?[[:space:]]*)$$old([ /])#\\1$(MODULE)\\3#" interop/go.mod; \
 	$(MAKE) -s --no-print-directory fmt; \
 	echo "module $$old is now $(MODULE)"
 

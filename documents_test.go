@@ -21,7 +21,7 @@ var (
 	mdHeading = regexp.MustCompile(`(?m)^#+ (.+)$`)
 )
 
-// document is a page without Markdown escapes: \_ is replaced by _, and \| by |.
+// document is a page without Markdown's escapes: \_ is replaced by _, and \| by |.
 type document struct{ name, text string }
 
 func documents(t *testing.T) []document {
@@ -75,8 +75,8 @@ func tests(t *testing.T) (functions, scripts map[string][]string) {
 	return functions, scripts
 }
 
-// TestDocumentsNameTests fails for each test that a page names and that does not exist. A
-// name that ends with … must be the beginning of at least one test's name.
+// TestDocumentsNameTests fails for each test that a page names and that does not exist. If a name on a page ends
+// with …, at least one test's name must begin with it.
 func TestDocumentsNameTests(t *testing.T) {
 	functions, _ := tests(t)
 	var all []string
@@ -84,7 +84,7 @@ func TestDocumentsNameTests(t *testing.T) {
 		all = append(all, names...)
 	}
 	for _, d := range documents(t) {
-		text := goTest.ReplaceAllString(goCode.ReplaceAllString(d.text, ""), "") // commands have patterns, and Go code has the reader's own tests
+		text := goTest.ReplaceAllString(goCode.ReplaceAllString(d.text, ""), "") // a command has patterns, not names, and a block of Go code can contain a test of the reader's own
 		for _, name := range testName.FindAllString(text, -1) {
 			prefix, open := strings.CutSuffix(name, "…")
 			if !slices.ContainsFunc(all, func(s string) bool { return s == name || open && strings.HasPrefix(s, prefix) }) {
@@ -101,7 +101,7 @@ func TestDocumentsRunTests(t *testing.T) {
 	functions, scripts := tests(t)
 	commands := 0
 	for _, d := range documents(t) {
-		interop := false // from a line "cd interop" to the end of its block
+		interop := false // set by a line "cd interop", until the end of the block
 		for line := range strings.SplitSeq(d.text, "\n") {
 			interop = strings.TrimSpace(line) == "cd interop" || interop && line != ""
 			for _, m := range goTest.FindAllStringSubmatch(line, -1) {
@@ -129,8 +129,7 @@ func TestDocumentsRunTests(t *testing.T) {
 	}
 }
 
-// command returns the folders in the arguments of a "go test" command, and its pattern of
-// tests.
+// command returns the folders that a "go test" command names, and its pattern of tests.
 func command(arguments string, interop bool) (dirs []string, run string) {
 	words := strings.Fields(arguments)
 	for i, word := range words {
@@ -147,8 +146,8 @@ func command(arguments string, interop bool) (dirs []string, run string) {
 	return dirs, run
 }
 
-// alternatives splits a pattern at the bars outside of parentheses, and a group of subtests
-// after a slash into one pattern each.
+// alternatives splits a pattern at the bars outside of parentheses. It splits a group of subtests after a slash
+// into one pattern for each subtest.
 func alternatives(pattern string) []string {
 	var all []string
 	depth, begin := 0, 0
@@ -185,8 +184,8 @@ func found(names map[string][]string, dirs []string, pattern string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return slices.ContainsFunc(names[dir], re.MatchString) })
 }
 
-// TestDocumentsShowThePlan fails where docs/architecture.md differs from the plan in layout_test.go.
-func TestDocumentsShowThePlan(t *testing.T) {
+// TestArchitectureShowsTheTable fails if docs/architecture.md differs from the table of packages in layout_test.go.
+func TestArchitectureShowsTheTable(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([a-z/-]+)`( \\(pure\\)| \\(public\\))? \\|")
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
@@ -201,7 +200,7 @@ func TestDocumentsShowThePlan(t *testing.T) {
 		switch {
 		case r.pure:
 			want += " (pure)"
-		case !strings.Contains(name, "/"):
+		case !strings.HasPrefix(name, "internal/") && !strings.HasPrefix(name, "cmd/"):
 			want += " (public)"
 		}
 		if shown[name] != want {
@@ -214,7 +213,7 @@ func TestDocumentsShowThePlan(t *testing.T) {
 	}
 }
 
-// TestDocumentsLink fails for a link within the pages whose target does not exist.
+// TestDocumentsLink fails for each link within the pages whose target does not exist.
 func TestDocumentsLink(t *testing.T) {
 	anchors := map[string][]string{}
 	pages := documents(t)

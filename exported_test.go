@@ -17,7 +17,7 @@ import (
 var writeExported = flag.Bool("exported", false, "write testdata/exported.txt instead of comparing with it")
 
 // publicPackages are the packages that other modules may import.
-var publicPackages = []string{"wire", "zk", "recipe", "embed"}
+var publicPackages = []string{"wire", "zk", "zk/kerberos", "recipe", "embed"}
 
 const exportedFile = "testdata/exported.txt"
 
@@ -61,7 +61,7 @@ func TestExportedNames(t *testing.T) {
 // exportedName is an exported name of a package with its declaration and its
 // doc comment.
 type exportedName struct {
-	name string // with its type in front where it is a method or a field: Client.Close
+	name string // a method or field is preceded by its type: Client.Close
 	decl string // kind and signature in one line
 	doc  string
 }
@@ -115,8 +115,7 @@ func (l *exportedList) source(n any) string {
 	return strings.Join(strings.Fields(b.String()), " ")
 }
 
-// values adds constants or variables. A value without a comment of its own has that of
-// its group.
+// values adds constants or variables. A value without its own comment gets the comment of its group.
 func (l *exportedList) values(kind string, all []*doc.Value) {
 	for _, v := range all {
 		for _, s := range v.Decl.Specs {
@@ -138,7 +137,7 @@ func (l *exportedList) values(kind string, all []*doc.Value) {
 	}
 }
 
-// funcs adds functions, or methods, whose names begin with prefix.
+// funcs adds functions, or the methods of a type; prefix is the type's name with a dot.
 func (l *exportedList) funcs(prefix string, all []*doc.Func) {
 	for _, f := range all {
 		decl := *f.Decl
@@ -147,7 +146,7 @@ func (l *exportedList) funcs(prefix string, all []*doc.Func) {
 	}
 }
 
-// typ adds a type and, of a struct or an interface, its exported fields or methods.
+// typ adds a type, and the exported fields or methods of a struct or an interface.
 func (l *exportedList) typ(t *doc.Type) {
 	spec := t.Decl.Specs[0].(*ast.TypeSpec)
 	text := t.Doc + spec.Comment.Text()
@@ -177,9 +176,8 @@ func (l *exportedList) typ(t *doc.Type) {
 	}
 }
 
-// TestExportedNamesAreDescribed: each exported name of the packages that programs use has
-// a doc comment that begins with the name. Methods whose meaning is fixed by the
-// language may go without.
+// TestExportedNamesAreDescribed shows that each exported name of the public packages has a doc comment that
+// begins with the name. Methods whose meaning the language fixes, such as String, need none.
 func TestExportedNamesAreDescribed(t *testing.T) {
 	conventional := []string{"Error", "String", "Unwrap", "MarshalJSON", "UnmarshalJSON"}
 	for _, dir := range []string{"zk", "recipe", "embed"} {
@@ -193,9 +191,9 @@ func TestExportedNamesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestRecipesHaveExamples: for each recipe, which is what a function of package recipe
-// opens with a client or with a leader's handle, there is an Example of that function, or
-// of its result or a method of that.
+// TestRecipesHaveExamples shows that each recipe has an Example: of the function that opens it, of the type that
+// this function returns, or of a method of that type. A recipe is opened by a function of package recipe whose
+// argument is a client or the handle of a leader.
 func TestRecipesHaveExamples(t *testing.T) {
 	_, tests := parsed(t, "recipe", "_test.go", true)
 	examples := map[string]bool{}

@@ -17,14 +17,13 @@ import (
 	"testing"
 )
 
-// packageRule says what one package may import: packages of the module, all of them
-// on lower layers, and libraries. A pure package has no socket, file, clock,
-// goroutine or lock.
+// packageRule says what one package may import: packages of this module, all of them on lower layers, and
+// libraries. A pure package uses no socket, file, clock, goroutine or lock.
 type packageRule struct {
 	layer     int
 	imports   string // packages of the module, separated by spaces
-	tests     string // packages that only its tests may import, on any layer
-	libraries string // prefixes of import paths besides the standard library
+	tests     string // packages that only the tests of this package may import, on any layer
+	libraries string // import paths, or beginnings of import paths, outside the standard library
 	pure      bool
 }
 
@@ -36,43 +35,57 @@ const (
 	hdr        = "github.com/HdrHistogram/"
 	porcupine  = "github.com/anishathalye/porcupine"
 	sys        = "golang.org/x/sys"
+	gokrb5     = "github.com/jcmturner/gokrb5/v8/"
+	fsnotify   = "github.com/fsnotify/fsnotify"
+	ocsp       = "golang.org/x/crypto/ocsp"
 )
 
-// families are the packages of the recipes' state machines.
+// families are the packages with the state machines of the recipes.
 const families = "internal/claim/barrier internal/claim/cache internal/claim/commit internal/claim/lines " +
 	"internal/claim/queues internal/claim/registry internal/claim/share internal/claim/value"
 
 var plan = map[string]packageRule{
-	"wire":                {layer: 1, tests: "internal/wiretest internal/record internal/ensemble"},
+	"wire":                {layer: 1, tests: "internal/wiretest internal/record internal/ensemble internal/sasl"},
 	"internal/ensemble":   {layer: 1, pure: true},
-	"internal/transcript": {layer: 1}, // for tests
+	"internal/transcript": {layer: 1}, // only tests import it
 	"internal/portblock":  {layer: 1},
-	"internal/bugs":       {layer: 1}, // only tests: known bugs, brought back
+	"internal/bugs":       {layer: 1}, // only tests; it brings known bugs back
 	"internal/metrics":    {layer: 1, libraries: prometheus},
+	"internal/authority":  {layer: 1},
 	"internal/guard":      {layer: 1, libraries: sys},
-	"internal/notice":     {layer: 1}, // what clients and servers do wrong is logged in one way by peer and server
+	"internal/notice":     {layer: 1}, // peer and server log the faults of clients and servers in the same way
 	"internal/inorder":    {layer: 1},
 	"internal/fifo":       {layer: 1, pure: true},
 	"internal/quota":      {layer: 1, pure: true},
+	"internal/rate":       {layer: 1, pure: true},
+	"internal/sasl":       {layer: 1}, // not pure because it makes nonces
+	"internal/secure":     {layer: 1, libraries: fsnotify + " " + ocsp},
 	"internal/peerwire":   {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest internal/record", pure: true},
 	"internal/record":     {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest", pure: true},
-	"internal/wiretest":   {layer: 3, imports: "wire internal/record"}, // for tests
+	"internal/wiretest":   {layer: 3, imports: "wire internal/record"}, // only tests import it
+	"internal/audit":      {layer: 2, imports: "wire"},
 	"internal/local":      {layer: 2, imports: "internal/portblock"},
-	"internal/config":     {layer: 2, imports: "internal/ensemble"},
+	"internal/config":     {layer: 3, imports: "internal/ensemble internal/secure internal/sasl internal/sasl/jaas"},
 	"internal/election":   {layer: 3, imports: "internal/peerwire wire internal/ensemble", pure: true},
 	"internal/zab":        {layer: 3, imports: "internal/peerwire internal/record wire internal/ensemble internal/fifo", pure: true},
 	"internal/tree":       {layer: 3, imports: "internal/record wire internal/fifo internal/quota", pure: true},
 	"internal/claim":      {layer: 2, imports: "wire", pure: true},
 	"internal/store":      {layer: 3, imports: "internal/record wire", libraries: klauspost + " " + sys},
 	"internal/peer":       {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
-	"zk":                  {layer: 2, imports: "internal/inorder wire"},
-	// A replica's events and duties carry those of its cores as they are, so its
-	// drivers (server, sim) know the cores' event types, and admin their records.
+	"zk":                  {layer: 2, imports: "internal/inorder internal/sasl wire"},
+	// The events and duties of a replica contain those of its cores unchanged. So server and sim, which drive a
+	// replica, import the event types of the cores, and admin imports their records.
 	"internal/replica": {layer: 4, imports: "internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble internal/fifo wire", pure: true},
-	// What server and sim share of driving a replica, so that the simulator tests what ships.
+	// The code for driving a replica that server and sim share, so that the simulator tests what the server
+	// runs.
 	"internal/driver": {layer: 5, imports: "internal/replica internal/zab internal/tree internal/record wire", pure: true},
-	// The state machines of the recipes. A family knows another one only where it is built on it.
-	"internal/claim/claimtest": {layer: 3, imports: "wire internal/claim"}, // for tests
+	// Logging in by SASL. zk uses the layer below, servers use these.
+	"zk/kerberos":              {layer: 3, imports: "zk internal/sasl/kerberos"}, // not in zk, which needs no library
+	"internal/sasl/jaas":       {layer: 2, imports: "internal/sasl", pure: true},
+	"internal/sasl/kerberos":   {layer: 2, imports: "internal/sasl", libraries: gokrb5},
+	"internal/sasl/quorumauth": {layer: 3, imports: "internal/sasl internal/peerwire wire"},
+	// The state machines of the recipes. One package imports another one only if it is built on that one.
+	"internal/claim/claimtest": {layer: 3, imports: "wire internal/claim"}, // only tests import it
 	"internal/claim/barrier":   {layer: 4, imports: "wire internal/claim", pure: true},
 	"internal/claim/cache":     {layer: 4, imports: "wire internal/claim", pure: true},
 	"internal/claim/commit":    {layer: 4, imports: "wire internal/claim", pure: true},
@@ -81,20 +94,26 @@ var plan = map[string]packageRule{
 	"internal/claim/value":     {layer: 4, imports: "wire internal/claim", pure: true},
 	"internal/claim/queues":    {layer: 5, imports: "wire internal/claim internal/claim/lines", pure: true},
 	"internal/claim/share":     {layer: 5, imports: "wire internal/claim internal/claim/cache", pure: true},
-	"internal/claim/modeltest": {layer: 6}, // only tests: the models that several families share
+	"internal/claim/modeltest": {layer: 6}, // only tests: models that several of these packages share
 	"internal/survey":          {layer: 6, imports: "wire internal/claim internal/claim/lines internal/claim/queues", pure: true},
 	"recipe":                   {layer: 6, imports: "zk internal/claim " + families + " internal/inorder wire"},
 	"internal/bench":           {layer: 7, imports: "recipe zk", libraries: hdr},
-	"internal/server": {layer: 6, imports: "internal/driver internal/peerwire internal/record internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
-		"internal/config wire internal/metrics internal/notice", libraries: sys},
-	"internal/sim/check": {layer: 5, imports: "internal/peerwire internal/record internal/replica internal/tree internal/ensemble wire"},
-	"internal/sim": {layer: 6, imports: "internal/driver internal/sim/check internal/peerwire internal/record internal/replica internal/claim " + families + " internal/store internal/tree internal/zab internal/election " +
-		"internal/ensemble wire", libraries: porcupine},
-	"internal/admin": {layer: 7, imports: "internal/ensemble internal/election internal/server wire"},
-	"internal/shell": {layer: 8, imports: "zk recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
-	"embed":          {layer: 8, imports: "internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
+	"internal/server": {layer: 6, imports: "internal/driver internal/fifo internal/peerwire internal/record internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
+		"internal/config wire internal/metrics internal/notice internal/audit internal/secure internal/rate internal/sasl internal/sasl/jaas internal/sasl/kerberos internal/sasl/quorumauth", libraries: sys},
+	// The simulator: its harness knows the clients and the checkers, which do not know the
+	// harness. The checkers do not know the clients either.
+	"internal/sim/machine": {layer: 5, imports: "internal/replica internal/claim"},
+	"internal/sim/check": {layer: 6, imports: "internal/peerwire internal/record internal/replica internal/tree internal/ensemble internal/claim internal/claim/barrier internal/claim/cache " +
+		"internal/claim/commit internal/claim/queues internal/claim/registry internal/claim/value wire", libraries: porcupine},
+	"internal/sim/client": {layer: 7, imports: "internal/sim/check internal/sim/machine internal/claim " + families + " internal/ensemble internal/tree wire"},
+	"internal/sim": {layer: 8, imports: "internal/driver internal/sim/check internal/sim/client internal/sim/machine internal/peerwire internal/record internal/replica " +
+		"internal/store internal/tree internal/zab internal/election internal/ensemble wire"},
+	"internal/admin":        {layer: 7, imports: "internal/ensemble internal/election internal/server wire"},
+	"internal/clientconfig": {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
+	"internal/shell":        {layer: 8, imports: "zk internal/clientconfig recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
+	"embed":                 {layer: 8, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {layer: 9, imports: "embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
+	"cmd/bellwether":     {layer: 9, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
 }
 
@@ -106,7 +125,7 @@ type sourceFile struct {
 	set  *token.FileSet
 }
 
-// modulePath reads the module's name, which its owner may change.
+// modulePath returns the name of the module, which its owner may change.
 func modulePath(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile("go.mod")
@@ -117,8 +136,8 @@ func modulePath(t *testing.T) string {
 	return strings.TrimPrefix(line, "module ")
 }
 
-// sources parses every Go file of the module, by folder. Folders with a
-// go.mod of their own are other modules.
+// sources parses every Go file of the module and returns them by folder. A folder with its own go.mod is another
+// module and is skipped.
 func sources(t *testing.T) map[string][]sourceFile {
 	t.Helper()
 	found := map[string][]sourceFile{}
@@ -155,8 +174,8 @@ func isModule(dir string) bool {
 	return err == nil
 }
 
-// packageOf returns the package of the table that a folder belongs to: itself, or the
-// nearest one above it.
+// packageOf returns the row of the table for a folder: the folder's own row, or that of the nearest folder above
+// it.
 func packageOf(dir string) string {
 	for d := dir; d != "."; d = path.Dir(d) {
 		if _, ok := plan[d]; ok {
@@ -166,8 +185,8 @@ func packageOf(dir string) string {
 	return ""
 }
 
-// TestPlanIsOrdered shows that the table allows only imports of lower layers.
-func TestPlanIsOrdered(t *testing.T) {
+// TestTableAllowsOnlyLowerLayers shows that the table allows only imports of lower layers.
+func TestTableAllowsOnlyLowerLayers(t *testing.T) {
 	for name, r := range plan {
 		for _, to := range strings.Fields(r.imports) {
 			if other, ok := plan[to]; !ok || other.layer >= r.layer {
@@ -177,10 +196,9 @@ func TestPlanIsOrdered(t *testing.T) {
 	}
 }
 
-// TestImportsFollowThePlan fails for each import that the table does not allow. Tests
-// may import more: any library, any package on a lower layer, and those that the table
-// names for tests.
-func TestImportsFollowThePlan(t *testing.T) {
+// TestImportsFollowTheTable fails for each import that the table does not allow. Tests may import more: any
+// library, any package on a lower layer, and the packages that the table lists for tests.
+func TestImportsFollowTheTable(t *testing.T) {
 	module := modulePath(t)
 	files := sources(t)
 	for _, dir := range slices.Sorted(maps.Keys(files)) {
@@ -203,8 +221,8 @@ func TestImportsFollowThePlan(t *testing.T) {
 	}
 }
 
-// TestPlanAllowsNoMore fails for each import that the table allows and no file uses.
-func TestPlanAllowsNoMore(t *testing.T) {
+// TestTableAllowsNoUnusedImport fails for each import that the table allows but no file uses.
+func TestTableAllowsNoUnusedImport(t *testing.T) {
 	module := modulePath(t)
 	used := map[string]map[string]bool{}
 	for dir, files := range sources(t) {
@@ -229,7 +247,7 @@ func TestPlanAllowsNoMore(t *testing.T) {
 	}
 }
 
-// refuse says why a file of a package may not import a path; empty if it may.
+// refuse returns why a file of a package may not import a path, or "" if it may.
 func refuse(name, module, to string, test bool) string {
 	r := plan[name]
 	if rest, ok := strings.CutPrefix(to, module+"/"); ok {
@@ -254,12 +272,11 @@ func refuse(name, module, to string, test bool) string {
 	return "the table does not allow this library"
 }
 
-// impure are the packages that a pure package does not import. Only tree may import
-// sync.
+// impure lists the standard packages that a pure package may not import. Only tree may import sync.
 var impure = []string{"net", "os", "log", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "io/fs", "sync", "sync/atomic", "context", "runtime", "unsafe"}
 
-// TestPurePackagesArePure fails where a pure package uses a clock, socket, file,
-// lock, goroutine or channel. Its tests may.
+// TestPurePackagesArePure fails if a pure package uses a clock, socket, file, lock, goroutine or channel. The
+// tests of the package may use them.
 func TestPurePackagesArePure(t *testing.T) {
 	for dir, files := range sources(t) {
 		if name := packageOf(dir); name == "" || !plan[name].pure {
@@ -300,14 +317,14 @@ func checkPure(t *testing.T, dir string, f sourceFile) {
 	})
 }
 
-// clockNames are what the time package offers to read a clock or wait for one.
+// clockNames are the names in package time that read a clock or wait for one.
 var clockNames = map[string]bool{
 	"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true, "AfterFunc": true,
 	"Tick": true, "NewTicker": true, "NewTimer": true,
 }
 
-// TestThePlanRefuses shows that the rules above can fail.
-func TestThePlanRefuses(t *testing.T) {
+// TestImportRulesCanFail shows that the rules above can fail.
+func TestImportRulesCanFail(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
 		test     bool

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// parsed returns the files of a folder whose names end with suffix or, if want is false,
-// the others.
+// parsed returns the parsed Go files of a folder whose names end with suffix or, if want is false, the other Go
+// files.
 func parsed(t *testing.T, dir string, suffix string, want bool) (*token.FileSet, []*ast.File) {
 	t.Helper()
 	names, err := filepath.Glob(dir + "/*.go")
@@ -38,9 +38,8 @@ func parsed(t *testing.T, dir string, suffix string, want bool) (*token.FileSet,
 	return set, files
 }
 
-// TestExamplesNeedNoWire: neither an example nor a page of the documentation imports
-// wire, and the declarations of zk, recipe and embed name no type of wire. The type aliases of zk
-// are the exception: they are there so that no program needs wire.
+// TestExamplesNeedNoWire shows that programs do not need package wire: no example and no page imports it, and no
+// declaration of zk, recipe or embed names a type of wire. Only the type aliases of zk may do so.
 func TestExamplesNeedNoWire(t *testing.T) {
 	for _, dir := range []string{"zk", "recipe", "embed"} {
 		_, files := parsed(t, dir, "example_test.go", true)
@@ -89,8 +88,8 @@ func TestExamplesNeedNoWire(t *testing.T) {
 	}
 }
 
-// TestOneNameForOneThing: zk and recipe have no exported name in common.
-func TestOneNameForOneThing(t *testing.T) {
+// TestPackagesShareNoName shows that zk and recipe have no exported name in common.
+func TestPackagesShareNoName(t *testing.T) {
 	exported := func(dir string) map[string]bool {
 		set, files := parsed(t, dir, "_test.go", false)
 		pkg, err := doc.NewFromFiles(set, files, "bellwether/"+dir)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWritePathNamesTheCode checks docs/write-path.md against the code: each function that
-// it names exists, and a function in front of ▸ mentions the one behind it.
+// TestWritePathNamesTheCode checks docs/write-path.md against the code: each function that the page names
+// exists, and a function before a ▸ mentions the function after it.
 func TestWritePathNamesTheCode(t *testing.T) {
 	text, err := os.ReadFile("docs/write-path.md")
 	if err != nil {
@@ -39,8 +39,8 @@ func TestWritePathNamesTheCode(t *testing.T) {
 	}
 }
 
-// declared returns the functions of the module, as package.Function or
-// package.Type.Method, with the names that each of them mentions; and its types.
+// declared returns the functions of the module, as package.Function or package.Type.Method, each with the names
+// that it mentions. It also returns the types of the module.
 func declared(t *testing.T) (functions map[string]map[string]bool, types map[string]bool) {
 	functions, types = map[string]map[string]bool{}, map[string]bool{}
 	for _, files := range sources(t) {
@@ -83,7 +83,7 @@ func functionName(pkg string, d *ast.FuncDecl) string {
 	return pkg + "." + d.Name.Name
 }
 
-// mentioned returns the names that a function uses.
+// mentioned returns the names that the body of a function mentions.
 func mentioned(d *ast.FuncDecl) map[string]bool {
 	names := map[string]bool{}
 	if d.Body != nil {

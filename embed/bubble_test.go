@@ -10,8 +10,8 @@ import (
 	"bellwether/zk"
 )
 
-// TestBubbleSessionExpires: a session that nothing more is heard of lives for exactly its
-// timeout, and ends with the tick behind it; in a bubble that takes no time.
+// TestBubbleSessionExpires shows that a session whose client is cut off expires with the first tick after its
+// timeout. In a bubble this takes no real time.
 func TestBubbleSessionExpires(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		synctest.Test(t, func(t *testing.T) {
@@ -35,8 +35,8 @@ func TestBubbleSessionExpires(t *testing.T) {
 	}
 }
 
-// TestBubbleFailover: a leader of three is stopped and another one serves, in the time of
-// the bubble.
+// TestBubbleFailover shows that another server leads after the leader of three was stopped, by the bubble's
+// clock.
 func TestBubbleFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -61,8 +61,7 @@ func TestBubbleFailover(t *testing.T) {
 	})
 }
 
-// TestBubbleElection: candidates of a recipe follow each other when the leader is cut off,
-// and time is skipped.
+// TestBubbleElection shows that a candidate of a recipe takes over when the leading candidate is cut off.
 func TestBubbleElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})
@@ -100,8 +99,8 @@ func TestBubbleElection(t *testing.T) {
 	})
 }
 
-// TestBubbleLock: a lock passes on when its holder is cut off: the holder's context has
-// ended by then, to the millisecond of the bubble, and the tokens grow.
+// TestBubbleLock shows that a lock passes to the next client when its holder is cut off. By then the context of
+// the holder has ended, exact to the millisecond of the bubble's clock, and the next token is larger.
 func TestBubbleLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})
@@ -132,8 +131,8 @@ func TestBubbleLock(t *testing.T) {
 	})
 }
 
-// TestBubbleCutForAnHour: a client that is cut off for an hour finds another session, and
-// what it wrote.
+// TestBubbleCutForAnHour shows that a client that was cut off for an hour gets a new session and finds the data
+// that it wrote before.
 func TestBubbleCutForAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})
@@ -144,7 +143,7 @@ func TestBubbleCutForAnHour(t *testing.T) {
 		time.Sleep(time.Hour)
 		told, ctx := make(chan error, 1), patient(t)
 		go func() { told <- c.Sync(ctx, "/") }()
-		synctest.Wait() // it waits for the connection, so it hears what becomes of the session
+		synctest.Wait() // the call waits for a connection, so the client learns that its session has expired
 		e.Heal()
 		wants(t, <-told, zk.ErrSessionExpired)
 		holds(t, c, "/x", "before")
@@ -154,7 +153,7 @@ func TestBubbleCutForAnHour(t *testing.T) {
 	})
 }
 
-// TestBubbleSkipsTime: an hour passes at once, and nothing is lost in it.
+// TestBubbleSkipsTime shows that an hour of the bubble's clock passes at once, and that nothing is lost.
 func TestBubbleSkipsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})

@@ -16,10 +16,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestFailoverReadsOnlyWhatChanged: a thousand clients with caches come back after the
-// leader was killed, and read nothing again but what has changed meanwhile: first nothing,
-// then two znodes of fifty. Of the root they look at the stat. What they ask for is
-// counted on the way to the servers.
+// TestFailoverReadsOnlyWhatChanged shows that 1,000 clients with caches read again only what has changed while
+// the leader was replaced: first no znode, then two of fifty. Each client that reconnects also reads the stat of
+// the root. The test counts the requests in the connections.
 func TestFailoverReadsOnlyWhatChanged(t *testing.T) {
 	const (
 		clients = 1000
@@ -68,7 +67,8 @@ func TestFailoverReadsOnlyWhatChanged(t *testing.T) {
 
 func leaf(i int) string { return fmt.Sprintf("/tree/n%02d", i) }
 
-// upToDate: the first so many of its znodes have changed, the others not.
+// upToDate reports whether a cache shows the new data in the first changed znodes and the old data in the
+// others.
 func upToDate(k *recipe.Cache, znodes, changed int) bool {
 	if k.Stale() {
 		return false
@@ -85,7 +85,7 @@ func upToDate(k *recipe.Cache, znodes, changed int) bool {
 	return true
 }
 
-// openCaches opens a cache each of so many clients.
+// openCaches opens the given number of clients, each with a cache.
 func openCaches(t *testing.T, e *Ensemble, m *readMeter, clients int) []*recipe.Cache {
 	t.Helper()
 	caches := make([]*recipe.Cache, clients)
@@ -110,7 +110,7 @@ func openCaches(t *testing.T, e *Ensemble, m *readMeter, clients int) []*recipe.
 	return caches
 }
 
-// killLeader kills who leads and waits until another does.
+// killLeader kills the leader and waits until all running servers serve again.
 func killLeader(t *testing.T, e *Ensemble) {
 	t.Helper()
 	s, err := e.Leader(patient(t))
@@ -121,11 +121,10 @@ func killLeader(t *testing.T, e *Ensemble) {
 	must(t, e.AwaitServing(patient(t)))
 }
 
-// readMeter counts the znodes that clients read or list, or whose stat they
-// look at, frame by frame.
+// readMeter counts the requests that read data, list children or read a stat. It parses what its clients send.
 type readMeter struct {
 	reads, looks, dials, refused atomic.Int64
-	away                         atomic.Bool // nobody gets a connection
+	away                         atomic.Bool // new connections are refused
 }
 
 func (m *readMeter) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -141,22 +140,22 @@ func (m *readMeter) dial(ctx context.Context, network, address string) (net.Conn
 	return &metered{Conn: c, meter: m}, nil
 }
 
-// metered is a client's end of a connection.
+// metered is a client's connection whose requests are counted.
 type metered struct {
 	net.Conn
-	meter   *readMeter
-	mu      sync.Mutex
-	sent    frames
-	greeted bool // the first frame asks for a session
+	meter       *readMeter
+	mu          sync.Mutex
+	sent        frames
+	requestSeen bool // the first frame was seen; it opens the session and is no request
 }
 
 func (c *metered) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	err := c.sent.each(b, func(frame []byte) error {
-		if c.greeted {
+		if c.requestSeen {
 			c.meter.count(frame[4:])
 		}
-		c.greeted = true
+		c.requestSeen = true
 		return nil
 	})
 	c.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestClosedEnsemble: who waits for a server of an ensemble that is closed is told so, and
-// nothing starts any more.
+// TestClosedEnsemble shows that calls that wait for a server of an ensemble return ErrClosed when the ensemble
+// is closed, and that no server can be started afterwards.
 func TestClosedEnsemble(t *testing.T) {
 	for _, o := range []Options{{}, {InMemory: true}} {
 		e, err := Start(t.Context(), o)
@@ -33,7 +33,7 @@ func TestClosedEnsemble(t *testing.T) {
 	}
 }
 
-// TestStartWithAnEndedContext starts nothing.
+// TestStartWithAnEndedContext shows that Start starts nothing if its context has ended.
 func TestStartWithAnEndedContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -11,40 +11,39 @@ import (
 	"bellwether/wire"
 )
 
-// dialog follows what a client and a server say on one connection, frame by frame: it
-// knows whose session it is, which replies must be lost, and which frames are events.
+// dialog parses what a client and a server send on one connection, frame by frame. It finds the session of the
+// connection, the replies that must be lost, and the frames that are watch events.
 type dialog struct {
 	link  *link
-	plain atomic.Bool // they do not speak in frames: a four-letter word
+	plain atomic.Bool // the connection is not made of frames: it carries a four-letter word
 
-	requests sync.Mutex // held by who writes a request
-	asked    frames
-	greeted  bool // the client's first frame has passed
+	requests    sync.Mutex // held while the client's end writes
+	asked       frames
+	requestSeen bool // the client's first frame has passed
 
-	replies  sync.Mutex // held by who writes a reply; mu may be taken under both
-	answered frames
-	welcomed bool // the server's first frame has passed
-	lost     bool
+	replies      sync.Mutex // held while the server's end writes; mu may be locked while either of the two is held
+	answered     frames
+	responseSeen bool // the server's first frame has passed
+	lost         bool
 
-	mu        sync.Mutex
-	forgotten map[int32]*loss // replies to be lost, by xid
+	mu     sync.Mutex
+	toLose map[int32]*loss // replies that must be lost, by the xid of their request
 }
 
-// loss is a reply that must be lost.
+// loss is a call of LoseNextReply: the reply to one request must be lost.
 type loss struct {
 	ops  []wire.OpCode
-	done chan struct{} // closed when it was
+	done chan struct{} // closed when the reply was lost
 }
 
 // frames cuts a stream of bytes into frames.
 type frames struct{ rest []byte }
 
-// frameMax is larger than every frame: a longer length means that the bytes are no
-// frames.
+// frameMax is larger than every frame. A longer length shows that the bytes are not frames.
 const frameMax = 1 << 28
 
-// each calls do for every whole frame, and keeps the rest. It returns an error for a
-// length that no frame has.
+// each calls do for every complete frame and keeps the rest for the next call. It returns errPlain for a length
+// that no frame has.
 func (f *frames) each(b []byte, do func(frame []byte) error) error {
 	if len(f.rest) > 0 {
 		b = append(f.rest, b...)
@@ -67,10 +66,10 @@ func (f *frames) each(b []byte, do func(frame []byte) error) error {
 	return nil
 }
 
-// errPlain says that the bytes are no frames.
+// errPlain means that the bytes are not frames.
 var errPlain = errors.New("no frame")
 
-// word returns the integer at an offset of a frame's payload, 0 behind its end.
+// word returns the 8-byte integer at an offset of a frame's payload, or 0 if the payload is shorter.
 func word(frame []byte, at int) uint64 {
 	if len(frame) < 4+at+8 {
 		return 0
@@ -78,13 +77,13 @@ func word(frame []byte, at int) uint64 {
 	return binary.BigEndian.Uint64(frame[4+at:])
 }
 
-// Where sessions stand in the first frames.
+// The offsets of the session id in the first frames.
 const (
 	sessionInRequest  = 16
 	sessionInResponse = 8
 )
 
-// request passes on what the client says.
+// request forwards what the client sends.
 func (d *dialog) request(b []byte, send func([]byte, time.Duration) error) error {
 	d.requests.Lock()
 	defer d.requests.Unlock()
@@ -93,10 +92,10 @@ func (d *dialog) request(b []byte, send func([]byte, time.Duration) error) error
 	}
 	var out []byte
 	err := d.asked.each(b, func(frame []byte) error {
-		if d.greeted {
+		if d.requestSeen {
 			d.noteRequest(frame)
 		} else {
-			d.greeted = true
+			d.requestSeen = true
 			d.belongs(Session(word(frame, sessionInRequest)))
 		}
 		out = append(out, frame...)
@@ -118,15 +117,14 @@ func (d *dialog) noteRequest(frame []byte) {
 	if l := d.link.n.takeLoss(wire.OpCode(int32(head))); l != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if d.forgotten == nil {
-			d.forgotten = map[int32]*loss{}
+		if d.toLose == nil {
+			d.toLose = map[int32]*loss{}
 		}
-		d.forgotten[int32(head>>32)] = l
+		d.toLose[int32(head>>32)] = l
 	}
 }
 
-// reply passes on what the server says. If events must be late, it delays them and
-// everything behind them.
+// reply forwards what the server sends. If watch events must be late, it delays them and everything after them.
 func (d *dialog) reply(b []byte, send func([]byte, time.Duration) error) error {
 	d.replies.Lock()
 	defer d.replies.Unlock()
@@ -136,7 +134,7 @@ func (d *dialog) reply(b []byte, send func([]byte, time.Duration) error) error {
 	case d.plain.Load():
 		return send(b, 0)
 	}
-	var out []byte // frames that may leave together
+	var out []byte // frames that can be forwarded together
 	flush := func() error {
 		if len(out) == 0 {
 			return nil
@@ -146,7 +144,7 @@ func (d *dialog) reply(b []byte, send func([]byte, time.Duration) error) error {
 		return err
 	}
 	err := d.answered.each(b, func(frame []byte) error {
-		late, lost := d.fate(frame)
+		late, lost := d.treatment(frame)
 		if lost || late > 0 {
 			if err := flush(); err != nil {
 				return err
@@ -167,10 +165,10 @@ func (d *dialog) reply(b []byte, send func([]byte, time.Duration) error) error {
 	return flush()
 }
 
-// fate returns what to do with a reply. The lock of replies is held.
-func (d *dialog) fate(frame []byte) (late time.Duration, lost bool) {
-	if !d.welcomed {
-		d.welcomed = true
+// treatment returns whether a reply must be lost, or by how much it must be delayed. The caller holds d.replies.
+func (d *dialog) treatment(frame []byte) (late time.Duration, lost bool) {
+	if !d.responseSeen {
+		d.responseSeen = true
 		d.belongs(Session(word(frame, sessionInResponse)))
 		return 0, false
 	}
@@ -180,16 +178,16 @@ func (d *dialog) fate(frame []byte) (late time.Duration, lost bool) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	l := d.forgotten[xid]
+	l := d.toLose[xid]
 	if l == nil {
 		return 0, false
 	}
-	delete(d.forgotten, xid)
+	delete(d.toLose, xid)
 	close(l.done)
 	return 0, true
 }
 
-// lose ends the connection instead of passing a reply on. The lock of replies is held.
+// lose ends the connection instead of forwarding a reply. The caller holds d.replies.
 func (d *dialog) lose() error {
 	d.lost = true
 	d.link.there.abandon()
@@ -204,17 +202,17 @@ func (d *dialog) belongs(session Session) {
 	}
 }
 
-// ended notes that the connection is over and no reply of it will come.
+// ended records that the connection has ended, so that none of its replies will arrive.
 func (d *dialog) ended() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, l := range d.forgotten {
+	for _, l := range d.toLose {
 		close(l.done)
 	}
-	clear(d.forgotten)
+	clear(d.toLose)
 }
 
-// takeLoss returns the first loss that is due for an operation.
+// takeLoss removes and returns the first loss for an operation, or nil if there is none.
 func (n *network) takeLoss(op wire.OpCode) *loss {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -2,20 +2,19 @@ package embed
 
 import "bellwether/internal/store"
 
-// disk is the part of a server that survives when the server is killed.
+// disk is the disk of a server. It survives the end of the server's process.
 type disk interface {
 	fs() store.FS
-	// fail lets no further change reach the disk, as when the power fails.
+	// fail prevents all further changes, like the loss of power.
 	fail()
-	// lose restarts the disk without what was not fsynced. fail was called before.
+	// lose makes the disk usable again and drops everything that was not fsynced. fail must be called before.
 	lose() error
-	// keep restarts the disk with everything that was written.
+	// keep makes the disk usable again, with everything that was written.
 	keep() error
-	// hang makes every change and fsync wait, or ends that, so that those that wait are
-	// carried out.
+	// hang makes every change and every fsync wait. hang(false) ends that: the waiting calls are carried out.
 	hang(on bool)
-	// abandon lets the calls fail that wait for a disk that hangs, because their process
-	// has ended. The disk still hangs.
+	// abandon makes the calls fail that wait for a hung disk, because their process has ended. The disk still
+	// hangs.
 	abandon()
 }
 
@@ -26,7 +25,7 @@ func (d memDisk) hang(on bool) {
 	if on {
 		d.mem.Hang()
 	} else {
-		d.mem.Answer()
+		d.mem.EndHang()
 	}
 }
 

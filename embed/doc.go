@@ -6,8 +6,7 @@
 //	defer e.Close()
 //	c, err := e.Client(ctx, nil)      // or zk.Connect(ctx, e.Servers(), nil)
 //
-// The servers are those that `bellwether serve` runs. By default they listen on ports
-// that the system chooses, and keep their data on a disk in memory; with
+// The servers are the same as those of `bellwether serve`. By default they listen on ports that the system chooses, and keep their data on a disk in memory; with
 // [Options].Dir they use a real one. With InMemory no socket is opened at all: the
 // clients of [Ensemble.Client] reach the servers over a network inside the process.
 // Such an ensemble and its clients work in a bubble of testing/synctest, where
@@ -46,20 +45,18 @@
 // For programs in other languages `bellwether serve --ensemble 3 --faults` offers
 // the same over HTTP.
 //
-// How it works: servers always talk to each other over the network inside the
-// process. A client's socket is carried over a link of that network, where the
+// Design: servers always talk to each other over the network inside the process. A client's socket is carried over a link of that network, where the
 // faults are. A link has a stream of bytes in each direction. A cut
 // holds the bytes back, and a delay gives each byte its time; nothing is lost or
-// overtaken, as with TCP. A client's link is also read frame by frame, to find
-// its session, events and replies.
+// overtaken, as with TCP. The package also parses the frames on a client's link, to find the session, the events and the replies.
 //
 // Goroutines: for each running server one that waits for its end, and those of
 // the server. With sockets also one for each port, and three for each
 // connection. Close waits for all of them.
 //
-// Locks: under network.mu those of streams may be taken. Under dialog.requests
-// and dialog.replies, which the writer holds, any other may be taken.
-// The others are taken alone. realDisk.mu is held across I/O.
+// Locks: while network.mu is held, those of streams may be locked. While dialog.requests or dialog.replies is
+// held, any other lock may be locked; the goroutine that writes holds one of these two. No other lock is held together
+// with another one. realDisk.mu is held across I/O.
 //
 // Read ensemble.go first, then server.go and faults.go; for the network read network.go,
 // link.go, stream.go and dialog.go.

@@ -20,10 +20,10 @@ import (
 	"bellwether/zk"
 )
 
-// ServersMax is how many servers an Ensemble may have.
+// ServersMax is the largest number of servers of an Ensemble.
 const ServersMax = 99
 
-// The defaults of Options.
+// The defaults of the fields of Options.
 const (
 	tickDefault       = 500 * time.Millisecond
 	sessionMaxDefault = time.Minute
@@ -34,34 +34,39 @@ type Options struct {
 	// Servers is the number of servers, all of them voters. Default 1: a standalone
 	// server.
 	Servers int
-	// InMemory limits the network to clients inside the process, so that no port is
-	// opened. Only clients of Ensemble.Client reach the servers, and those whose Dial is
-	// Ensemble.Dial. It works in a synctest bubble.
+	// InMemory makes all clients connect inside the process, so that no port is opened. Only the clients of
+	// Ensemble.Client, and clients whose Dial is Ensemble.Dial, reach the servers. This works in a bubble of
+	// testing/synctest.
 	InMemory bool
-	// Dir is where the servers keep their data, server 1 in Dir/1. Data that exists
-	// there is used. By default the data is on a disk in memory.
+	// Dir is the directory of the servers' data: server 1 uses Dir/1. Existing data is used. By default the data
+	// is on a disk in memory.
 	Dir string
-	// Listen is the host:port of the first server; the others have the ports after it.
-	// Default 127.0.0.1:0: ports that the system chooses. 0.0.0.0 opens them to the
-	// network. In memory it is not used.
+	// Listen is the host:port of the first server; the others use the following ports. The default 127.0.0.1:0
+	// means ports that the system chooses. With 0.0.0.0 other machines can connect. With InMemory the field is
+	// not used.
 	Listen string
-	// TickTime is the unit of the servers' timeouts for each other. No session is
-	// shorter than two ticks. Default 500 ms.
+	// TickTime is the unit of the timeouts between servers. No session timeout is shorter than two ticks. The
+	// default is 500 ms.
 	TickTime time.Duration
-	// SessionMax is the longest session timeout that is granted. Default one minute.
+	// SessionMax is the longest session timeout that a client gets. The default is one minute.
 	SessionMax time.Duration
-	// NoSync acknowledges writes before they are fsynced (forceSync=no), so that a crash
-	// loses some of them; with Dir, those among the last 4 MiB written. It is for tests
-	// of what a program does then. A client that has seen a lost write connects to no
-	// server that does not have it, as with ZooKeeper: if all servers have lost it, the
-	// program needs another client.
+	// NoSync acknowledges writes before they are fsynced (forceSync=no), so that a crash loses some of them;
+	// with Dir, some of the last 4 MiB written. It is for tests of programs that must survive this. As with
+	// ZooKeeper, a client that has seen a write connects only to servers that have this write. If all servers
+	// have lost it, the program needs a new client.
 	NoSync bool
-	// Logger gets the log of all servers, each record with the server's number as sid;
-	// nil means none.
+	// TLS makes clients and servers connect with TLS only, with certificates of a new private authority, which
+	// Start makes in a temporary directory and Close removes. A client must show a certificate, which is its
+	// identity: x509:CN=client. Ensemble.Client does so; other clients use Ensemble.TLSConfig or
+	// Ensemble.TLSFiles. The network cannot see what is encrypted: LoseNextReply, DelayWatches, and faults for
+	// a Session have no effect then.
+	TLS bool
+	// Logger receives the log of all servers. Each record has the server's number as sid. With nil, nothing is
+	// logged.
 	Logger *slog.Logger
 }
 
-// withDefaults returns a copy of o with every default filled in.
+// withDefaults returns a copy of o in which each default is filled in.
 func (o Options) withDefaults() (Options, error) {
 	o.Servers = cmp.Or(o.Servers, 1)
 	o.Listen = cmp.Or(o.Listen, "127.0.0.1:0")
@@ -78,32 +83,33 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Dir == "":
 		return o, nil
 	}
-	// Servers that are left out would miss what the others decide, and might
-	// lead again one day.
+	// If Dir has data of more servers than the ensemble, the missing servers would miss all decisions,
+	// and might lead with an old history later.
 	if _, err := os.Stat(filepath.Join(o.Dir, strconv.Itoa(o.Servers+1))); err == nil {
-		return o, fmt.Errorf("%s holds more servers than %d", o.Dir, o.Servers)
+		return o, fmt.Errorf("%s contains data of more servers than %d", o.Dir, o.Servers)
 	}
 	return o, nil
 }
 
-// Ensemble is a number of servers inside the process, and the network between them and
-// their clients. Its methods may be called from any goroutine.
+// Ensemble is a set of servers inside the process, with the network between them and their clients. Its methods
+// may be called from any goroutine.
 type Ensemble struct {
 	opt     Options
 	net     *network
 	servers []*Server
-	members *ensemble.Membership // nil: one server, alone
+	members *ensemble.Membership // nil: a single standalone server
+	certs   *certificates        // nil: without TLS
 
-	life    context.Context // ends with Close, for who waits
+	life    context.Context // ends with Close; calls that wait use it
 	end     context.CancelFunc
 	closing sync.Once
 	err     error
 }
 
-// ErrClosed says that the ensemble was closed.
+// ErrClosed means that the ensemble was closed.
 var ErrClosed = errors.New("the ensemble is closed")
 
-// Start makes an ensemble and waits until all its servers serve. Close ends it.
+// Start creates an ensemble and waits until all its servers serve. The caller must call Close.
 func Start(ctx context.Context, o Options) (*Ensemble, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -126,11 +132,14 @@ func Start(ctx context.Context, o Options) (*Ensemble, error) {
 	return e, nil
 }
 
-// open finds the ports, and starts all servers.
+// open chooses the ports and starts all servers.
 func (e *Ensemble) open() error {
 	opened, err := e.ports()
 	if err == nil && len(e.servers) > 1 {
 		e.members, err = e.membership()
+	}
+	if err == nil && e.opt.TLS {
+		e.certs, err = newCertificates(e)
 	}
 	if err != nil {
 		for _, ln := range opened {
@@ -148,14 +157,14 @@ func (e *Ensemble) open() error {
 	return err
 }
 
-// clientPort is the client port of every server in memory: each is a machine of its own.
+// clientPort is the client port of every server in memory. They can share it, because each has its own address.
 const clientPort = 2181
 
-// ports gives each server its address for clients, with an open port if it has one.
+// ports sets the client address of each server. Unless InMemory is set, it returns the open ports.
 func (e *Ensemble) ports() (opened []net.Listener, err error) {
 	if e.opt.InMemory {
 		for _, s := range e.servers {
-			s.address = net.JoinHostPort(machine(s.id).String(), strconv.Itoa(clientPort))
+			s.address = net.JoinHostPort(machineAddr(s.id).String(), strconv.Itoa(clientPort))
 		}
 		return nil, nil
 	}
@@ -180,8 +189,8 @@ func (e *Ensemble) ports() (opened []net.Listener, err error) {
 	return opened, nil
 }
 
-// reachable returns where clients on this machine find what listens at an address: for a
-// wildcard, the loopback address.
+// reachable returns the address under which clients on this machine reach a listener: for a wildcard address,
+// the loopback address.
 func reachable(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().IsUnspecified() {
@@ -190,7 +199,7 @@ func reachable(address string) string {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), at.Port()).String()
 }
 
-// The ports of the servers for each other, on the network within the process.
+// The quorum and election ports, on the network inside the process.
 const (
 	quorumPort   = 2888
 	electionPort = 3888
@@ -199,31 +208,33 @@ const (
 func (e *Ensemble) membership() (*ensemble.Membership, error) {
 	var lines strings.Builder
 	for _, s := range e.servers {
-		fmt.Fprintf(&lines, "server.%d=%v:%d:%d:participant;%s\n", s.id, machine(s.id), quorumPort, electionPort, s.address)
+		fmt.Fprintf(&lines, "server.%d=%v:%d:%d:participant;%s\n", s.id, machineAddr(s.id), quorumPort, electionPort, s.address)
 	}
 	return ensemble.Parse(lines.String())
 }
 
-// config returns a server's configuration.
+// config returns the configuration of a server.
 func (e *Ensemble) config(s *Server) *config.Config {
 	c := config.Default()
-	at, _ := net.ResolveTCPAddr("tcp", s.address) // it is a literal
+	at, _ := net.ResolveTCPAddr("tcp", s.address) // no error: the address is a literal
 	c.Client = ensemble.HostPort{Host: at.IP.String(), Port: at.Port}
 	c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout = e.opt.TickTime, 2*e.opt.TickTime, e.opt.SessionMax
 	c.DataDir, c.DataLogDir = s.dir, s.dir
 	c.FourLetterWords = []string{"*"}
-	c.Limits.ClientCnxns = 0 // all clients are of this machine
+	c.Limits.ClientCnxns = 0 // all clients are on this machine
 	c.Storage.PreAllocBytes, c.Storage.ForceSync = preAllocated, !e.opt.NoSync
 	c.Autopurge.Interval = time.Hour
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = e.members, ensemble.ServerID(s.id), true
+	if e.certs != nil {
+		c.Client, c.TLS = ensemble.HostPort{}, e.certs.settings(s.id, c.Client, len(e.servers) > 1)
+	}
 	return c
 }
 
-// preAllocated is by how much logs grow. It is small, for a quick start.
+// preAllocated is the number of bytes by which logs are extended. It is small, so that servers start fast.
 const preAllocated = 64 << 10
 
-// Servers returns the connect string of all servers, for zk.Connect and for clients in
-// other languages.
+// Servers returns the connect string with all servers, for zk.Connect and for clients in other languages.
 func (e *Ensemble) Servers() string {
 	var all []string
 	for _, s := range e.servers {
@@ -238,8 +249,8 @@ func (e *Ensemble) Len() int { return len(e.servers) }
 // Server returns a server by its number, from 1 to Len.
 func (e *Ensemble) Server(id int) *Server { return e.servers[id-1] }
 
-// Dial opens a connection to a server's address, for zk.Options.Dial. If the ensemble is
-// in memory, the connection is on the network inside the process.
+// Dial connects to the address of a server, for zk.Options.Dial. If the ensemble is in memory, the connection
+// uses the network inside the process.
 func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if e.opt.InMemory {
 		return e.net.dial(ctx, nil, address)
@@ -247,21 +258,22 @@ func (e *Ensemble) Dial(ctx context.Context, network, address string) (net.Conn,
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// Client connects a client to all servers, and waits until it has a session. The options
-// may be nil. Their Dial is set to the ensemble's if it is nil.
+// Client connects a client to all servers and waits until it has a session. The options may be nil. If their
+// Dial is nil, the client uses Ensemble.Dial. If the ensemble uses TLS and the options do not mention it, the
+// client uses Ensemble.TLSConfig.
 func (e *Ensemble) Client(ctx context.Context, o *zk.Options) (*zk.Client, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(e.life, cancel)()
-	c, err := zk.Connect(ctx, e.Servers(), e.wired(o))
+	c, err := zk.Connect(ctx, e.Servers(), e.reaching(o))
 	if err != nil && e.life.Err() != nil {
 		err = ErrClosed
 	}
 	return c, err
 }
 
-// wired returns options with the way to the servers.
-func (e *Ensemble) wired(o *zk.Options) *zk.Options {
+// reaching returns options with which a client reaches the servers.
+func (e *Ensemble) reaching(o *zk.Options) *zk.Options {
 	var out zk.Options
 	if o != nil {
 		out = *o
@@ -269,15 +281,17 @@ func (e *Ensemble) wired(o *zk.Options) *zk.Options {
 	if out.Dial == nil {
 		out.Dial = e.Dial
 	}
+	if e.certs != nil && out.TLS == nil && out.TLSFiles == nil && out.TLSConfig == nil {
+		out.TLS = e.TLSConfig()
+	}
 	return &out
 }
 
-// lookAgain is the pause between two looks at something that sends no notice.
-const lookAgain = time.Millisecond
+// checkInterval is the pause between two checks of a state that cannot be waited for.
+const checkInterval = time.Millisecond
 
-// Leader waits until a server leads and serves; a standalone server leads as soon as it
-// serves. If two servers say that they lead, because one was cut off, it returns the one
-// of the later epoch.
+// Leader waits until a server leads and serves, and returns it. A standalone server leads as soon as it serves.
+// If two servers report that they lead, because one was cut off, Leader returns the one with the later epoch.
 func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 	for {
 		var leader *Server
@@ -292,14 +306,14 @@ func (e *Ensemble) Leader(ctx context.Context) (*Server, error) {
 		case e.life.Err() != nil:
 			return nil, ErrClosed
 		}
-		if err := sleep(ctx, lookAgain); err != nil {
+		if err := sleep(ctx, checkInterval); err != nil {
 			return nil, fmt.Errorf("no server leads: %w", err)
 		}
 	}
 }
 
-// AwaitServing waits until all servers that run and are not paused serve clients. It
-// returns an error if one of them has failed.
+// AwaitServing waits until all servers that run and are not paused serve clients. It returns an error if one of
+// them has failed.
 func (e *Ensemble) AwaitServing(ctx context.Context) error {
 	if e.life.Err() != nil {
 		return ErrClosed
@@ -318,15 +332,15 @@ func (e *Ensemble) AwaitServing(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all servers at once, whatever faults there are, and everything else that
-// Start began. With Options.Dir, nothing that was acknowledged is lost. Close the
-// clients before: what waits for a server ends with ErrClosed.
+// Close ends all servers at once, whatever faults there are, and everything else that Start began. With
+// Options.Dir, no acknowledged write is lost. Close the clients before: calls that wait for a server return
+// ErrClosed.
 func (e *Ensemble) Close() error {
 	e.closing.Do(func() {
 		e.end()
-		ended := make(chan error, len(e.servers)) // one each
+		ended := make(chan error, len(e.servers)) // one error for each server
 		for _, s := range e.servers {
-			s.ResumeDisk() // else its end would take longer
+			s.ResumeDisk() // the end of a server whose disk hangs would take longer
 			go func() { ended <- s.Kill() }()
 		}
 		for range e.servers {
@@ -335,6 +349,7 @@ func (e *Ensemble) Close() error {
 			}
 		}
 		e.net.close()
+		e.err = errors.Join(e.err, e.certs.remove())
 	})
 	return e.err
 }

@@ -9,8 +9,7 @@ import (
 	"bellwether/zk"
 )
 
-// An ensemble of three within the process; its leader is killed, and the
-// client goes on.
+// An ensemble of three servers inside the process. Its leader is killed, and the client continues.
 func Example() {
 	ctx := context.Background()
 	e, err := embed.Start(ctx, embed.Options{Servers: 3, InMemory: true})
@@ -43,8 +42,8 @@ func Example() {
 	// Output: hello
 }
 
-// The reply to a create is lost: whether the znode was made is not known, but
-// for a create that looks.
+// The reply to a create is lost. The client does not know whether the znode was created; CreateProtected finds
+// out.
 func ExampleEnsemble_LoseNextReply() {
 	ctx := context.Background()
 	e, err := embed.Start(ctx, embed.Options{InMemory: true})
@@ -66,4 +65,27 @@ func ExampleEnsemble_LoseNextReply() {
 	// Output:
 	// true
 	// <nil>
+}
+
+// An ensemble with TLS for clients and between servers. Its certificates are made for this run only.
+func ExampleEnsemble_TLSConfig() {
+	ctx := context.Background()
+	e, err := embed.Start(ctx, embed.Options{Servers: 3, TLS: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer e.Close()
+	c, err := zk.Connect(ctx, e.Servers(), &zk.Options{TLS: e.TLSConfig()}) // e.Client(ctx, nil) does the same
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close(ctx)
+	// Only clients with this certificate have access to the znode.
+	only := zk.ACLs{{Perms: zk.PermAll, ID: zk.ID{Scheme: "x509", ID: "CN=client"}}}
+	if _, _, err := c.Create(ctx, "/secret", []byte("hello"), only); err != nil {
+		log.Fatal(err)
+	}
+	data, _, err := c.Get(ctx, "/secret")
+	fmt.Printf("%s %v\n", data, err)
+	// Output: hello <nil>
 }

@@ -13,24 +13,24 @@ import (
 	"bellwether/zk"
 )
 
-// Endpoint is one end of network links: a *Server, a Session, Clients or Everyone.
+// Endpoint is one end of a network link: a *Server, a Session, Clients or Everyone.
 type Endpoint interface {
 	fmt.Stringer
 	covers(p party) bool
 }
 
-// Session is the endpoint of the client that has this session, whichever server it is
-// connected to: Session(client.Session().ID).
+// Session is the endpoint of the client that has this session, whichever server the client is connected to:
+// Session(client.Session().ID).
 type Session zk.SessionID
 
-// group is an Endpoint of many.
+// group is an Endpoint that stands for several ends.
 type group string
 
-// The endpoints that stand for many.
+// The endpoints that stand for several ends.
 const (
-	// Clients is the endpoint that stands for all clients.
+	// Clients is the endpoint of all clients.
 	Clients group = "clients"
-	// Everyone is the endpoint that stands for every server and every client.
+	// Everyone is the endpoint of all servers and all clients.
 	Everyone group = "everyone"
 )
 
@@ -38,15 +38,15 @@ func (s *Server) covers(p party) bool { return p.server == s.id }
 
 func (s Session) covers(p party) bool { return p.server == 0 && p.session == s }
 
-// String prints the session as operators know it, in hex.
+// String returns the session id in hex, as operators know it.
 func (s Session) String() string { return "session " + wire.SessionID(s).String() }
 
 func (g group) covers(p party) bool { return g == Everyone || p.server == 0 }
 func (g group) String() string      { return string(g) }
 
-// Cut holds back everything that is sent from one end to the other, until Mend or Heal.
-// Connections stay open and, as with TCP, what was sent arrives then; new connections
-// wait. Cut both ways for a partition.
+// Cut holds back everything that the endpoint from sends to the endpoint to, until Mend or Heal. Connections stay open. As with TCP, what
+// was sent meanwhile arrives after that, and new connections wait until then. For a partition, cut both
+// directions.
 func (e *Ensemble) Cut(from, to Endpoint) {
 	e.net.edit(func(rules map[route]rule) {
 		r := rules[route{from, to}]
@@ -55,7 +55,7 @@ func (e *Ensemble) Cut(from, to Endpoint) {
 	})
 }
 
-// Delay makes everything that is sent from one end to the other late by d; 0 ends that.
+// Delay delays everything that the endpoint from sends to the endpoint to by d; a d of 0 ends the delay.
 func (e *Ensemble) Delay(from, to Endpoint, d time.Duration) {
 	e.net.edit(func(rules map[route]rule) {
 		r := rules[route{from, to}]
@@ -64,13 +64,13 @@ func (e *Ensemble) Delay(from, to Endpoint, d time.Duration) {
 	})
 }
 
-// Mend ends what Cut and Delay have done from one end to the other.
+// Mend ends the effect of Cut and Delay on what the endpoint from sends to the endpoint to.
 func (e *Ensemble) Mend(from, to Endpoint) {
 	e.net.edit(func(rules map[route]rule) { delete(rules, route{from, to}) })
 }
 
-// Heal ends every fault of the network: cuts, delays, late watch events, and replies
-// that are still to be lost. It leaves the servers as they are.
+// Heal ends every fault of the network: cuts, delays, late watch events, and replies that are still to be lost.
+// It does not change the state of the servers.
 func (e *Ensemble) Heal() {
 	e.net.edit(func(rules map[route]rule) { clear(rules) })
 	e.net.mu.Lock()
@@ -78,9 +78,9 @@ func (e *Ensemble) Heal() {
 	e.net.watches, e.net.losses = 0, nil
 }
 
-// LoseNextReply loses the reply to the next request of this kind that any client sends:
-// the server carries the request out, and then its connection ends. OpCreate stands for
-// every kind of create. The returned channel is closed when this has happened.
+// LoseNextReply makes the reply to the next request of this operation be lost, whichever client sends it: the
+// server carries out the request, and then the connection ends. OpCreate stands for every kind of create. The
+// returned channel is closed when the reply was lost.
 func (e *Ensemble) LoseNextReply(op zk.OpCode) (lost <-chan struct{}) {
 	l := &loss{ops: []wire.OpCode{op}, done: make(chan struct{})}
 	if op == wire.OpCreate {
@@ -92,8 +92,8 @@ func (e *Ensemble) LoseNextReply(op zk.OpCode) (lost <-chan struct{}) {
 	return l.done
 }
 
-// RepliesToLose returns the operations for which LoseNextReply was called and whose
-// replies are not lost yet, in order.
+// RepliesToLose returns the operations of the calls of LoseNextReply whose reply has not been lost yet, in the
+// order of the calls.
 func (e *Ensemble) RepliesToLose() []zk.OpCode {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
@@ -107,26 +107,26 @@ func (e *Ensemble) RepliesToLose() []zk.OpCode {
 // creates are the operations that create a znode.
 var creates = []wire.OpCode{wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer, wire.OpCreateTTL}
 
-// DelayWatches makes every watch event late by d, and with it everything that the server
-// sends behind it on the same connection, because the order is promised. 0 ends that.
+// DelayWatches delays every watch event by d, and with it everything that the server sends after the event on
+// the same connection, because the protocol promises their order. A d of 0 ends the delay.
 func (e *Ensemble) DelayWatches(d time.Duration) {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
 	e.net.watches = max(d, 0)
 }
 
-// WatchDelay returns by how much watch events are late.
+// WatchDelay returns the delay of watch events.
 func (e *Ensemble) WatchDelay() time.Duration {
 	e.net.mu.Lock()
 	defer e.net.mu.Unlock()
 	return e.net.watches
 }
 
-// ErrNoSession says that no such session is open.
+// ErrNoSession means that no session with this id is open.
 var ErrNoSession = errors.New("no such session is open")
 
-// Expire ends a session as its server does when it has not heard from the client for too
-// long: the session's ephemeral znodes are deleted, and the client is told when it asks.
+// Expire ends a session as a server does when it has heard nothing from the client for too long: the ephemeral
+// znodes of the session are deleted, and the client learns of the end from the next server that it connects to.
 // Expire returns when the session has ended on the leader.
 func (e *Ensemble) Expire(ctx context.Context, id zk.SessionID) error {
 	for asked := false; ; {
@@ -136,36 +136,35 @@ func (e *Ensemble) Expire(ctx context.Context, id zk.SessionID) error {
 		}
 		l := leader.life.Load()
 		switch {
-		case l == nil: // it has just ended
+		case l == nil: // the leader has just ended
 		case !l.knows(id) && asked:
 			return nil
 		case !l.knows(id):
 			return fmt.Errorf("session %v: %w", id, ErrNoSession)
-		default: // each time: it may have been asked while it handed over, or have lost its role since
+		default: // ask in each round: the leader may have ignored the request while it transferred leadership, or may have been replaced
 			l.srv.Expire(id)
 			asked = true
 		}
-		if err := sleep(ctx, lookAgain); err != nil {
+		if err := sleep(ctx, checkInterval); err != nil {
 			return fmt.Errorf("session %v has not ended yet: %w", id, err)
 		}
 	}
 }
 
-// knows reports whether a session is open.
+// knows reports whether a session is open on this server.
 func (l *life) knows(id wire.SessionID) bool {
 	_, ok := l.srv.Tree().Session(id)
 	return ok
 }
 
-// Fault is a fault of the network: what is sent from one end to the other is cut or
-// late.
+// Fault is a fault of the network in one direction: what From sends to To is cut or delayed.
 type Fault struct {
 	From, To Endpoint
 	Cut      bool
 	Delay    time.Duration
 }
 
-// String describes the fault.
+// String describes the fault in words.
 func (f Fault) String() string {
 	text := fmt.Sprintf("%v to %v: ", f.From, f.To)
 	switch {
@@ -177,7 +176,7 @@ func (f Fault) String() string {
 	return text + fmt.Sprintf("late by %v", f.Delay)
 }
 
-// Faults returns the faults of the links, in order of their ends.
+// Faults returns the current faults of the links, sorted by their ends.
 func (e *Ensemble) Faults() []Fault {
 	e.net.mu.Lock()
 	rules := maps.Clone(e.net.rules)

@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// lingerMax is how long the end of a server waits until its clients' sockets have taken
-// what is on its way to them.
+// lingerMax is the longest time that the end of a server waits until the sockets of its clients have taken the
+// last bytes.
 const lingerMax = time.Second
 
-// acceptPause is how long a front waits when there is no file descriptor left.
+// acceptPause is the pause after a connection could not be accepted, for example because there are no more file
+// descriptors.
 const acceptPause = 50 * time.Millisecond
 
-// front is a server's port for clients outside of the process. Each connection is
-// carried over a link of the inner network, where the faults are.
+// front is a server's TCP port for clients. It copies each connection to a link of the network inside the
+// process, and the faults affect that link.
 type front struct {
 	ln    net.Listener
 	inner *listener
@@ -27,7 +28,7 @@ type front struct {
 	conns map[net.Conn]*end
 }
 
-// open accepts on ln until the inner listener is closed.
+// open accepts connections on ln until the inner listener is closed.
 func (f *front) open() {
 	f.conns = map[net.Conn]*end{}
 	f.inner.onClose = func() { f.ln.Close() }
@@ -53,7 +54,7 @@ func (f *front) accept() {
 	}
 }
 
-// carry copies both ways until both have ended.
+// carry copies both directions of a connection until both have ended.
 func (f *front) carry(c net.Conn, near *end) {
 	f.mu.Lock()
 	f.conns[c] = near
@@ -68,7 +69,7 @@ func (f *front) carry(c net.Conn, near *end) {
 		switch t, ok := c.(*net.TCPConn); {
 		case err == nil && ok:
 			t.CloseWrite()
-			c.SetReadDeadline(time.Now().Add(2 * lingerMax)) // longer than a server drains
+			c.SetReadDeadline(time.Now().Add(2 * lingerMax)) // longer than the server takes to end the connection
 		case ok:
 			t.SetLinger(0)
 			t.Close()
@@ -84,7 +85,7 @@ func (f *front) carry(c net.Conn, near *end) {
 	})
 }
 
-// close waits for everything to end, and ends what takes too long.
+// close waits until all connections have ended. After lingerMax it ends the remaining ones.
 func (f *front) close() {
 	f.ln.Close()
 	ended := make(chan struct{})
@@ -114,6 +115,6 @@ func (f *front) cut() {
 	}
 }
 
-// onlyReader and onlyWriter keep io.Copy from short cuts that know no faults.
+// onlyReader and onlyWriter hide all methods but one, so that io.Copy cannot bypass the link and its faults.
 type onlyReader struct{ io.Reader }
 type onlyWriter struct{ io.Writer }

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// host is the process of a running server, as its connections see it: it can be paused,
-// and its connections end with it. A nil host is a client's, which always runs.
+// host is the process of a running server as its connections see it. It can be paused, and its connections end
+// with it. A client has a nil host, which always runs.
 type host struct {
 	server int
 
 	mu     sync.Mutex
-	change sync.Cond // on mu
+	change sync.Cond // uses mu; signals a change of the fields below
 	held   bool
 	dead   bool
 }
@@ -23,7 +23,7 @@ func newHost(server int) *host {
 	return h
 }
 
-// await waits while the host is paused; it returns false if the host has ended.
+// await waits while the host is paused. It returns false if the host has ended.
 func (h *host) await() bool {
 	if h == nil {
 		return true
@@ -43,7 +43,7 @@ func (h *host) hold(held bool) {
 	h.change.Broadcast()
 }
 
-// kill stops everything that would still be read or written.
+// kill ends the host: nothing more is read or written.
 func (h *host) kill() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,16 +60,20 @@ func (h *host) alive() bool {
 	return !h.dead
 }
 
-// voice is the log of a server. It drops everything once the server's host has ended,
-// because a killed process logs nothing more.
-type voice struct {
+// serverLog is the log handler of a server. It drops all records once the server's host has ended, because a killed
+// process logs nothing more.
+type serverLog struct {
 	slog.Handler
 	host *host
 }
 
-func (v voice) Enabled(ctx context.Context, l slog.Level) bool {
+func (v serverLog) Enabled(ctx context.Context, l slog.Level) bool {
 	return v.host.alive() && v.Handler.Enabled(ctx, l)
 }
 
-func (v voice) WithAttrs(a []slog.Attr) slog.Handler { return voice{v.Handler.WithAttrs(a), v.host} }
-func (v voice) WithGroup(name string) slog.Handler   { return voice{v.Handler.WithGroup(name), v.host} }
+func (v serverLog) WithAttrs(a []slog.Attr) slog.Handler {
+	return serverLog{v.Handler.WithAttrs(a), v.host}
+}
+func (v serverLog) WithGroup(name string) slog.Handler {
+	return serverLog{v.Handler.WithGroup(name), v.host}
+}

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// link is a connection within the process.
+// link is a connection inside the process.
 type link struct {
 	n           *network
-	from, to    party // who dialled, and who is a server
+	from, to    party // the end that dialled, and the end that accepted, which is always a server
 	there, back *stream
-	trip        time.Duration // there and back, when it was dialled
-	dialog      *dialog       // of a client's link; nil between servers
+	trip        time.Duration // the round-trip time when the connection was opened
+	dialog      *dialog       // parses a client's link; nil between servers
 }
 
-// party is what is at an end of a link: a server with its number, or a client (0) with
-// its session once that is known.
+// party identifies an end of a link: a server by its number, or a client (0) by its session, once the session is
+// known.
 type party struct {
 	server  int
 	session Session
@@ -27,7 +27,7 @@ type end struct {
 	host          *host
 	in, out       *stream
 	local, remote net.Addr
-	served        bool // the end that was dialled
+	served        bool // this is the end that accepted the connection
 }
 
 var _ net.Conn = (*end)(nil)
@@ -60,8 +60,7 @@ func (e *end) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send writes bytes into the stream. It does not find out that the other side has closed
-// until something arrives from there.
+// send puts bytes into the stream. It notices that the other side has closed only when that news has arrived.
 func (e *end) send(p []byte, late time.Duration) error { return e.out.Write(p, late, e.in.cut.Load) }
 
 func (e *end) Close() error {
@@ -71,7 +70,7 @@ func (e *end) Close() error {
 	return nil
 }
 
-// CloseWrite tells the other side that nothing follows.
+// CloseWrite ends the outgoing direction: the other side reads EOF after the last byte.
 func (e *end) CloseWrite() error {
 	e.out.finish(false)
 	return nil
@@ -80,8 +79,7 @@ func (e *end) CloseWrite() error {
 func (e *end) LocalAddr() net.Addr  { return e.local }
 func (e *end) RemoteAddr() net.Addr { return e.remote }
 
-// RoundTrip returns how long a message and its answer took when the link was dialled;
-// package peer asks for it.
+// RoundTrip returns the round-trip time of the link when it was opened. Package peer uses it.
 func (e *end) RoundTrip() time.Duration { return e.link.trip }
 
 func (e *end) SetDeadline(t time.Time) error {
@@ -100,7 +98,7 @@ func (e *end) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// reset ends a link for both sides, as a crash does.
+// reset ends a link for both sides, as the crash of one end does.
 func (l *link) reset() {
 	l.there.finish(true)
 	l.back.finish(true)

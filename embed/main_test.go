@@ -14,17 +14,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a condition is waited for.
-const patience = 3 * time.Minute
+// waitMax is the longest time that a test waits for a condition.
+const waitMax = 3 * time.Minute
 
-// patient is a context that ends with patience.
+// patient returns a context that ends after waitMax.
 func patient(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitMax)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// started is an ensemble that is closed at the end of the test.
+// started returns an ensemble that is closed at the end of the test.
 func started(t testing.TB, o Options) *Ensemble {
 	t.Helper()
 	if o.Logger == nil && testing.Verbose() {
@@ -42,13 +42,13 @@ func started(t testing.TB, o Options) *Ensemble {
 	return e
 }
 
-// connected is a client that is closed at the end of the test, if it can be.
+// connected returns a client that is closed at the end of the test if a server can be reached.
 func connected(t testing.TB, e *Ensemble, o *zk.Options) *zk.Client {
 	t.Helper()
 	return dialled(t, e, e.Servers(), o)
 }
 
-// connectedTo is a client of one server.
+// connectedTo returns a client of a single server.
 func connectedTo(t testing.TB, e *Ensemble, s *Server, o *zk.Options) *zk.Client {
 	t.Helper()
 	return dialled(t, e, s.Address(), o)
@@ -56,10 +56,10 @@ func connectedTo(t testing.TB, e *Ensemble, s *Server, o *zk.Options) *zk.Client
 
 func dialled(t testing.TB, e *Ensemble, servers string, o *zk.Options) *zk.Client {
 	t.Helper()
-	if o == nil { // a session that a machine which stands still does not end
+	if o == nil { // long enough that the session does not expire on a machine that is stopped for a while
 		o = &zk.Options{SessionTimeout: 40 * time.Second}
 	}
-	c, err := zk.Connect(patient(t), servers, e.wired(o))
+	c, err := zk.Connect(patient(t), servers, e.reaching(o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func dialled(t testing.TB, e *Ensemble, servers string, o *zk.Options) *zk.Clien
 	return c
 }
 
-// must fails the test for an error.
+// must fails the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -75,7 +75,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// wants fails the test unless err is what it should be.
+// wants fails the test unless err is the expected error.
 func wants(t testing.TB, err, want error) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -83,7 +83,7 @@ func wants(t testing.TB, err, want error) {
 	}
 }
 
-// create makes a znode.
+// create creates a znode.
 func create(t testing.TB, c *zk.Client, path, data string, o ...zk.CreateOption) {
 	t.Helper()
 	_, _, err := c.Create(patient(t), path, []byte(data), o...)
@@ -92,7 +92,7 @@ func create(t testing.TB, c *zk.Client, path, data string, o ...zk.CreateOption)
 	}
 }
 
-// holds fails the test unless a znode has this data.
+// holds fails the test unless a znode has the expected data.
 func holds(t testing.TB, c *zk.Client, path, want string) {
 	t.Helper()
 	ctx := patient(t)
@@ -103,18 +103,18 @@ func holds(t testing.TB, c *zk.Client, path, want string) {
 	}
 }
 
-// eventually waits for a condition.
+// eventually waits until a condition holds.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	ctx := patient(t)
 	for !ok() {
-		if sleep(ctx, lookAgain) != nil {
+		if sleep(ctx, checkInterval) != nil {
 			t.Fatal("never: " + what)
 		}
 	}
 }
 
-// everyMode runs a test over sockets and within the process.
+// everyMode runs a test with sockets and with InMemory.
 func everyMode(t *testing.T, test func(t *testing.T, o Options)) {
 	t.Run("sockets", func(t *testing.T) { test(t, Options{}) })
 	t.Run("memory", func(t *testing.T) { test(t, Options{InMemory: true}) })

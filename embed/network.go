@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// backlogMax is how many connections a listener holds that were not accepted yet.
+// backlogMax is the largest number of connections that wait at a listener to be accepted.
 const backlogMax = 1024
 
-// network is the network inside the process, and the faults of its links.
+// network is the network inside the process, with the faults of its links.
 type network struct {
 	mu        sync.Mutex
-	change    sync.Cond // on mu: a rule has changed, or the network is closed
+	change    sync.Cond // uses mu; signals that a rule has changed or the network was closed
 	closed    bool
 	listeners map[string]*listener
 	links     map[*link]struct{}
 	rules     map[route]rule
-	lastPort  uint16 // given to who dialled
+	lastPort  uint16 // the port given to the last end that dialled
 
-	watches time.Duration // by how much watch events are late
-	losses  []*loss       // replies to be lost, in order
+	watches time.Duration // the delay of watch events
+	losses  []*loss       // replies that must be lost, in the order of the calls
 }
 
-// route is a way from one endpoint to another.
+// route is one direction between two endpoints.
 type route struct{ from, to Endpoint }
 
 // rule is the fault of a route.
@@ -44,10 +44,10 @@ func newNetwork() *network {
 	return n
 }
 
-// portsBelow is below the ports of those that dial.
+// portsBelow is the port before the first one that an end which dials can get.
 const portsBelow = 32767
 
-// way returns the fault between two parties in one direction. The lock is held.
+// way returns the fault of one direction between two parties. The caller holds n.mu.
 func (n *network) way(from, to party) (r rule) {
 	for at, found := range n.rules {
 		if at.from.covers(from) && at.to.covers(to) {
@@ -58,14 +58,14 @@ func (n *network) way(from, to party) (r rule) {
 	return r
 }
 
-// apply gives a link its faults. The lock is held.
+// apply sets the faults of a link. The caller holds n.mu.
 func (n *network) apply(l *link) {
 	there, back := n.way(l.from, l.to), n.way(l.to, l.from)
 	l.there.set(there.cut, there.delay)
 	l.back.set(back.cut, back.delay)
 }
 
-// edit changes the rules.
+// edit changes the rules and applies them to all links.
 func (n *network) edit(change func(rules map[route]rule)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -77,7 +77,7 @@ func (n *network) edit(change func(rules map[route]rule)) {
 	n.change.Broadcast()
 }
 
-// belongs notes which client a link belongs to.
+// belongs records the session of the client of a link.
 func (n *network) belongs(l *link, session Session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -87,7 +87,7 @@ func (n *network) belongs(l *link, session Session) {
 	}
 }
 
-// ended forgets a link that both sides have closed.
+// ended removes a link that both sides have closed.
 func (n *network) ended(l *link) {
 	if l.there.over() && l.back.over() {
 		if l.dialog != nil {
@@ -99,14 +99,14 @@ func (n *network) ended(l *link) {
 	}
 }
 
-// dial connects to an address, as a server or (if from is nil) as a client.
+// dial connects to an address. from is the host of the server that dials, or nil for a client.
 func (n *network) dial(ctx context.Context, from *host, address string) (net.Conn, error) {
 	if !from.await() {
 		return nil, net.ErrClosed
 	}
 	who, at := party{}, netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	if from != nil {
-		who.server, at = from.server, machine(from.server)
+		who.server, at = from.server, machineAddr(from.server)
 	}
 	ln, err := n.reach(ctx, who, address)
 	if err != nil {
@@ -121,11 +121,11 @@ func (n *network) dial(ctx context.Context, from *host, address string) (net.Con
 	return n.connect(ln, from, who, own)
 }
 
-// errRefused says that nothing listens at the address.
+// errRefused means that there is no listener at the address.
 var errRefused = os.NewSyscallError("connect", syscall.ECONNREFUSED)
 
-// reach finds the listener of an address. It takes as long as a message and its answer;
-// while either direction is cut, it does not return.
+// reach finds the listener of an address. It takes as long as a round trip. While one direction is cut, it
+// waits.
 func (n *network) reach(ctx context.Context, who party, address string) (*listener, error) {
 	stop := context.AfterFunc(ctx, func() {
 		n.mu.Lock()
@@ -145,7 +145,7 @@ func (n *network) reach(ctx context.Context, who party, address string) (*listen
 	}
 }
 
-// lookUp waits until the way is open and returns how long it is.
+// lookUp waits until no direction is cut, and returns the listener and the round-trip time.
 func (n *network) lookUp(ctx context.Context, who party, address string) (*listener, time.Duration, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -173,7 +173,7 @@ func (n *network) lookUp(ctx context.Context, who party, address string) (*liste
 	}
 }
 
-// connect makes a link to a listener.
+// connect creates a link to a listener.
 func (n *network) connect(ln *listener, from *host, who party, own net.Addr) (*end, error) {
 	l := &link{n: n, from: who, to: party{server: ln.host.server}, there: newStream(), back: newStream()}
 	if who.server == 0 {
@@ -198,7 +198,7 @@ func (n *network) connect(ln *listener, from *host, who party, own net.Addr) (*e
 	return near, nil
 }
 
-// tripMin is about how long a message and its answer take within a process.
+// tripMin is the approximate round-trip time inside a process.
 const tripMin = 100 * time.Microsecond
 
 // listen opens an address for a server.
@@ -240,7 +240,7 @@ func (n *network) kill(h *host) {
 	}
 }
 
-// close ends all that is left, and lets nothing begin.
+// close ends all listeners and links, and refuses new ones.
 func (n *network) close() {
 	n.mu.Lock()
 	n.closed = true
@@ -254,7 +254,7 @@ func (n *network) close() {
 	}
 }
 
-// listener is a port inside the process.
+// listener is an open port inside the process.
 type listener struct {
 	n       *network
 	host    *host
@@ -262,7 +262,7 @@ type listener struct {
 	onClose func()
 
 	mu      sync.Mutex
-	change  sync.Cond // on mu
+	change  sync.Cond // uses mu; signals a new connection or the end
 	backlog []*end
 	closed  bool
 }
@@ -278,7 +278,7 @@ func (ln *listener) offer(e *end) bool {
 	return true
 }
 
-// Accept returns the next connection.
+// Accept waits for the next connection and returns it.
 func (ln *listener) Accept() (net.Conn, error) {
 	e := ln.next()
 	switch {
@@ -305,7 +305,7 @@ func (ln *listener) next() *end {
 	return e
 }
 
-// Close refuses further connections, and ends those that were not accepted.
+// Close refuses further connections and ends those that were not accepted yet.
 func (ln *listener) Close() error {
 	ln.mu.Lock()
 	left, before := ln.backlog, ln.closed
@@ -330,14 +330,13 @@ func (ln *listener) Close() error {
 	return nil
 }
 
-// Addr returns the address at which it listens.
+// Addr returns the address of the listener.
 func (ln *listener) Addr() net.Addr { return ln.address }
 
-// machine returns the address that a server's ports have inside the process.
-func machine(server int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(server)}) }
+// machineAddr returns the IP address of a server inside the process.
+func machineAddr(server int) netip.Addr { return netip.AddrFrom4([4]byte{127, 0, 0, byte(server)}) }
 
-// serverAt returns the server with an address, by its machine; 0 if the address has
-// none.
+// serverAt returns the number of the server with this address, or 0 if there is none.
 func serverAt(address string) int {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Is4() {
@@ -346,7 +345,7 @@ func serverAt(address string) int {
 	return int(at.Addr().As4()[3])
 }
 
-// sleep waits for a time, or until ctx ends.
+// sleep waits for a duration. It returns an error if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -2,7 +2,7 @@ package embed
 
 import "bellwether/wire"
 
-// The operations, for [Ensemble.LoseNextReply].
+// The operations whose replies [Ensemble.LoseNextReply] can lose.
 const (
 	// OpCreate stands for every kind of create.
 	OpCreate = wire.OpCreate

@@ -6,8 +6,8 @@ import (
 	"bellwether/internal/store"
 )
 
-// processFS is a disk as one process sees it. If that process has ended while some of
-// its goroutines waited for the disk, they change nothing any more.
+// processFS is the file system that one process uses. When the process has ended, its goroutines that waited for
+// the disk change nothing any more.
 type processFS struct {
 	store.FS
 	ended *atomic.Bool

@@ -10,38 +10,38 @@ import (
 	"bellwether/internal/store"
 )
 
-// realDisk is the operating system's file system, with a note of how to undo each change
-// that was not fsynced. A loss of power undoes them. If there are too many notes the
-// oldest is dropped: like an operating system, this disk writes by itself what waits for
-// long.
+// realDisk is the operating system's file system. For each change that was not fsynced, it keeps a note that
+// says how to undo the change; a loss of power undoes these changes. If the notes take more than notesMax bytes,
+// it drops the oldest ones. Their changes are then durable, because an operating system also writes changes to
+// the disk by itself after some time.
 type realDisk struct {
 	store.FS
 
-	mu    sync.Mutex // held while files are changed, and their changes noted
+	mu    sync.Mutex // held while files and notes are changed
 	down  bool
 	hangs bool
-	// answers is on mu: the disk answers again, or the goroutine that waits has given up.
+	// answers uses mu. It signals that the disk answers again, or that a waiting call must give up.
 	answers sync.Cond
 	life    int
 	files   map[string]*inode
 	notes   []note // oldest first
-	size    int    // of the notes, in bytes
+	size    int    // size of all notes, in bytes
 }
 
-// notesMax is how many bytes of notes there may be; noteLen is about what one
-// takes beside the content that it keeps.
+// notesMax is the largest total size of the notes in bytes. noteLen is the approximate size of a note without
+// the old content that it keeps.
 const (
 	notesMax = 4 << 20
 	noteLen  = 128
 )
 
-// inode is a file, whatever its name is.
+// inode identifies a file, also after it was renamed.
 type inode struct{ name string }
 
-// note is a change that is not durable: of a file's content, or of a name.
+// note is a change that is not durable yet: of the content of a file, or of a name in a directory.
 type note struct {
-	file *inode // nil: of a name
-	dir  string // of that name
+	file *inode // the changed file; nil: a name was changed
+	dir  string // the directory of the changed name
 	size int
 	undo func() error
 }
@@ -89,7 +89,7 @@ func (d *realDisk) lose() error {
 
 func (d *realDisk) keep() error { return nil }
 
-// inode returns the inode of a name. The lock is held.
+// inode returns the inode of a name. The caller holds d.mu.
 func (d *realDisk) inode(name string) *inode {
 	name = filepath.Clean(name)
 	if d.files[name] == nil {
@@ -98,7 +98,7 @@ func (d *realDisk) inode(name string) *inode {
 	return d.files[name]
 }
 
-// note remembers how to undo a change; it keeps what was there before. The lock is held.
+// note records how to undo a change of a file's content. before is the old content. The caller holds d.mu.
 func (d *realDisk) note(file *inode, before []byte, undo func() error) {
 	d.remember(note{file: file, size: noteLen + len(before), undo: undo})
 }
@@ -112,12 +112,12 @@ func (d *realDisk) remember(n note) {
 	d.size += n.size
 	for d.size > notesMax {
 		d.size -= d.notes[0].size
-		d.notes[0] = note{} // the array lives on
+		d.notes[0] = note{} // the slice keeps its array, so let go of the function
 		d.notes = d.notes[1:]
 	}
 }
 
-// settle forgets what has become durable. The lock is held.
+// settle removes the notes of changes that are now durable. The caller holds d.mu.
 func (d *realDisk) settle(durable func(n note) bool) {
 	d.notes = slices.DeleteFunc(d.notes, func(n note) bool {
 		if !durable(n) {
@@ -128,8 +128,8 @@ func (d *realDisk) settle(durable func(n note) bool) {
 	})
 }
 
-// enter takes the lock for a change; it returns an error if the power has failed. It
-// waits while the disk hangs.
+// enter locks the disk for a change. It waits while the disk hangs, and returns an error if the power has
+// failed.
 func (d *realDisk) enter(life int) error {
 	d.mu.Lock()
 	for d.hangs && !d.down && life == d.life {
@@ -148,7 +148,7 @@ func (d *realDisk) now() int {
 	return d.life
 }
 
-// content is all of a file; nil if there is none.
+// content returns the content of a file, or nil if there is no such file.
 func (d *realDisk) content(name string) []byte {
 	f, err := d.FS.Open(name)
 	if err != nil {
@@ -161,7 +161,7 @@ func (d *realDisk) content(name string) []byte {
 	return b[:n]
 }
 
-// restore gives a file its content back.
+// restore writes the old content of a file back.
 func (d *realDisk) restore(name string, content []byte) error {
 	f, err := d.FS.Create(name)
 	if err != nil {
@@ -171,10 +171,10 @@ func (d *realDisk) restore(name string, content []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Open opens for reading.
+// Open opens a file for reading.
 func (d *realDisk) Open(name string) (store.File, error) { return d.FS.Open(name) }
 
-// Append opens for writing.
+// Append opens a file for writing.
 func (d *realDisk) Append(name string) (store.File, error) {
 	if err := d.enter(d.now()); err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (d *realDisk) Append(name string) (store.File, error) {
 	return d.wrap(f, name, err)
 }
 
-// Create makes or empties a file.
+// Create creates a file, or empties an existing one.
 func (d *realDisk) Create(name string) (store.File, error) {
 	if err := d.enter(d.now()); err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (d *realDisk) Create(name string) (store.File, error) {
 	return d.wrap(f, name, err)
 }
 
-// wrap makes a file one whose changes are noted. The lock is held.
+// wrap returns a file that records its changes. The caller holds d.mu.
 func (d *realDisk) wrap(f store.File, name string, err error) (store.File, error) {
 	if err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (d *realDisk) Rename(from, to string) error {
 	return nil
 }
 
-// Remove takes a name away.
+// Remove removes a name.
 func (d *realDisk) Remove(name string) error {
 	if err := d.enter(d.now()); err != nil {
 		return err
@@ -278,12 +278,12 @@ func (d *realDisk) SyncDir(dir string) error {
 type realFile struct {
 	store.File
 	d    *realDisk
-	seen store.File // the same, for reading
+	seen store.File // the same file, open for reading
 	ino  *inode
 	life int
 }
 
-// change does something to n bytes from off on, which are noted before.
+// change carries out do, which changes n bytes at off, and records the bytes that were there before.
 func (f *realFile) change(off, n int64, do func() error) error {
 	if err := f.d.enter(f.life); err != nil {
 		return err
@@ -328,7 +328,7 @@ func (f *realFile) Allocate(size int64) error {
 	return f.change(size, 0, func() error { return f.File.Allocate(size) })
 }
 
-// Sync makes the content durable. Writers wait meanwhile.
+// Sync makes the content durable. Other changes wait meanwhile.
 func (f *realFile) Sync() error {
 	if err := f.d.enter(f.life); err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"bellwether/internal/store"
 )
 
-// TestRealDiskLosesWhatWasNotSynced: what was synced stays, of names and of content; all
-// else is taken back, newest first.
-func TestRealDiskLosesWhatWasNotSynced(t *testing.T) {
+// TestRealDiskLosesWhatWasNotFsynced shows that names and content that were fsynced stay after a loss of power,
+// and that all other changes are undone, the newest first.
+func TestRealDiskLosesWhatWasNotFsynced(t *testing.T) {
 	dir := t.TempDir()
 	d := newRealDisk()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -35,7 +35,7 @@ func TestRealDiskLosesWhatWasNotSynced(t *testing.T) {
 	moved, removed, replaced := file("moved", "moved"), file("removed", "removed"), file("replaced", "replaced")
 	must(t, d.SyncDir(dir))
 
-	write(kept, 2, "xx") // overwritten, and longer
+	write(kept, 2, "xx") // overwritten with a longer content
 	write(kept, 8, "yyyy")
 	must(t, kept.Truncate(5))
 	must(t, kept.Allocate(100))
@@ -65,16 +65,16 @@ func TestRealDiskLosesWhatWasNotSynced(t *testing.T) {
 	if _, err := os.Stat(at("never")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a name that was not synced: %v", err)
 	}
-	wants(t, kept.Sync(), store.ErrCrashed) // handles of before are dead
+	wants(t, kept.Sync(), store.ErrCrashed) // files that were opened before cannot be used
 	for _, f := range []store.File{kept, moved, removed, replaced, never, again} {
 		must(t, f.Close())
 	}
 	file("after", "x").Close()
 }
 
-// TestRealDiskRemembersSoMuch: where nobody ever syncs, the oldest changes become durable
-// without it: what is remembered of them would grow for ever.
-func TestRealDiskRemembersSoMuch(t *testing.T) {
+// TestRealDiskBoundsItsNotes shows that the notes about changes are bounded: if nothing is fsynced, the oldest
+// changes become durable without an fsync.
+func TestRealDiskBoundsItsNotes(t *testing.T) {
 	for _, length := range []int{8, 64 << 10} {
 		d := newRealDisk()
 		name := filepath.Join(t.TempDir(), "log")
@@ -107,7 +107,7 @@ func TestRealDiskRemembersSoMuch(t *testing.T) {
 	}
 }
 
-// heap is how many bytes are in use.
+// heap returns the number of bytes in use on the heap.
 func heap() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -18,42 +18,42 @@ import (
 	"bellwether/wire"
 )
 
-// Errors of calls that start or end a server.
+// Errors of the calls that start or end a server.
 var (
-	// ErrRunning says that the server runs already.
-	ErrRunning = errors.New("the server runs")
-	// ErrNotRunning says that the server is stopped, was killed or has failed.
+	// ErrRunning means that the server already runs.
+	ErrRunning = errors.New("the server already runs")
+	// ErrNotRunning means that the server was stopped, was killed or has failed.
 	ErrNotRunning = errors.New("the server does not run")
 )
 
-// errKilled is the reason for which a killed server ends.
+// errKilled is the error with which a killed server ends.
 var errKilled = errors.New("killed")
 
-// Server is one server of an Ensemble. It is an Endpoint of faults.
+// Server is one server of an Ensemble. It is also an Endpoint for faults.
 type Server struct {
 	e       *Ensemble
 	id      int
-	address string // for clients
-	bound   string // the port's own, which may be a wildcard
+	address string // the address for clients
+	bound   string // the address of the open port, which may be a wildcard
 	dir     string
 	disk    disk
 	hung    atomic.Bool // the disk hangs
 	skew    atomic.Int64
 
-	turn chan struct{}         // of one: held by who starts or ends the server
-	life atomic.Pointer[life]  // nil: it does not run
-	err  atomic.Pointer[error] // why it has failed
+	turn chan struct{}         // a lock: holds one value while a call starts or ends the server
+	life atomic.Pointer[life]  // nil while the server does not run
+	err  atomic.Pointer[error] // why the server has failed
 }
 
 // life is one run of a server, from its start to its end.
 type life struct {
 	srv    *server.Server
 	host   *host
-	front  *front // nil in memory
+	front  *front // nil with InMemory
 	stop   context.CancelFunc
-	ended  chan struct{} // closed when nothing of it is left and err is set
+	ended  chan struct{} // closed when everything of this run has ended and err is set
 	err    error
-	over   atomic.Bool // Run has returned
+	over   atomic.Bool // the server's Run has returned
 	paused atomic.Bool
 	thaw   func()
 }
@@ -69,16 +69,16 @@ func newServer(e *Ensemble, id int) *Server {
 	return s
 }
 
-// ID returns the server's number, from 1.
+// ID returns the server's number. The first server is 1.
 func (s *Server) ID() int { return s.id }
 
-// Address returns the host:port at which the server serves clients.
+// Address returns the host:port for clients.
 func (s *Server) Address() string { return s.address }
 
-// String names the server in faults and messages.
+// String returns the name of the server in faults and messages.
 func (s *Server) String() string { return fmt.Sprintf("server %d", s.id) }
 
-// Running reports whether the server runs, paused or not.
+// Running reports whether the server runs. A paused server runs too.
 func (s *Server) Running() bool { return s.life.Load() != nil }
 
 // Paused reports whether the server is paused.
@@ -87,9 +87,8 @@ func (s *Server) Paused() bool {
 	return l != nil && l.paused.Load()
 }
 
-// Leads reports whether the server believes that it leads and serves; a standalone
-// server does when it serves. After a cut, two servers may report it for a while, but no
-// quorum follows one of them.
+// Leads reports whether the server serves as leader, according to its own knowledge. A standalone server leads
+// when it serves. After a cut, two servers may report this for a while, but a quorum follows only one of them.
 func (s *Server) Leads() bool {
 	role := s.Role()
 	return role == "leader" || role == "standalone"
@@ -101,7 +100,7 @@ func (s *Server) Role() string {
 	if l == nil {
 		return "down"
 	}
-	st := l.srv.Standing()
+	st := l.srv.ReplicaStatus()
 	switch {
 	case l.paused.Load():
 		return "paused"
@@ -115,18 +114,17 @@ func (s *Server) Role() string {
 	return "follower"
 }
 
-// epoch returns the epoch in which the server serves, 0 if there is none.
+// epoch returns the epoch in which the server serves, or 0 if it does not serve.
 func (s *Server) epoch() wire.Epoch {
 	if l := s.life.Load(); l != nil {
-		if st := l.srv.Standing(); st != nil {
+		if st := l.srv.ReplicaStatus(); st != nil {
 			return st.Epoch
 		}
 	}
 	return 0
 }
 
-// Err returns why the server has failed since its last start, nil if it has not. Having
-// been killed is no failure.
+// Err returns why the server has failed since its last start, or nil if it has not. A kill is not a failure.
 func (s *Server) Err() error {
 	if err := s.err.Load(); err != nil {
 		return *err
@@ -134,15 +132,15 @@ func (s *Server) Err() error {
 	return nil
 }
 
-// AwaitServing waits until the server serves clients, which in an ensemble needs a
-// quorum. It returns an error if the server ends instead.
+// AwaitServing waits until the server serves clients. In an ensemble, that needs a quorum. It returns an error
+// if the server ends instead.
 func (s *Server) AwaitServing(ctx context.Context) error {
 	for {
 		l := s.life.Load()
 		if l == nil {
 			return fmt.Errorf("%v: %w", s, s.whyDown())
 		}
-		if st := l.srv.Standing(); l.srv.Serving() && (st == nil || st.Serving) {
+		if st := l.srv.ReplicaStatus(); l.srv.Serving() && (st == nil || st.Serving) {
 			return nil
 		}
 		var wait error
@@ -150,7 +148,7 @@ func (s *Server) AwaitServing(ctx context.Context) error {
 		case <-l.ended:
 			continue
 		default:
-			wait = sleep(ctx, lookAgain)
+			wait = sleep(ctx, checkInterval)
 		}
 		if wait != nil {
 			return fmt.Errorf("%v does not serve: %w", s, wait)
@@ -158,7 +156,7 @@ func (s *Server) AwaitServing(ctx context.Context) error {
 	}
 }
 
-// whyDown returns why a server does not run.
+// whyDown returns the reason why a server does not run.
 func (s *Server) whyDown() error {
 	if err := s.Err(); err != nil {
 		return err
@@ -166,17 +164,16 @@ func (s *Server) whyDown() error {
 	return ErrNotRunning
 }
 
-// own takes the right to start and end the server; the returned function gives it back.
+// own waits until no other call starts or ends the server. The returned function lets the next call continue.
 func (s *Server) own() func() {
 	s.turn <- struct{}{}
 	return func() { <-s.turn }
 }
 
-// Start starts a server that does not run, with what is on its disk. It does not wait
-// until the server serves.
+// Start starts a server that does not run, with the data on its disk. It does not wait until the server serves.
 func (s *Server) Start() error { return s.start(nil) }
 
-// start is Start with a port that is open already, or nil.
+// start starts the server. port is an open port for its clients, or nil.
 func (s *Server) start(port net.Listener) error {
 	defer s.own()()
 	l, err := s.begin(port)
@@ -196,7 +193,7 @@ func (s *Server) start(port net.Listener) error {
 		stop()
 		l.over.Store(true)
 		if s.hung.Load() {
-			s.disk.abandon() // it has ended without those that wait for the disk
+			s.disk.abandon() // calls that still wait for the disk must not delay the next start
 		}
 		if l.err != nil && !errors.Is(l.err, errKilled) && !errors.Is(l.err, store.ErrCrashed) {
 			s.err.Store(&l.err)
@@ -204,7 +201,7 @@ func (s *Server) start(port net.Listener) error {
 		if l.err != nil {
 			s.e.net.kill(l.host)
 		} else {
-			l.host.kill() // its connections are closed, behind what they still carry
+			l.host.kill() // its connections end after the other side has received everything
 		}
 		if l.front != nil {
 			l.front.close()
@@ -214,7 +211,7 @@ func (s *Server) start(port net.Listener) error {
 	return nil
 }
 
-// begin opens the ports and the disk.
+// begin opens the ports and the disk for a new run.
 func (s *Server) begin(port net.Listener) (*life, error) {
 	switch {
 	case s.e.life.Err() != nil:
@@ -222,7 +219,7 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 	case s.life.Load() != nil:
 		return nil, ErrRunning
 	}
-	s.disk.hang(s.hung.Load()) // as the end of the server before has left it
+	s.disk.hang(s.hung.Load()) // a disk that hung when the last run ended still hangs
 	l := &life{host: newHost(s.id), ended: make(chan struct{})}
 	inner, err := s.e.net.listen(l.host, s.address)
 	if err != nil {
@@ -239,8 +236,8 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 		l.front.open()
 	}
 	l.srv, err = server.New(server.Options{
-		Config: s.e.config(s), FS: processFS{s.disk.fs(), &l.over}, Log: slog.New(voice{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), Words: admin.Words(version),
-		Seams: server.Seams{
+		Config: s.e.config(s), FS: processFS{s.disk.fs(), &l.over}, Log: slog.New(serverLog{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), FourLetterWords: admin.Words(version),
+		Hooks: server.Hooks{
 			Clients: inner,
 			Dial: func(ctx context.Context, address string) (net.Conn, error) {
 				return s.e.net.dial(ctx, l.host, address)
@@ -259,10 +256,10 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 	return l, nil
 }
 
-// version is what the servers call themselves where they are asked.
+// version is the version that the servers report.
 const version = "3.9.5-bellwether-embedded"
 
-// running takes the right to end the server, which must run.
+// running is like own and also returns the current run. It returns an error if the server does not run.
 func (s *Server) running() (l *life, give func(), err error) {
 	give = s.own()
 	if l = s.life.Load(); l == nil {
@@ -272,9 +269,8 @@ func (s *Server) running() (l *life, give func(), err error) {
 	return l, give, nil
 }
 
-// Stop shuts the server down in order: what it has acknowledged is on its disk, and its
-// sessions continue on the other servers or after its next start. A paused server is
-// resumed first.
+// Stop ends the server in an orderly way: what it has acknowledged is on its disk, and its sessions continue on
+// the other servers or after its next start. Stop resumes a paused server first.
 func (s *Server) Stop() error {
 	l, give, err := s.running()
 	if err != nil {
@@ -287,16 +283,16 @@ func (s *Server) Stop() error {
 	return l.err
 }
 
-// Kill ends the server as the end of its process would: its connections are reset, and
-// the disk keeps everything that was written.
+// Kill ends the server as kill -9 ends a process: its connections are reset, and the disk keeps everything that
+// was written.
 func (s *Server) Kill() error { return s.abort(s.disk.keep, func() {}) }
 
-// Crash ends the server as a loss of power would. Unlike Kill, it loses what was written
-// to the disk and not fsynced.
+// Crash ends the server as a loss of power does. Unlike Kill, it loses what was written to the disk and not
+// fsynced.
 func (s *Server) Crash() error { return s.abort(s.disk.lose, s.disk.fail) }
 
-// abort ends the server at once. The disk's functions before and after are called before
-// and after that.
+// abort ends the server at once. It calls the function before at the beginning, and the
+// function after when the server has ended.
 func (s *Server) abort(after func() error, before func()) error {
 	l, give, err := s.running()
 	if err != nil {
@@ -313,8 +309,8 @@ func (s *Server) abort(after func() error, before func()) error {
 	return after()
 }
 
-// Pause stops the server as SIGSTOP does: it does not read, write or decide, while its
-// connections stay open and time goes on.
+// Pause stops the server as SIGSTOP does: it reads, writes and decides nothing. Its connections stay open, and
+// its clocks continue.
 func (s *Server) Pause() error {
 	l, give, err := s.running()
 	if err != nil {
@@ -346,16 +342,15 @@ func (s *Server) resume(l *life) {
 	}
 }
 
-// HangDisk lets the server's disk hang, like a disk that fails without an error: no
-// write and no fsync returns until ResumeDisk, even if the server ends meanwhile. Reads
-// go on. Stop and Kill of a server whose disk hangs take some seconds, and Start waits
-// for the disk.
+// HangDisk makes the server's disk hang without an error: no write and no fsync returns until ResumeDisk, even
+// if the server ends meanwhile. Reads still return. Stop and Kill of a server whose disk hangs take some
+// seconds, and a server that is started on such a disk waits for it.
 func (s *Server) HangDisk() {
 	s.hung.Store(true)
 	s.disk.hang(true)
 }
 
-// ResumeDisk ends HangDisk: the writes that wait are carried out.
+// ResumeDisk ends HangDisk: the waiting writes are carried out.
 func (s *Server) ResumeDisk() {
 	s.hung.Store(false)
 	s.disk.hang(false)
@@ -364,9 +359,9 @@ func (s *Server) ResumeDisk() {
 // DiskHangs reports whether the disk hangs.
 func (s *Server) DiskHangs() bool { return s.hung.Load() }
 
-// SkewClock makes the server's wall clock wrong by d, from now on and after a restart.
-// The server measures durations with another clock, which stays right.
+// SkewClock shifts the server's wall clock by d, from now on and also after a restart. The server measures
+// durations with another clock, which is not affected.
 func (s *Server) SkewClock(d time.Duration) { s.skew.Store(int64(d)) }
 
-// Skew returns by how much the server's clock is wrong.
+// Skew returns the shift of the server's wall clock.
 func (s *Server) Skew() time.Duration { return time.Duration(s.skew.Load()) }

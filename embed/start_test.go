@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestStartServes: a server, or an ensemble, serves as soon as Start returns; what is
-// written is read by another client at another server.
+// TestStartServes shows that a server or an ensemble serves as soon as Start returns, and that another client
+// reads at another server what was written.
 func TestStartServes(t *testing.T) {
 	for _, o := range []Options{
 		{},
@@ -39,8 +39,8 @@ func TestStartServes(t *testing.T) {
 	}
 }
 
-// BenchmarkStart: what a test waits for its servers: from the call of Start until all
-// serve. docs/faults.md has the figures.
+// BenchmarkStart measures the time from the call of Start until all servers serve. docs/faults.md has the
+// figures.
 func BenchmarkStart(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -73,8 +73,8 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// TestFourLetterWords: Four-letter words pass, though they are no frames, in one piece or
-// in several.
+// TestFourLetterWords shows that four-letter words work although they are not frames, whether they arrive in one
+// piece or in several.
 func TestFourLetterWords(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -85,7 +85,7 @@ func TestFourLetterWords(t *testing.T) {
 				_, err = io.WriteString(c, part)
 				must(t, err)
 			}
-			must(t, c.SetReadDeadline(time.Now().Add(patience)))
+			must(t, c.SetReadDeadline(time.Now().Add(waitMax)))
 			answer, err := io.ReadAll(c)
 			if string(answer) != "imok" || err != nil {
 				t.Errorf("%q, %v", answer, err)
@@ -95,7 +95,7 @@ func TestFourLetterWords(t *testing.T) {
 	})
 }
 
-// TestLargeZnode: a large znode passes frame by frame, whatever the pieces.
+// TestLargeZnode shows that the data of a large znode arrives complete, however the stream is divided.
 func TestLargeZnode(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -106,7 +106,7 @@ func TestLargeZnode(t *testing.T) {
 	})
 }
 
-// TestBadOptions: what cannot be is refused before anything is opened.
+// TestBadOptions shows that impossible options are refused before anything is opened.
 func TestBadOptions(t *testing.T) {
 	dir := t.TempDir()
 	e, err := Start(patient(t), Options{Servers: 3, Dir: dir})
@@ -123,7 +123,7 @@ func TestBadOptions(t *testing.T) {
 	}
 }
 
-// TestPortIsTaken: a port that is taken is an error, and nothing is left behind.
+// TestPortIsTaken shows that Start fails if a port is in use, and leaves nothing behind.
 func TestPortIsTaken(t *testing.T) {
 	e := started(t, Options{})
 	if _, err := Start(patient(t), Options{Listen: e.Servers()}); !errors.Is(err, syscall.EADDRINUSE) {
@@ -131,8 +131,8 @@ func TestPortIsTaken(t *testing.T) {
 	}
 }
 
-// TestDialIsRefused: a client that cannot reach anybody is told so at once, within the
-// process as elsewhere.
+// TestDialIsRefused shows that a client that reaches no server gets an error at once, with sockets and in
+// memory.
 func TestDialIsRefused(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -142,7 +142,7 @@ func TestDialIsRefused(t *testing.T) {
 	})
 }
 
-// TestReachable: who listens on all addresses is found on loopback.
+// TestReachable shows that the address of a listener on all addresses is a loopback address.
 func TestReachable(t *testing.T) {
 	for address, want := range map[string]string{
 		"127.0.0.1:2181": "127.0.0.1:2181", "[::1]:2181": "[::1]:2181",

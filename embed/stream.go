@@ -10,34 +10,33 @@ import (
 	"time"
 )
 
-// streamMax is how many bytes may be on their way in one direction before the writer
-// waits, as with a socket whose buffers are full.
+// streamMax is the number of bytes on their way in one direction above which the writer waits, as at a socket
+// whose buffers are full.
 const streamMax = 256 << 10
 
-// errReset is what the other side of a crashed end reads.
+// errReset is the error of a read when the other end has crashed.
 var errReset = os.NewSyscallError("read", syscall.ECONNRESET)
 
-// errPipe says that the other side has closed the connection.
+// errPipe is the error of a write when the other end has closed the connection.
 var errPipe = os.NewSyscallError("write", syscall.EPIPE)
 
-// stream is one direction of a connection: bytes in order, each with the time at which
-// it arrives. A cut holds them back, like a network that loses what TCP sends again and
-// again. It also holds back the end of the stream.
+// stream is one direction of a connection: bytes in order, each with its time of arrival. A cut holds back the
+// bytes and the end of the stream, as a network does while TCP resends what is lost.
 type stream struct {
 	mu     sync.Mutex
-	change sync.Cond // on mu: anything below
+	change sync.Cond // uses mu; signals a change of any field below
 	queue  []chunk
-	bytes  int       // in queue
-	last   time.Time // when the newest chunk arrives: none overtakes another
+	bytes  int       // number of bytes in queue
+	last   time.Time // arrival of the newest chunk; no later chunk arrives before it
 	cut    atomic.Bool
 	delay  time.Duration
-	end    error // what the reader gets behind the queue; nil: it goes on
-	gone   bool  // the reader has closed
+	end    error // what Read returns after the queue is empty; nil: the stream has not ended
+	gone   bool  // the reader has closed its end
 	read   time.Time
-	write  time.Time // deadlines; zero: none
+	write  time.Time // read and write are the deadlines; zero: none
 }
 
-// chunk is what one write has left.
+// chunk is the data of one write, with its time of arrival.
 type chunk struct {
 	due  time.Time
 	data []byte
@@ -49,7 +48,7 @@ func newStream() *stream {
 	return s
 }
 
-// await waits for a change, or until a moment if it is not zero. The lock is held.
+// await waits until a field changes or, if until is not zero, until that time. The caller holds s.mu.
 func (s *stream) await(until time.Time) {
 	if until.IsZero() {
 		s.change.Wait()
@@ -66,7 +65,7 @@ func (s *stream) await(until time.Time) {
 
 func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
 
-// sooner returns the earlier of two moments; zero means never.
+// sooner returns the earlier of two times; zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -74,7 +73,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// Read waits for something to arrive.
+// Read waits until bytes have arrived.
 func (s *stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +98,7 @@ func (s *stream) Read(p []byte) (int, error) {
 	}
 }
 
-// take copies what has arrived. The lock is held.
+// take copies bytes that have arrived to p. The caller holds s.mu.
 func (s *stream) take(p []byte) (n int) {
 	now := time.Now()
 	for len(s.queue) > 0 && n < len(p) && !now.Before(s.queue[0].due) {
@@ -116,8 +115,8 @@ func (s *stream) take(p []byte) (n int) {
 	return n
 }
 
-// Write sends all of b, behind what is on its way. silent says that the reader's end
-// cannot be known here, so the write does not fail.
+// Write appends b to the stream. If silent returns true, the writer cannot know yet that the reader has closed
+// its end, so the write does not fail.
 func (s *stream) Write(b []byte, late time.Duration, silent func() bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +129,7 @@ func (s *stream) Write(b []byte, late time.Duration, silent func() bool) error {
 		case passed(s.write):
 			return os.ErrDeadlineExceeded
 		case s.gone && silent():
-			return nil // it is lost on the way
+			return nil // the bytes are lost on the way
 		case s.gone:
 			return errPipe
 		case s.bytes < streamMax:
@@ -141,7 +140,7 @@ func (s *stream) Write(b []byte, late time.Duration, silent func() bool) error {
 	}
 }
 
-// push puts a copy of b behind what is on its way. The lock is held.
+// push appends a copy of b to the queue. The caller holds s.mu.
 func (s *stream) push(b []byte, late time.Duration) {
 	due := time.Now().Add(s.delay + late)
 	if due.Before(s.last) {
@@ -153,7 +152,7 @@ func (s *stream) push(b []byte, late time.Duration) {
 	s.change.Broadcast()
 }
 
-// finish ends the stream behind what is on its way; reset drops that.
+// finish ends the stream after the bytes that are on their way; reset drops them.
 func (s *stream) finish(reset bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +168,7 @@ func (s *stream) finish(reset bool) {
 	s.change.Broadcast()
 }
 
-// abandon is called when the reader closes.
+// abandon closes the reader's end.
 func (s *stream) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,14 +176,14 @@ func (s *stream) abandon() {
 	s.change.Broadcast()
 }
 
-// over reports whether both sides have finished with it.
+// over reports whether both ends are closed.
 func (s *stream) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.gone && s.end != nil
 }
 
-// set says how the way is from now on.
+// set sets the faults of the stream.
 func (s *stream) set(cut bool, delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

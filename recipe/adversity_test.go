@@ -13,11 +13,10 @@ import (
 	"bellwether/zk"
 )
 
-// These tests do the same harm to every recipe, at each of its steps. What must
-// come of it is always the same: it succeeds, or says in a typed error why not, or
-// waits until its context ends; and nothing ephemeral of it is left behind.
+// These tests do the same harm to every recipe, at each of its steps. Each time the recipe must succeed,
+// return a typed error, or wait until its context ends. It must leave nothing ephemeral behind.
 
-// uses is one use of each recipe, from its constructor to the end.
+// uses holds one use of each recipe, from its constructor to its end.
 var uses = []struct {
 	name string
 	use  func(ctx context.Context, c *zk.Client) error
@@ -172,7 +171,7 @@ var uses = []struct {
 	{"cache, followed", useCacheEvents},
 }
 
-// useLead leads until an operation of its handle is through, and asks who leads.
+// useLead leads until an operation of its handle has succeeded, and reads who leads.
 func useLead(ctx context.Context, c *zk.Client) error {
 	e, _ := NewElection(c, "/app/election", "a", nil)
 	err := e.Lead(ctx, func(ctx context.Context, h *Handle) error {
@@ -190,21 +189,21 @@ func useLead(ctx context.Context, c *zk.Client) error {
 	return err
 }
 
-// useTries asks each kind of lock once.
+// useTries tries once to take each kind of lock.
 func useTries(ctx context.Context, c *zk.Client) error {
 	l, _ := NewLock(c, "/app/lock", nil)
 	rw, _ := NewReadWriteLock(c, "/app/rw", nil)
 	m, _ := NewSemaphore(c, "/app/semaphore", 2, nil)
 	var errs []error
 	for _, try := range []func(context.Context) (*Hold, error){l.TryLock, rw.TryLock, rw.TryRLock, m.TryAcquire} {
-		if err := holdOnce(ctx, try); !errors.Is(err, ErrHeld) { // by a bid of its own that is not gone yet
+		if err := holdOnce(ctx, try); !errors.Is(err, ErrHeld) { // its own previous bid may still exist
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// useCacheEvents follows a cache until it is up to date.
+// useCacheEvents reads the events of a cache until the cache is current.
 func useCacheEvents(ctx context.Context, c *zk.Client) error {
 	k, err := OpenCache(ctx, c, "/app", nil)
 	if err != nil {
@@ -228,7 +227,7 @@ func useLockedMultiLock(ctx context.Context, c *zk.Client) error {
 	return meanwhile(func() error { return useMultiLock(ctx, c) }, func() error { return h.Release(ctx) })
 }
 
-// useObservers observes from a vacancy to a leader.
+// useObservers observes an election from a vacancy to a leader.
 func useObservers(ctx context.Context, c *zk.Client) error {
 	e, _ := NewElection(c, "/app/election", "a", nil)
 	observed := func() error {
@@ -292,7 +291,7 @@ func useProvider(ctx context.Context, c *zk.Client) error {
 	return errors.Join(err, closed(r, nil))
 }
 
-// useRecovery finds out what became of a transaction that never began.
+// useRecovery recovers the outcome of a transaction that never began.
 func useRecovery(ctx context.Context, c *zk.Client) error {
 	co, _ := NewCoordinator(c, txRoot, nil)
 	site, _ := NewSite(c, txRoot, "s", &ledger{}, nil)
@@ -305,7 +304,7 @@ func useRecovery(ctx context.Context, c *zk.Client) error {
 	return errors.Join(err, serr, co.Forget(ctx, tx))
 }
 
-// meanwhile does something while something else waits for it, a second later.
+// meanwhile runs a function one second later, while another call waits for it.
 func meanwhile(waits, does func() error) error {
 	out := make(chan error, 1)
 	go func() { out <- waits() }()
@@ -313,7 +312,7 @@ func meanwhile(waits, does func() error) error {
 	return errors.Join(does(), <-out)
 }
 
-// inTurn has one wait for another.
+// inTurn acquires once, and then a second time. The second call waits until the first Hold is released.
 func inTurn(ctx context.Context, acquire func(context.Context) (*Hold, error)) error {
 	first, err := acquire(ctx)
 	if err != nil {
@@ -351,8 +350,8 @@ func useDoubleBarriers(ctx context.Context, c *zk.Client) error {
 	return meanwhile(pass, pass)
 }
 
-// useDelayedItem takes an item that is not due at first and that has been delivered too often, and
-// then the dead letter.
+// useDelayedItem takes an item that is not due at first and that has been delivered too often. It then
+// takes the dead letter.
 func useDelayedItem(ctx context.Context, c *zk.Client) error {
 	q, _ := NewWorkQueue(c, "/app/jobs", &QueueOptions{DeliveriesMax: 1})
 	take := func() error {
@@ -365,7 +364,7 @@ func useDelayedItem(ctx context.Context, c *zk.Client) error {
 		}
 		over, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
-		if item, err = q.Take(over); err == nil { // its first delivery was not counted, as it had to be made again
+		if item, err = q.Take(over); err == nil { // the first delivery was not counted, because the item had to be created again
 			return item.Release(context.WithoutCancel(ctx))
 		}
 		if over.Err() != nil && ctx.Err() == nil {
@@ -396,7 +395,7 @@ func useEmptyWorkQueue(ctx context.Context, c *zk.Client) error {
 	return meanwhile(take, func() error { return q.Put(ctx, nil) })
 }
 
-// useCommit is a site and a coordinator of one client.
+// useCommit runs a site and a coordinator over one client.
 func useCommit(ctx context.Context, c *zk.Client, plain bool) error {
 	o := &CommitOptions{Plain: plain, Patience: 10 * time.Second}
 	site, _ := NewSite(c, txRoot, "s", &ledger{}, o)
@@ -405,7 +404,7 @@ func useCommit(ctx context.Context, c *zk.Client, plain bool) error {
 	served := make(chan error, 1)
 	go func() { served <- site.Serve(serving) }()
 	_, err := co.Commit(ctx, co.Path(), []string{"s"}, nil, nil)
-	time.Sleep(time.Minute) // whatever became of the coordinator, the site ends it
+	time.Sleep(time.Minute) // by then the site has ended the transaction, even without the coordinator
 	cancel()
 	if serr := <-served; !errors.Is(serr, context.Canceled) {
 		err = errors.Join(err, serr)
@@ -463,7 +462,7 @@ func useWorkQueue(ctx context.Context, c *zk.Client) error {
 		return err
 	}
 	if err = item.Ack(ctx); err != nil {
-		_ = item.Release(context.WithoutCancel(ctx)) // whoever cannot acknowledge gives back
+		_ = item.Release(context.WithoutCancel(ctx)) // a consumer that cannot acknowledge an item gives it back
 	}
 	return err
 }
@@ -475,7 +474,7 @@ func usePartitioner(ctx context.Context, c *zk.Client) error {
 	return unlessDone(p.Run(ctx, func(context.Context, string, *Handle) error { return errDone }))
 }
 
-// errDone ends a Run that has done what it was to do.
+// errDone ends a Run whose work is done.
 var errDone = errors.New("done")
 
 func unlessDone(err error) error {
@@ -508,7 +507,7 @@ func useConfig(ctx context.Context, c *zk.Client) error {
 	return errors.Join(err, e.Resign(ctx))
 }
 
-// typed: a caller can tell what happened.
+// typed reports whether the error is one that a caller can tell apart from others.
 func typed(err error) bool {
 	var code wire.Code
 	var lost *zk.UnknownOutcomeError
@@ -520,9 +519,9 @@ func typed(err error) bool {
 		errors.Is(err, ErrTaken) || errors.Is(err, ErrNoParent)
 }
 
-// suffers runs a use with harm being done to it, and fails unless it ends in one of
-// the ways that it may, with nothing left of it once the harm is over; unless the error is the one given,
-// which is the server's refusal to remove it.
+// suffers runs a use while a fault harms it. It fails the test unless the use ends in one of the allowed
+// ways and leaves nothing behind afterwards. If stays is set, it is an error with which the server
+// refuses a removal, and what could not be removed may stay.
 func suffers(t *testing.T, s *fakeServer, name string, use func(context.Context, *zk.Client) error, stays error) {
 	t.Helper()
 	c := s.connect(zk.Options{})
@@ -553,12 +552,12 @@ func suffers(t *testing.T, s *fakeServer, name string, use func(context.Context,
 	}
 }
 
-// harmfulOps are what a recipe may be refused; servers ask no ACL for others.
+// harmfulOps are the requests that a test refuses. Servers check no ACL for others.
 var harmfulOps = []wire.OpCode{wire.OpCreate2, wire.OpMulti, wire.OpMultiRead, wire.OpGetData, wire.OpGetChildren2, wire.OpSetData,
 	wire.OpAddWatch}
 
-// TestEveryRecipeMayBeRefused: by ACLs that forbid one kind of request after
-// the other, and by quotas that are reached.
+// TestEveryRecipeMayBeRefused checks each recipe against ACLs that forbid one kind of request after the
+// other, and against quotas that are reached.
 func TestEveryRecipeMayBeRefused(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {
@@ -575,7 +574,7 @@ func TestEveryRecipeMayBeRefused(t *testing.T) {
 						})
 						var stays error
 						if op == wire.OpMulti {
-							stays = code // what is needed to remove is refused too
+							stays = code // the requests that remove it are refused too
 						}
 						if op == wire.OpGetData && u.name == "transaction" {
 							stays = code // a vote is a promise, and stays
@@ -588,13 +587,14 @@ func TestEveryRecipeMayBeRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedRemovalIsTold by who gives up what it cannot remove.
+// TestRefusedRemovalIsTold checks that a caller that gives up learns from the error that
+// something could not be removed.
 func TestRefusedRemovalIsTold(t *testing.T) {
 	told := map[string]bool{"lock": true, "read lock": true, "write lock": true, "semaphore": true, "several locks": true,
 		"registration": true, "group": true, "discovery": true, "value": true, "counter": true, "ids": true}
 	for _, u := range uses {
 		if !told[u.name] {
-			continue // takes more than a delete
+			continue // removing what this recipe creates takes more than a delete
 		}
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			s.put("/app", "")
@@ -627,7 +627,7 @@ func TestRefusedRemovalIsTold(t *testing.T) {
 	})
 }
 
-// harms are done in place of a request, or right before it.
+// harms are the faults that the tests cause instead of a request, or directly before it.
 var harms = []struct {
 	name string
 	do   func(s *fakeServer, p *peer) fate
@@ -642,10 +642,10 @@ var harms = []struct {
 	{"the answer comes twice", func(*fakeServer, *peer) fate { return answerTwice }},
 }
 
-// stepsMax is more requests than any use makes.
+// stepsMax is larger than the number of requests that any entry of uses makes.
 const stepsMax = 100
 
-// TestEveryRecipeAtEachStep of it something happens, once.
+// TestEveryRecipeAtEachStep causes each fault at each request of each recipe.
 func TestEveryRecipeAtEachStep(t *testing.T) {
 	for _, u := range uses {
 		for _, h := range harms {
@@ -669,7 +669,7 @@ func TestEveryRecipeAtEachStep(t *testing.T) {
 	}
 }
 
-// clear removes a znode and all below it, as an operator would.
+// clear removes a znode and everything below it, as an operator would.
 func (s *fakeServer) clear(path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,13 +12,14 @@ import (
 	"bellwether/zk"
 )
 
-// agent is what all recipes have in common: a client, the recipe's name and path, the ACL of the znodes that
-// it creates, and its reporter. Its fields do not change once it is in use.
+// agent holds what all recipes have in common: a client, the recipe's name and path, the
+// ACL of the znodes that it creates, and its reporter. Its fields do not change once it
+// is in use.
 type agent struct {
 	c      *zk.Client
 	recipe string // its name in errors
-	path   string // of the recipe
-	id     string // of the candidate or holder, for the log; may be empty
+	path   string // path of the recipe
+	id     string // id of the candidate or holder, for the log; may be empty
 	acl    zk.ACLs
 	report *reporter
 	clock  clock
@@ -35,6 +36,14 @@ type agent struct {
 
 func newAgent(c *zk.Client, recipe, path string, acl zk.ACLs, logger *slog.Logger, observe func(Observation)) agent {
 	return agent{c: c, recipe: recipe, path: path, acl: acl, report: newReporter(logger, observe), clock: newClock(), cleanUp: cleanUpDefault}
+}
+
+// optionsOr returns the options of a recipe; nil means all defaults.
+func optionsOr[T any](o *T) (opt T) {
+	if o != nil {
+		opt = *o
+	}
+	return opt
 }
 
 // validate checks the path.
@@ -61,8 +70,8 @@ func checkName(recipe, name string) error {
 func (a *agent) workWhile(ctx, held context.Context) (work context.Context, stop func()) {
 	work, cancel := context.WithCancelCause(ctx)
 	unlink := context.AfterFunc(held, func() { cancel(context.Cause(held)) })
-	// The function of AfterFunc runs on another goroutine, for which Close of the client does not wait. That of OnClose
-	// runs before Close tells a server.
+	// The function of AfterFunc runs on another goroutine, for which Close of the client
+	// does not wait. The function of OnClose runs before Close tells a server.
 	unhook := a.c.OnClose(func() { cancel(a.lost(SessionClosed, nil)) })
 	return work, func() {
 		unhook()
@@ -94,8 +103,8 @@ func (a *agent) lease(id zk.SessionID) (claim.Lease, bool) {
 	return claim.Lease{Sent: a.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
 }
 
-// rest waits for the next pause. Each pause is longer than the one before.
-func (a *agent) rest(ctx context.Context, pause *claim.Backoff) error {
+// pause waits for the next pause. Each pause is longer than the one before.
+func (a *agent) pause(ctx context.Context, pause *claim.Backoff) error {
 	now := a.clock.read()
 	pause.Fail(now)
 	timer := time.NewTimer(pause.Left(now))

@@ -9,7 +9,7 @@ import (
 	"bellwether/zk"
 )
 
-// makers makes one of each recipe at a path.
+// makers has a constructor of each recipe, for any path.
 var makers = map[string]func(ctx context.Context, c *zk.Client, path string) error{
 	"election":   func(_ context.Context, c *zk.Client, p string) error { return second(NewElection(c, p, "id", nil)) },
 	"lock":       func(_ context.Context, c *zk.Client, p string) error { return second(NewLock(c, p, nil)) },
@@ -42,7 +42,7 @@ var makers = map[string]func(ctx context.Context, c *zk.Client, path string) err
 
 func second[T any](_ T, err error) error { return err }
 
-// TestPathsAreLookedAt before anything is asked of a server.
+// TestPathsAreLookedAt checks that constructors refuse invalid paths without a request to a server.
 func TestPathsAreLookedAt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -56,7 +56,7 @@ func TestPathsAreLookedAt(t *testing.T) {
 	})
 }
 
-// TestNamesAreLookedAt: what becomes the name of a znode.
+// TestNamesAreLookedAt checks that arguments which become names of znodes are refused if they are invalid.
 func TestNamesAreLookedAt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c, ctx := s.connect(zk.Options{}), t.Context()
@@ -83,8 +83,8 @@ func TestNamesAreLookedAt(t *testing.T) {
 	})
 }
 
-// TestEndedContextDoesNothing: nothing is closed, opened, put or taken by who
-// does not want it any more.
+// TestEndedContextDoesNothing checks that a call whose context has already ended closes, opens, puts and
+// takes nothing.
 func TestEndedContextDoesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +117,7 @@ func TestEndedContextDoesNothing(t *testing.T) {
 	})
 }
 
-// TestReleaseGoesOn: who has stopped waiting still gives the item back.
+// TestReleaseGoesOn checks that Release gives an item back even if its caller has stopped waiting.
 func TestReleaseGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.work(nil)
@@ -134,7 +134,8 @@ func TestReleaseGoesOn(t *testing.T) {
 	})
 }
 
-// TestLeaveWaitsItsTurn while the member still enters, no longer than its context.
+// TestLeaveWaitsItsTurn checks that Leave waits while Enter still runs, but no longer than its context
+// lasts.
 func TestLeaveWaitsItsTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		d := s.double(2, nil)
@@ -157,7 +158,7 @@ func TestLeaveWaitsItsTurn(t *testing.T) {
 	})
 }
 
-// TestClosedIsSaid of what was closed, as its client lives on.
+// TestClosedIsSaid checks that a recipe that was closed says so while its client is still open.
 func TestClosedIsSaid(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})

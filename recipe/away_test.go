@@ -9,8 +9,8 @@ import (
 	"bellwether/zk"
 )
 
-// waitingCalls is one call of each recipe that waits. The first function has another client make it
-// wait.
+// waitingCalls has one call of each recipe that waits. The first function of each entry
+// makes another client cause the wait.
 var waitingCalls = []struct {
 	name  string
 	block func(t *testing.T, c *zk.Client)
@@ -131,9 +131,9 @@ func locked(path string) func(t *testing.T, c *zk.Client) {
 	}
 }
 
-// TestCancelledCallsReturnWithoutServers: a call whose context ends while no
-// server can be reached returns at once. What it has left on the servers is removed as soon as the
-// client is connected again, within the same session.
+// TestCancelledCallsReturnWithoutServers checks that a call returns at once if its context ends while no
+// server can be reached. What it has left on the servers is removed as soon as the client is connected
+// again in the same session.
 func TestCancelledCallsReturnWithoutServers(t *testing.T) {
 	for _, w := range waitingCalls {
 		for name, early := range map[string]bool{"lost while it waits": false, "lost before": true} {
@@ -178,7 +178,7 @@ func TestCancelledCallsReturnWithoutServers(t *testing.T) {
 	}
 }
 
-// ephemerals is how many ephemeral znodes stand.
+// ephemerals returns the number of ephemeral znodes.
 func (s *fakeServer) ephemerals() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,10 +39,7 @@ func NewBarrier(c *zk.Client, path string, o *BarrierOptions) (*Barrier, error) 
 }
 
 func barrierAgent(c *zk.Client, path string, o *BarrierOptions) agent {
-	var opt BarrierOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := optionsOr(o)
 	return newAgent(c, "barrier", path, opt.ACL, opt.Logger, opt.Observer)
 }
 
@@ -55,6 +52,6 @@ func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, "open", bar
 // Wait waits until the barrier is open. It returns nil if the barrier was open at some moment since the call.
 func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, "wait", barrier.PassBarrier) }
 
-func (b *Barrier) do(ctx context.Context, op string, act barrier.BarrierAct) error {
+func (b *Barrier) do(ctx context.Context, op string, act barrier.Act) error {
 	return b.b.perform(ctx, op, b.path, barrier.NewBarrier(b.path, act))
 }

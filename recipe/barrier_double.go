@@ -43,7 +43,7 @@ func NewDoubleBarrier(c *zk.Client, path string, n int, o *BarrierOptions) (*Dou
 // Errors of a DoubleBarrier that is used in the wrong order.
 var (
 	// ErrEntered says that this member of the DoubleBarrier has entered already.
-	ErrEntered = errors.New("this member of the barrier is in already")
+	ErrEntered = errors.New("this member of the barrier has entered already")
 	// ErrNotEntered says that this member of the DoubleBarrier has not entered.
 	ErrNotEntered = errors.New("this member of the barrier is not in")
 )
@@ -128,10 +128,7 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	start := time.Now()
 	drive := d.b.newDriver(d.m)
 	drive.first = barrier.Depart{}
-	err := drive.run(ctx)
-	if err == nil {
-		err = d.b.verdict(ctx, "leave", d.path, d.m)
-	}
+	err := drive.conclude(ctx, "leave", d.path, d.m)
 	if err == nil || errors.Is(err, zk.ErrSessionExpired) {
 		d.m = nil
 		d.in.Store(0)

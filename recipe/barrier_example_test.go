@@ -8,10 +8,10 @@ import (
 	"bellwether/zk"
 )
 
-// Work waits until somebody opens the gate.
+// Workers wait until another client opens the gate.
 func ExampleBarrier() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	gate, err := recipe.NewBarrier(c, "/app/gate", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -27,7 +27,7 @@ func ExampleBarrier() {
 // Five processes begin together and end together.
 func ExampleDoubleBarrier() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	b, err := recipe.NewDoubleBarrier(c, "/app/step-7", 5, nil)
 	if err != nil {
 		log.Fatal(err)
@@ -35,7 +35,7 @@ func ExampleDoubleBarrier() {
 	if err := b.Enter(ctx); err != nil {
 		log.Fatal(err)
 	}
-	// Here all five are in.
+	// Here all five have entered.
 	if err := b.Leave(ctx); err != nil {
 		log.Fatal(err)
 	}

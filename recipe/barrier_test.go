@@ -46,8 +46,8 @@ func (s *fakeServer) double(n int, o *BarrierOptions) *DoubleBarrier {
 	return d
 }
 
-// TestBarrierHoldsUntilOpened, through a lost connection and an expired
-// session, at one event for each who waits.
+// TestBarrierHoldsUntilOpened checks that clients wait until the barrier is opened, also across a lost
+// connection and an expired session. Each waiting client costs one event.
 func TestBarrierHoldsUntilOpened(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, err := NewBarrier(s.connect(zk.Options{}), gate, nil)
@@ -85,8 +85,9 @@ func TestBarrierHoldsUntilOpened(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierBeginsAndEndsTogether, three times over, with either
-// library's way to leave; 2(n-1) events to enter and leave beside n for ready.
+// TestDoubleBarrierBeginsAndEndsTogether lets all members enter and leave three times,
+// once without and once with the option Kazoo. Entering and leaving cost at most 2(n-1)
+// events besides the n events of ready.
 func TestDoubleBarrierBeginsAndEndsTogether(t *testing.T) {
 	for _, o := range []*BarrierOptions{nil, {Kazoo: true}} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -128,8 +129,8 @@ func TestDoubleBarrierBeginsAndEndsTogether(t *testing.T) {
 	}
 }
 
-// TestGH1290DoubleBarrierIsNotPassedEarly: neither an event that says nothing
-// of ready, nor a connection that comes back, lets a member pass (Curator GH-1290).
+// TestGH1290DoubleBarrierIsNotPassedEarly checks that neither an event other than the creation of ready
+// nor a new connection lets a member pass (Curator GH-1290).
 func TestGH1290DoubleBarrierIsNotPassedEarly(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.double(2, nil), s.double(2, nil)
@@ -164,7 +165,8 @@ func TestGH1290DoubleBarrierIsNotPassedEarly(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierLosesReplies and gets on; whose session expires is out.
+// TestDoubleBarrierLosesReplies checks that lost replies do no harm, and that a member whose session
+// expires is out.
 func TestDoubleBarrierLosesReplies(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -208,8 +210,8 @@ func TestDoubleBarrierLosesReplies(t *testing.T) {
 	}
 }
 
-// TestBarrierWaitIsRefused, or cancelled while the server does not answer: it
-// says so, at once.
+// TestBarrierWaitIsRefused checks that Wait returns at once if the server refuses it, or if it is
+// cancelled while the server does not answer.
 func TestBarrierWaitIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		b, err := NewBarrier(s.connect(zk.Options{}), gate, nil)
@@ -246,8 +248,9 @@ func TestBarrierWaitIsRefused(t *testing.T) {
 	})
 }
 
-// TestBarrierWaitOutlivesTheSession also where it ends before the first look,
-// and then looks at no old news.
+// TestBarrierWaitOutlivesTheSession checks that Wait continues in a later session, also
+// if the session ends before its first read. A server that is behind must not end the
+// wait.
 func TestBarrierWaitOutlivesTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -289,13 +292,13 @@ func TestBarrierWaitOutlivesTheSession(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierAgainAtOnce: who has left does not wait for members that
-// have entered anew.
+// TestDoubleBarrierAgainAtOnce checks that a member that leaves does not wait for members that have
+// entered again.
 func TestDoubleBarrierAgainAtOnce(t *testing.T) {
 	for _, o := range []*BarrierOptions{nil, {Kazoo: true}} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			d, other := s.double(2, o), s.connect(zk.Options{})
-			const first, second = gate + "/!1", gate + "/!2" // before all of ours
+			const first, second = gate + "/!1", gate + "/!2" // these names sort before all of ours
 			s.put("/app", "")
 			s.put(gate, "")
 			if _, _, err := other.Create(t.Context(), first, nil, zk.Ephemeral); err != nil {
@@ -329,7 +332,8 @@ func TestDoubleBarrierAgainAtOnce(t *testing.T) {
 	}
 }
 
-// TestCancelledEnterLeavesNoMember, also where the connection comes back late.
+// TestCancelledEnterLeavesNoMember checks that a cancelled Enter leaves no member, also if the connection
+// comes back late.
 func TestCancelledEnterLeavesNoMember(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		d := s.double(2, nil)

@@ -18,7 +18,7 @@ import (
 type bidder struct {
 	agent
 	cfg  lines.Config // without the nonce, which prepare sets
-	gate lines.Config // of a semaphore: the lock at which clients wait before they wait for a lease
+	gate lines.Config // only for a semaphore: the lock at which clients wait before they wait for a lease
 	opt  ElectionOptions
 }
 
@@ -62,7 +62,7 @@ func (b *bidder) campaign(ctx context.Context, pause *claim.Backoff, start func(
 		if h, end := b.bid(ctx, start); h != nil || !end.Again() {
 			return h, end.Err
 		}
-		if err := b.rest(ctx, pause); err != nil {
+		if err := b.pause(ctx, pause); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +80,7 @@ func (b *bidder) bid(ctx context.Context, start func(context.Context) *term) (h 
 		if h == nil && err == nil { // another bid follows
 			err = b.lost(t.state().Reason, nil)
 		}
-		b.observed(b.wish(), b.cfg.Parent, began, err)
+		b.observed(b.bidEvent(), b.cfg.Parent, began, err)
 	}()
 	for _, parent := range []string{b.cfg.Parent, b.gate.Parent} {
 		if err := b.removeLeftovers(ctx, parent); err != nil && ctx.Err() == nil {
@@ -97,15 +97,15 @@ func (b *bidder) bid(ctx context.Context, start func(context.Context) *term) (h 
 		t.giveUp()
 		t.waitAtMost(ctx, b.cleanUp)
 		err := ctx.Err()
-		if stays := t.stays(); stays != nil {
+		if stays := t.removalError(); stays != nil {
 			err = errors.Join(err, stays)
 		}
 		return nil, claim.TermEnd{Err: err}
 	}
 }
 
-// wish returns the Event that Observations of a bid have: "campaign" or "acquire".
-func (b *bidder) wish() string {
+// bidEvent returns the Event that Observations of a bid have: "campaign" or "acquire".
+func (b *bidder) bidEvent() string {
 	if b.recipe == "election" {
 		return "campaign"
 	}

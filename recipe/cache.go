@@ -51,10 +51,11 @@ func (e *CacheFullError) Error() string {
 	return fmt.Sprintf("more than %d znodes or %d bytes at %s", e.NodesMax, e.BytesMax, e.Root)
 }
 
-// Cache is a copy of a subtree. It follows the changes on the servers with a persistent watch. Like
-// any read it may lag behind the leader, but it never goes back to an older state. After the loss of a
-// connection or a session it asks which znodes have changed, and reads only those. On servers before 3.6
-// it uses one-shot watches on each znode. Its methods may be called from any goroutine.
+// Cache is a copy of a subtree. It follows the changes on the servers with a persistent
+// watch. Like any read it may lag behind the leader, but it never goes back to an older
+// state. After the loss of a connection or a session the Cache asks the server which
+// znodes have changed, and reads only those. On servers before 3.6 it uses one-shot
+// watches on each znode. Its methods may be called from any goroutine.
 //
 // Invariant: once err is set it does not change, and each feed gets it.
 type Cache struct {
@@ -80,19 +81,17 @@ type Cache struct {
 // the whole subtree has been read. The caller still owns the client.
 func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) (*Cache, error) {
 	k := &Cache{ready: make(chan struct{}), gone: make(chan struct{}), feeds: map[*cacheFeed]bool{}, oneShot: map[watchAt]*zk.Watch{}, began: time.Now()}
-	if o != nil {
-		k.opt = *o
-	}
+	k.opt = optionsOr(o)
 	k.agent = newAgent(c, "cache", root, nil, k.opt.Logger, k.opt.Observer)
 	k.opt.NodesMax = orDefault(k.opt.NodesMax, cacheNodesMax)
 	k.opt.BytesMax = orDefault(k.opt.BytesMax, cacheBytesMax)
-	k.tree = cache.NewCache(cache.CacheConfig{
+	k.tree = cache.NewCache(cache.Config{
 		Root: root, ChildrenOnly: k.opt.ChildrenOnly, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax,
 	})
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k.cancel = cancel
 	k.driver = k.newDriver(k.tree)
-	k.readOnly, k.resigns, k.locked = true, true, k.publish
+	k.readOnly, k.resigns, k.afterStepLocked = true, true, k.publish
 	k.carry = func(_ context.Context, req claim.Request) answer { return k.carryOut(run, req) } // run is cancelled by Close
 	go k.run(run)
 	select {

@@ -20,52 +20,19 @@ const watchesSlack = 1024
 // readersMax limits the single reads that are under way at once.
 const readersMax = 32
 
-// carryOut carries out a request, on a goroutine other than the loop's.
+// carryOut carries out a request, on a goroutine other than the loop's, and only within
+// the session that the request names. The reason: the server of another session may be
+// behind the state that the Cache has shown.
 func (k *Cache) carryOut(ctx context.Context, req claim.Request) answer {
-	return answer{Reply: claim.Reply{N: req.N, Results: k.results(ctx, req)}}
-}
-
-func isLost(res []claim.Result) bool {
-	return slices.ContainsFunc(res, func(r claim.Result) bool { return errors.Is(r.Err, wire.ErrConnectionLoss) })
-}
-
-// results carries out operations within the session of the request, because the server of another
-// session may be behind the state that the Cache has shown.
-func (k *Cache) results(ctx context.Context, req claim.Request) (res []claim.Result) {
 	ctx = zk.InSession(ctx, req.Session)
-	ops := req.Ops
-	if counts(ops, isPlain) == len(ops) {
-		return k.together(ctx, ops)
-	}
-	for n := 0; len(ops) > 0 && !isLost(res); ops = ops[n:] {
-		if n = counts(ops, isPlain); n > 0 {
-			res = slices.Concat(res, k.together(ctx, ops[:n]))
-		} else if n = counts(ops, isSingle); n > 0 {
-			res = append(res, k.each(ctx, ops[:n])...)
-		} else {
-			n = 1
-			res = append(res, k.carryTree(ctx, ops[0]))
+	return answer{Reply: claim.Reply{N: req.N, Results: inOrder(req.Ops, func(ops []claim.Op) []claim.Result {
+		if n := claim.Count(ops, claim.Op.Joins); n > 0 {
+			return k.together(ctx, ops[:n])
+		} else if n = claim.Count(ops, isSingle); n > 0 {
+			return k.each(ctx, ops[:n])
 		}
-	}
-	for range ops {
-		res = append(res, claim.Result{Err: wire.ErrConnectionLoss})
-	}
-	return res
-}
-
-// counts returns how many operations at the start of ops satisfy is.
-func counts(ops []claim.Op, is func(claim.Op) bool) int {
-	for i, op := range ops {
-		if !is(op) {
-			return i
-		}
-	}
-	return len(ops)
-}
-
-// isPlain reports whether an operation can be read in one request with others.
-func isPlain(op claim.Op) bool {
-	return !op.Alone && (op.Kind == claim.OpGet || op.Kind == claim.OpList)
+		return []claim.Result{k.carryTree(ctx, ops[0])}
+	})}}
 }
 
 // isSingle reports whether an operation is read in a request of its own.
@@ -104,7 +71,7 @@ func (k *Cache) each(ctx context.Context, ops []claim.Op) []claim.Result {
 	close(next)
 	readers.Wait()
 	for i, w := range watches {
-		k.keep(ops[i], w)
+		k.keepWatch(ops[i], w)
 	}
 	return res
 }
@@ -115,9 +82,9 @@ type watchAt struct {
 	children bool
 }
 
-// keep records a one-shot watch, so that closeStream can remove it. When there are many, keep
+// keepWatch records a one-shot watch, so that closeStream can remove it. When there are many, keep
 // deletes the records of watches that have fired.
-func (k *Cache) keep(op claim.Op, w *zk.Watch) {
+func (k *Cache) keepWatch(op claim.Op, w *zk.Watch) {
 	if w == nil {
 		return
 	}
@@ -151,13 +118,13 @@ func (k *Cache) carryTree(ctx context.Context, op claim.Op) (r claim.Result) {
 	case claim.OpUnwatch:
 		k.closeStream(ctx)
 	case claim.OpSince:
-		r.Told, err = k.since(ctx, op)
+		r.Changes, err = k.since(ctx, op)
 	default:
 		r, w := k.carryOne(ctx, op)
-		k.keep(op, w)
+		k.keepWatch(op, w)
 		return r
 	}
-	r.Err = sorted(ctx, err)
+	r.Err = translated(ctx, err)
 	return r
 }
 
@@ -180,7 +147,7 @@ func (k *Cache) since(ctx context.Context, op claim.Op) ([]claim.TreeEvent, erro
 
 // closeStream removes the persistent watch, and all one-shot watches that replace it on old servers.
 func (k *Cache) closeStream(ctx context.Context) {
-	ctx, cancel := whileAnswered(ctx, k.c, unwatchTime)
+	ctx, cancel := whileConnected(ctx, k.c, unwatchTime)
 	defer cancel()
 	if k.stream != nil {
 		_ = k.stream.Close(ctx) // if the request fails, the server drops the watch when the connection ends

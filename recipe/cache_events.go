@@ -122,7 +122,7 @@ func (k *Cache) take(f *cacheFeed) ([]CacheEvent, error) {
 }
 
 // feed adds an event to all feeds. driver.mu is held.
-func (k *Cache) feed(e cache.CacheEvent) {
+func (k *Cache) feed(e cache.Event) {
 	k.n++
 	for f := range k.feeds {
 		if f.err == nil {

@@ -22,9 +22,9 @@ type cacheChange struct {
 }
 
 // add merges an event into the difference.
-func (w *cacheNews) add(e cache.CacheEvent) {
+func (w *cacheNews) add(e cache.Event) {
 	w.n++
-	if e.Type == cache.CacheCurrent {
+	if e.Type == cache.Current {
 		w.current = true
 		return
 	}
@@ -45,7 +45,7 @@ func (w *cacheNews) add(e cache.CacheEvent) {
 	case cache.NodeChanged:
 		if c.now = e.Node; c.told != nil && c.gone == 0 {
 			c.came = w.n
-		} // else it keeps its number: NodeAdded must come before the events of its children
+		} // otherwise the znode keeps its number: its NodeAdded must come before the events of its children
 	case cache.NodeRemoved:
 		if c.now = nil; c.told == nil {
 			delete(w.changes, e.Node.Path)

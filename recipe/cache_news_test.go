@@ -14,20 +14,20 @@ import (
 	"bellwether/wire"
 )
 
-// copied is a tree of znodes, "" being its root, as somebody knows it.
+// copied is a tree of znodes as a reader knows it. The root has the key "".
 type copied map[string]*cache.Node
 
-// apply takes an event, which must fit: parents before children when they come, after
-// them when they go.
+// apply processes an event. It fails the test if a znode is added before its parent, or removed before its
+// children.
 func (c copied) apply(typ CacheEventType, n, old *cache.Node) error {
 	was := c[n.Path]
 	switch {
 	case typ == NodeAdded && (was != nil || n.Path != "/" && c[path.Dir(n.Path)] == nil):
-		return fmt.Errorf("%s comes, which is there or has no parent", n.Path)
+		return fmt.Errorf("%s is added, but it exists already or has no parent", n.Path)
 	case typ == NodeChanged && (was == nil || was.Stat.Mzxid != old.Stat.Mzxid):
-		return fmt.Errorf("%s is set, which was another", n.Path)
+		return fmt.Errorf("%s is set, but the reader knows another znode there", n.Path)
 	case typ == NodeRemoved && (was == nil || was.Stat.Mzxid != n.Stat.Mzxid):
-		return fmt.Errorf("%s goes, which was another", n.Path)
+		return fmt.Errorf("%s is removed, but the reader knows another znode there", n.Path)
 	case typ == NodeRemoved:
 		delete(c, n.Path)
 		for name := range c {
@@ -41,14 +41,14 @@ func (c copied) apply(typ CacheEventType, n, old *cache.Node) error {
 	return nil
 }
 
-// TestCacheNewsAreTheDifference: whatever has happened and whenever a reader takes its
-// news, it knows the tree then, in events that fit, none of which is superfluous.
+// TestCacheNewsAreTheDifference checks that the events lead a reader to the current tree, whenever it
+// takes them, and that no event is superfluous.
 func TestCacheNewsAreTheDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var news cacheNews
 		tree, known := copied{}, copied{}
 		zxid := wire.Zxid(0)
-		tell := func(e cache.CacheEvent) {
+		tell := func(e cache.Event) {
 			if err := tree.apply(CacheEventType(e.Type), e.Node, e.Old); err != nil {
 				t.Fatalf("the test's own: %v", err)
 			}
@@ -63,14 +63,14 @@ func TestCacheNewsAreTheDifference(t *testing.T) {
 			case rapid.IntRange(0, 19).Draw(t, "take") == 0:
 				difference(t, &news, tree, known)
 			case was == nil && (p == "/" || tree[path.Dir(p)] != nil):
-				tell(cache.CacheEvent{Type: cache.NodeAdded, Node: n})
+				tell(cache.Event{Type: cache.NodeAdded, Node: n})
 			case was != nil && rapid.Bool().Draw(t, "set"):
 				n.Stat.Czxid = was.Stat.Czxid
-				tell(cache.CacheEvent{Type: cache.NodeChanged, Node: n, Old: was})
+				tell(cache.Event{Type: cache.NodeChanged, Node: n, Old: was})
 			case was != nil:
 				for _, name := range slices.Backward(slices.Sorted(maps.Keys(tree))) {
 					if name == p || p == "/" || strings.HasPrefix(name, p+"/") {
-						tell(cache.CacheEvent{Type: cache.NodeRemoved, Node: tree[name]})
+						tell(cache.Event{Type: cache.NodeRemoved, Node: tree[name]})
 					}
 				}
 			}
@@ -79,7 +79,8 @@ func TestCacheNewsAreTheDifference(t *testing.T) {
 	})
 }
 
-// difference takes the news and compares.
+// difference takes the events that the reader was not given yet, applies them to known, and
+// compares the result with tree.
 func difference(t *rapid.T, news *cacheNews, tree, known copied) {
 	seen := map[string]int{}
 	for _, e := range news.take(false) {
@@ -97,13 +98,14 @@ func difference(t *rapid.T, news *cacheNews, tree, known copied) {
 	}
 }
 
-// TestCacheNewsAreCurrentLast: and not while the Cache is stale again.
+// TestCacheNewsAreCurrentLast checks that CacheCurrent is the last event, and that it is left out while
+// the Cache is stale.
 func TestCacheNewsAreCurrentLast(t *testing.T) {
 	var news cacheNews
 	n := &cache.Node{Path: "/"}
 	for _, stale := range []bool{false, true} {
-		news.add(cache.CacheEvent{Type: cache.CacheCurrent})
-		news.add(cache.CacheEvent{Type: cache.NodeAdded, Node: n})
+		news.add(cache.Event{Type: cache.Current})
+		news.add(cache.Event{Type: cache.NodeAdded, Node: n})
 		want := []CacheEvent{{Type: NodeAdded, Node: Node(*n)}, {Type: CacheCurrent}}
 		if stale {
 			want = want[:1]

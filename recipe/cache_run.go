@@ -25,8 +25,8 @@ func (k *Cache) run(ctx context.Context) {
 func (k *Cache) publish(claim.Moment, claim.Event) {
 	for _, e := range k.tree.Events() {
 		k.feed(e)
-		if e.Type == cache.CacheCurrent && !k.loaded() {
-			k.note("load", nil)
+		if e.Type == cache.Current && !k.loaded() {
+			k.observe("load", nil)
 			close(k.ready)
 		}
 	}
@@ -44,8 +44,8 @@ func (k *Cache) loaded() bool {
 	}
 }
 
-// note reports an event that began at Cache.began and ends now. driver.mu is held.
-func (k *Cache) note(event string, err error) {
+// observe reports an event that began at Cache.began and ends now. driver.mu is held.
+func (k *Cache) observe(event string, err error) {
 	k.observed(event, k.path, k.began, err)
 	k.began = time.Now()
 }
@@ -53,15 +53,15 @@ func (k *Cache) note(event string, err error) {
 // end sets the error of the Cache and of all feeds. driver.mu is held.
 func (k *Cache) end() {
 	switch k.err = k.tree.Err(); {
-	case errors.Is(k.err, cache.ErrCacheFull):
+	case errors.Is(k.err, cache.ErrFull):
 		k.err = &CacheFullError{Root: k.path, NodesMax: k.opt.NodesMax, BytesMax: k.opt.BytesMax}
 	case k.err == nil || errors.Is(k.err, zk.ErrClosed):
 		k.err = cmp.Or(k.c.Err(), error(&closedError{"cache", k.path}))
 	}
 	if k.loaded() {
-		k.note("follow", k.err)
+		k.observe("follow", k.err)
 	} else {
-		k.note("load", k.err)
+		k.observe("load", k.err)
 	}
 	for f := range k.feeds {
 		if f.err == nil {

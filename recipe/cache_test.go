@@ -18,7 +18,7 @@ import (
 
 const grove = "/app/tree"
 
-// plant makes the grove with n children, each with one of its own if deep.
+// plant creates the znode grove with n children. If deep is set, each child has a child.
 func (s *fakeServer) plant(n int, deep bool) {
 	s.put("/app", "")
 	s.put(grove, "root")
@@ -41,7 +41,7 @@ func openCache(t *testing.T, c *zk.Client, o *CacheOptions) *Cache {
 	return k
 }
 
-// agree fails unless the Cache holds what the server does.
+// agree fails the test unless the Cache holds the same znodes as the server.
 func agree(t *testing.T, s *fakeServer, k *Cache) {
 	t.Helper()
 	synctest.Wait()
@@ -73,8 +73,7 @@ func head(m map[string]string) []string {
 	return out[:min(len(out), 12)]
 }
 
-// eachCache runs a test over persistent watches, over one-shot watches, and
-// for a children cache.
+// eachCache runs a test with persistent watches, with one-shot watches, and with a Cache of children only.
 func eachCache(t *testing.T, test func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions)) {
 	for _, old := range []bool{false, true} {
 		for _, childrenOnly := range []bool{false, true} {
@@ -88,11 +87,11 @@ func eachCache(t *testing.T, test func(t *testing.T, s *fakeServer, c *zk.Client
 	}
 }
 
-// TestCacheFollows every kind of change, also of the root itself.
+// TestCacheFollows checks every kind of change, also of the root itself.
 func TestCacheFollows(t *testing.T) {
 	eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
 		k := openCache(t, c, o)
-		agree(t, s, k) // nothing there
+		agree(t, s, k) // the tree is empty
 		s.plant(5, true)
 		agree(t, s, k)
 		s.change(grove+"/n0001", "1")
@@ -123,9 +122,9 @@ func TestCacheFollows(t *testing.T) {
 	})
 }
 
-// TestChecklist08CacheReadsOnlyWhatChanged: 1,000 znodes, of which three are
-// set, one is made and one deleted while the cache is away; the same when its
-// session has expired meanwhile, and on a server without persistent watches.
+// TestChecklist08CacheReadsOnlyWhatChanged has 1,000 znodes. While the Cache is disconnected, three are
+// set, one is created and one is deleted. The same is done with a session that expires meanwhile, and on a
+// server without persistent watches.
 func TestChecklist08CacheReadsOnlyWhatChanged(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		t.Run(fmt.Sprintf("expired=%v", expired), func(t *testing.T) {
@@ -151,7 +150,7 @@ func TestChecklist08CacheReadsOnlyWhatChanged(t *testing.T) {
 					s.setAway(false)
 					time.Sleep(10 * time.Second)
 					agree(t, s, k)
-					// Three that were set, the new one and its children, the root's stat and its children.
+					// Reads of the three znodes that were set, of the new znode and its children, and of the root's stat and children.
 					if n := s.readCount() - before; n > 7 {
 						t.Errorf("%d reads for five changes among 1,000 znodes", n)
 					}
@@ -161,12 +160,12 @@ func TestChecklist08CacheReadsOnlyWhatChanged(t *testing.T) {
 	}
 }
 
-// TestCacheLooksAtItsRoot when it comes back: one that has not changed is not
-// read, one that was set, or has another child, or was made anew, is.
+// TestCacheLooksAtItsRoot checks that after a reconnect the Cache reads its root only if the root was set,
+// has another child, or was created again.
 func TestCacheLooksAtItsRoot(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *fakeServer)
-		reads  int // beside the look, which counts as one
+		reads  int // without the check of the root, which counts as one
 	}{
 		"nothing":   {func(*fakeServer) {}, 0},
 		"its data":  {func(s *fakeServer) { s.change(grove, "1") }, 1},
@@ -202,7 +201,7 @@ func TestCacheLooksAtItsRoot(t *testing.T) {
 	}
 }
 
-// TestCacheCostsOneEventAndOneRead for a change.
+// TestCacheCostsOneEventAndOneRead checks the cost of a change.
 func TestCacheCostsOneEventAndOneRead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.plant(10, false)
@@ -240,8 +239,8 @@ func readEvents(t *testing.T, k *Cache, currents int, then func(n int)) []string
 	return out
 }
 
-// TestCacheEventsInOrder: what is there, then each change, parents before
-// children when they come and after them when they go.
+// TestCacheEventsInOrder checks that Events yields the existing znodes and then each change. Parents come
+// before children when they are added, and after them when they are removed.
 func TestCacheEventsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.plant(2, true)
@@ -268,8 +267,8 @@ func TestCacheEventsInOrder(t *testing.T) {
 	})
 }
 
-// TestCacheReadersTakeTheirTime: what a reader has not read yet comes as one event for
-// each znode, whatever has happened to it, also when all of it goes at once.
+// TestCacheReadersTakeTheirTime checks that all unread changes of a znode come as one event, also if all
+// znodes are removed at once.
 func TestCacheReadersTakeTheirTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		const nodes = 200
@@ -317,7 +316,8 @@ func TestCacheReadersTakeTheirTime(t *testing.T) {
 	})
 }
 
-// TestCacheEventsEndWithTheirContext, also where there is always something to tell.
+// TestCacheEventsEndWithTheirContext checks that Events ends with its context, also if there is always
+// another event.
 func TestCacheEventsEndWithTheirContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.plant(3, false)
@@ -336,13 +336,14 @@ func TestCacheEventsEndWithTheirContext(t *testing.T) {
 				t.Fatal("it goes on and on")
 			}
 			cancel()
-			s.change(grove+"/n0001", fmt.Sprint(n)) // there is always one more
+			s.change(grove+"/n0001", fmt.Sprint(n)) // so there is always another event
 			synctest.Wait()
 		}
 	})
 }
 
-// TestCacheSurvivesAStormThatOverflowsItsWatch: it asks what it has missed.
+// TestCacheSurvivesAStormThatOverflowsItsWatch checks that a Cache whose watch has overflowed asks for the
+// changes that it missed.
 func TestCacheSurvivesAStormThatOverflowsItsWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.plant(50, false)
@@ -358,7 +359,7 @@ func TestCacheSurvivesAStormThatOverflowsItsWatch(t *testing.T) {
 	})
 }
 
-// TestCacheIsBounded: more than it may hold ends it, with an error that says so.
+// TestCacheIsBounded checks that a Cache that would exceed its limits ends with a *CacheFullError.
 func TestCacheIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.plant(10, false)
@@ -376,7 +377,8 @@ func TestCacheIsBounded(t *testing.T) {
 	})
 }
 
-// TestCacheEnds with Close, with its client, and when its caller gives up.
+// TestCacheEnds checks that a Cache ends with Close and with its client, and that the
+// caller's context ends OpenCache.
 func TestCacheEnds(t *testing.T) {
 	eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
 		s.plant(1, false)
@@ -405,8 +407,9 @@ func TestCacheEnds(t *testing.T) {
 	})
 }
 
-// TestCacheLeavesNoOneShotWatch where the server has none that stay: neither those of
-// its reads nor those that were set again in another session. Others' stay.
+// TestCacheLeavesNoOneShotWatch checks that a Cache on a server without persistent watches leaves no watch
+// when it ends: neither those of its reads nor those that were set again in a later session. Watches of
+// others stay.
 func TestCacheLeavesNoOneShotWatch(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -449,8 +452,8 @@ func TestCacheLeavesNoOneShotWatch(t *testing.T) {
 	}
 }
 
-// TestCachesShareNoOneShotWatch: where one that uses them is closed, another of the same
-// client goes on, whichever came first and however the watches were set.
+// TestCachesShareNoOneShotWatch checks that of two Caches of one client one can be closed while the other
+// continues, in whatever order they set their watches.
 func TestCachesShareNoOneShotWatch(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		for _, closed := range []int{0, 1} {
@@ -468,7 +471,7 @@ func TestCachesShareNoOneShotWatch(t *testing.T) {
 				s.put(grove+"/n0002/twig", "")
 				agree(t, s, both[1-closed])
 				both[1-closed].Close()
-				synctest.Wait() // a server that knows no removeWatches ends the connection, and hears of it
+				synctest.Wait() // a server that does not know removeWatches ends the connection, and the client notices that
 				if n := s.oneShots(); n != 0 {
 					t.Errorf("%d watches are left", n)
 				}
@@ -477,8 +480,8 @@ func TestCachesShareNoOneShotWatch(t *testing.T) {
 	}
 }
 
-// TestCacheMissesNothingWhileItLoads: what changes while the connection, or
-// the session, is lost in the middle of the first load.
+// TestCacheMissesNothingWhileItLoads checks changes that are made while the connection or the session is
+// lost during the first load.
 func TestCacheMissesNothingWhileItLoads(t *testing.T) {
 	for _, expired := range []bool{false, true} {
 		eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
@@ -516,7 +519,7 @@ func TestCacheMissesNothingWhileItLoads(t *testing.T) {
 	}
 }
 
-// awaitConnected waits for a connection.
+// awaitConnected waits until the client is connected.
 func awaitConnected(ctx context.Context, c *zk.Client) error {
 	for s := range c.States(ctx) {
 		if err := c.Err(); err != nil {
@@ -529,15 +532,15 @@ func awaitConnected(ctx context.Context, c *zk.Client) error {
 	return ctx.Err()
 }
 
-// TestCacheReadsInTheSessionItKnows: the one that has followed may be served by a
-// server that is behind, and is synced first.
+// TestCacheReadsInTheSessionItKnows checks that a Cache reads only in the session that it knows. A later
+// session may have a server that is behind, and begins with a sync.
 func TestCacheReadsInTheSessionItKnows(t *testing.T) {
 	eachCache(t, func(t *testing.T, s *fakeServer, c *zk.Client, o *CacheOptions) {
 		s.plant(1, false)
 		k := openCache(t, c, o)
-		over := c.Session().ID + 1000 // is not the client's
+		over := c.Session().ID + 1000 // not the session of the client
 		for _, kind := range []claim.OpKind{claim.OpGet, claim.OpWatch, claim.OpWatchAll, claim.OpStat, claim.OpSync} {
-			res := k.results(t.Context(), claim.Request{Session: over, Ops: []claim.Op{{Kind: kind, Path: grove}}})
+			res := k.carryOut(t.Context(), claim.Request{Session: over, Ops: []claim.Op{{Kind: kind, Path: grove}}}).Results
 			if !errors.Is(res[0].Err, wire.ErrSessionExpired) {
 				t.Errorf("%v in another session: %v", kind, res[0].Err)
 			}

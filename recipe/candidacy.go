@@ -14,7 +14,7 @@ import (
 //
 // Invariant: at most one bid of an Election exists at a time. Once ended is true, last does not change.
 type candidacy struct {
-	cancel context.CancelCauseFunc // of the context with which it campaigns and leads
+	cancel context.CancelCauseFunc // cancels the context with which it campaigns and leads
 	over   chan struct{}           // closed by end: no further bid follows
 
 	mu       sync.Mutex
@@ -131,10 +131,10 @@ func Stop(err error) error {
 	return &stopError{err}
 }
 
-// passes reports whether an error of a leading function says nothing about its work. It is true for the loss of a
+// isTransient reports whether an error of a leading function says nothing about its work. It is true for the loss of a
 // connection or a session, for a server that temporarily cannot serve, and for another term or hold that was lost
 // with the session.
-func passes(err error) bool {
+func isTransient(err error) bool {
 	var lost *LostError
 	var op *zk.OpError
 	return claim.Passes(err) || errors.Is(err, zk.ErrQueueFull) ||

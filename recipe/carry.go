@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"bellwether/internal/claim"
@@ -19,45 +20,51 @@ type answer struct {
 // setWatch is a watch that a request has set.
 type setWatch struct {
 	*zk.Watch
-	path   string
-	absent bool   // the znode did not exist when the watch was set
-	n      uint64 // the number of the request that set it
-	given  bool   // the watch was removed, so its end is not an event; used only by the driver's loop
+	path    string
+	absent  bool   // the znode did not exist when the watch was set
+	n       uint64 // the number of the request that set it
+	removed bool   // the watch was removed, so its end is not an event; used only by the driver's loop
 }
 
-// carryOut carries out one request within its session. If the reply to an operation is lost, carryOut does not send
-// the later operations, and reports them as lost too. watch is the watch that an OpUnwatch removes.
+// carryOut carries out one request within its session. watch is the watch that an OpUnwatch removes.
 func (a *agent) carryOut(ctx context.Context, req claim.Request, watch *zk.Watch) answer {
 	ctx = zk.InSession(ctx, req.Session)
 	ans := answer{Reply: claim.Reply{N: req.N}}
-	for ops := req.Ops; len(ops) > 0; {
-		n := claim.Batch(ops)
-		switch {
-		case n > 1:
-			ans.Results = append(ans.Results, a.batch(ctx, ops[:n])...)
-		case ops[0].Kind == claim.OpUnwatch:
-			res, _ := a.request(ctx, ops[0], watch)
-			ans.Results = append(ans.Results, res)
-		default:
-			res, w := a.carryOne(ctx, ops[0])
-			ans.Results = append(ans.Results, res)
-			if w != nil {
-				ans.watches = append(ans.watches, &setWatch{Watch: w, path: ops[0].Path, absent: errors.Is(res.Err, zk.ErrNoNode), n: req.N})
-			}
+	ans.Results = inOrder(req.Ops, func(ops []claim.Op) []claim.Result {
+		op := ops[0]
+		if n := claim.Batch(ops); n > 1 {
+			return a.batch(ctx, ops[:n])
+		} else if op.Kind == claim.OpUnwatch {
+			res, _ := a.request(ctx, op, watch)
+			return []claim.Result{res}
 		}
-		ops = ops[n:]
-		if last := ans.Results[len(ans.Results)-1]; errors.Is(last.Err, wire.ErrConnectionLoss) {
-			for range ops {
-				ans.Results = append(ans.Results, last)
-			}
-			break
+		res, w := a.carryOne(ctx, op)
+		if w != nil {
+			ans.watches = append(ans.watches, &setWatch{Watch: w, path: op.Path, absent: errors.Is(res.Err, zk.ErrNoNode), n: req.N})
 		}
-	}
+		return []claim.Result{res}
+	})
 	return ans
 }
 
-// batch carries out a claim.Batch in one round trip. If the reply to its first operation is lost, batch reports the
-// reads behind it as lost too, because they may show the state before that operation.
+// inOrder carries out the operations of a request. It calls first with those that remain; first carries out one or more
+// of them, and returns their results. If a reply is lost, inOrder does not send the later operations, and reports them
+// as lost too.
+func inOrder(ops []claim.Op, first func([]claim.Op) []claim.Result) []claim.Result {
+	var res []claim.Result
+	lost := func(r claim.Result) bool { return errors.Is(r.Err, wire.ErrConnectionLoss) }
+	for len(res) < len(ops) && !slices.ContainsFunc(res, lost) {
+		res = slices.Concat(res, first(ops[len(res):]))
+	}
+	for len(res) < len(ops) {
+		res = append(res, claim.Result{Err: wire.ErrConnectionLoss})
+	}
+	return res
+}
+
+// batch carries out a claim.Batch in one round trip. If the reply to its first operation
+// is lost, batch reports the reads behind it as lost too, because these reads may show
+// the state before that operation.
 func (a *agent) batch(ctx context.Context, ops []claim.Op) []claim.Result {
 	if k := ops[0].Kind; k == claim.OpList || k == claim.OpGet {
 		return a.readAll(ctx, ops)
@@ -96,16 +103,16 @@ func (a *agent) readAll(ctx context.Context, ops []claim.Op) []claim.Result {
 	out := make([]claim.Result, len(ops))
 	for i := range out {
 		if err != nil {
-			out[i].Err = sorted(ctx, err)
+			out[i].Err = translated(ctx, err)
 			continue
 		}
-		out[i] = claim.Result{Err: named(ops[i], got[i].Err), Data: got[i].Data, Stat: got[i].Stat, Names: got[i].Children}
+		out[i] = claim.Result{Err: withOp(ops[i], got[i].Err), Data: got[i].Data, Stat: got[i].Stat, Names: got[i].Children}
 	}
 	return out
 }
 
-// named wraps an error of one of several reads with the operation and path that failed.
-func named(op claim.Op, err error) error {
+// withOp wraps an error of one of several reads with the operation and path that failed.
+func withOp(op claim.Op, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -118,8 +125,8 @@ func named(op claim.Op, err error) error {
 
 // carryOne carries out one operation. It returns the result and the watch that the operation set.
 func (a *agent) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
-	r, w := a.course(ctx, op)
-	r.Err = sorted(ctx, r.Err)
+	r, w := a.runPlan(ctx, op)
+	r.Err = translated(ctx, r.Err)
 	return r, w
 }
 
@@ -129,8 +136,8 @@ func (a *agent) carryPlain(ctx context.Context, op claim.Op) claim.Result {
 	return r
 }
 
-// course makes the requests that one operation takes. It returns the client's errors unchanged.
-func (a *agent) course(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
+// runPlan makes the requests that one operation takes. It returns the client's errors unchanged.
+func (a *agent) runPlan(ctx context.Context, op claim.Op) (claim.Result, *zk.Watch) {
 	var watch *zk.Watch
 	c := claim.NewPlan(op)
 	for next, more := c.Next(); more; next, more = c.Next() {
@@ -151,7 +158,7 @@ func (a *agent) request(ctx context.Context, op claim.Op, watch *zk.Watch) (r cl
 	case claim.OpExists:
 		var there bool
 		r.Stat, there, watch, r.Err = a.c.ExistsW(ctx, op.Path)
-		r.Err = missing(there, r.Err)
+		r.Err = existsError(there, r.Err)
 	case claim.OpUnwatch:
 		if watch != nil {
 			_ = watch.Remove(ctx) // the client drops the watch at once, the server when the connection ends at the latest
@@ -180,7 +187,7 @@ func (a *agent) plain(ctx context.Context, op claim.Op) (r claim.Result) {
 	case claim.OpStat:
 		var there bool
 		r.Stat, there, r.Err = a.c.Exists(ctx, op.Path)
-		r.Err = missing(there, r.Err)
+		r.Err = existsError(there, r.Err)
 	case claim.OpSet:
 		r.Stat, r.Err = a.c.Set(ctx, op.Path, op.Data, op.Version)
 	case claim.OpDelete:
@@ -193,8 +200,8 @@ func (a *agent) plain(ctx context.Context, op claim.Op) (r claim.Result) {
 	return r
 }
 
-// missing returns zk.ErrNoNode if the znode does not exist.
-func missing(there bool, err error) error {
+// existsError returns zk.ErrNoNode if the znode does not exist.
+func existsError(there bool, err error) error {
 	if err == nil && !there {
 		return zk.ErrNoNode
 	}
@@ -251,8 +258,8 @@ func (a *agent) multi(ctx context.Context, ops []claim.Op) (failed int, err erro
 	return -1, err
 }
 
-// sorted translates errors of the client into the codes that the machines handle.
-func sorted(ctx context.Context, err error) error {
+// translated translates errors of the client into the codes that the machines handle.
+func translated(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil

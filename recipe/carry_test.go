@@ -11,7 +11,7 @@ import (
 	"bellwether/zk"
 )
 
-// carries has a request carried out, whose answer comes later.
+// carries begins a request and returns a function that waits for its answer.
 func (s *fakeServer) carries(c *zk.Client, ops ...claim.Op) <-chan []claim.Result {
 	b := newBidder(c, lines.Config{Parent: "/app"}, ElectionOptions{}, "test", nil)
 	got := make(chan []claim.Result, 1)
@@ -22,7 +22,7 @@ func (s *fakeServer) carries(c *zk.Client, ops ...claim.Op) <-chan []claim.Resul
 	return got
 }
 
-// TestReadsBehindASyncAreSentWithIt: they reach a server that has not answered it.
+// TestReadsBehindASyncAreSentWithIt checks that reads after a sync are sent before the sync is answered.
 func TestReadsBehindASyncAreSentWithIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "x")
@@ -41,14 +41,15 @@ func TestReadsBehindASyncAreSentWithIt(t *testing.T) {
 			t.Errorf("%d reads have arrived before the sync was answered", reads)
 		}
 		s.hook(nil)
-		s.cut(c) // both are asked again
+		s.cut(c) // both requests are lost
 		if res := <-got; res[0].Err != nil || res[1].Err != nil || string(res[2].Data) != "x" {
 			t.Errorf("%+v", res)
 		}
 	})
 }
 
-// TestWhatIsReadBehindALostCreateIsLostToo, although it was read.
+// TestWhatIsReadBehindALostCreateIsLostToo checks that a read after a lost create counts as lost, even if
+// it was answered.
 func TestWhatIsReadBehindALostCreateIsLostToo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -68,7 +69,7 @@ func TestWhatIsReadBehindALostCreateIsLostToo(t *testing.T) {
 	})
 }
 
-// TestRefusedCreateDoesNotHinderTheReadBehindIt.
+// TestRefusedCreateDoesNotHinderTheReadBehindIt checks that a read after a refused create has its result.
 func TestRefusedCreateDoesNotHinderTheReadBehindIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -81,7 +82,8 @@ func TestRefusedCreateDoesNotHinderTheReadBehindIt(t *testing.T) {
 	})
 }
 
-// TestParentsCostOneRequestWhereTheyAreThere, and otherwise as many as it takes to find out.
+// TestParentsCostOneRequestWhereTheyAreThere checks the number of requests, also if some of the parents
+// are missing.
 func TestParentsCostOneRequestWhereTheyAreThere(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -105,8 +107,8 @@ func TestParentsCostOneRequestWhereTheyAreThere(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeReadIsWatched all the same, unless that is not wanted; where there
-// is nothing no watch is left.
+// TestWhatCannotBeReadIsWatched checks that a znode that the client may not read is watched, unless Strict
+// is set, and that a missing znode leaves no watch.
 func TestWhatCannotBeReadIsWatched(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -136,7 +138,7 @@ func TestWhatCannotBeReadIsWatched(t *testing.T) {
 	})
 }
 
-// watchCount is how many one-shot watches the server keeps.
+// watchCount returns the number of one-shot watches at the server.
 func (s *fakeServer) watchCount() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

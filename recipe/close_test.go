@@ -10,8 +10,8 @@ import (
 	"bellwether/zk"
 )
 
-// holders are the ways to hold something for as long as a session lives. Each returns
-// the contexts that end with it.
+// holders are the ways to hold something for as long as a session lasts. Each returns the contexts that
+// end with the session.
 var holders = map[string]func(t *testing.T, c *zk.Client) []context.Context{
 	"Campaign": func(t *testing.T, c *zk.Client) []context.Context {
 		e, err := NewElection(c, parent, "a", nil)
@@ -107,7 +107,7 @@ var holders = map[string]func(t *testing.T, c *zk.Client) []context.Context{
 	},
 }
 
-// twoLocks is a MultiLock of two paths.
+// twoLocks returns a MultiLock of two paths.
 func twoLocks(t *testing.T, c *zk.Client) *MultiLock {
 	t.Helper()
 	var locks []*Lock
@@ -125,7 +125,7 @@ func twoLocks(t *testing.T, c *zk.Client) *MultiLock {
 	return m
 }
 
-// stayFor is a function for Do that tells its context and returns when that ends.
+// stayFor returns a function for Do that passes on its context and returns when the context ends.
 func stayFor[H any](given chan<- context.Context) func(context.Context, H) error {
 	return func(ctx context.Context, _ H) error {
 		given <- ctx
@@ -134,8 +134,8 @@ func stayFor[H any](given chan<- context.Context) func(context.Context, H) error
 	}
 }
 
-// TestCloseEndsContextsFirst: when closeSession reaches the server, every context
-// that ends with the session has ended, and when Detach returns too.
+// TestCloseEndsContextsFirst checks that every context that ends with the session has ended before
+// closeSession reaches the server, and before Detach returns.
 func TestCloseEndsContextsFirst(t *testing.T) {
 	for name, hold := range holders {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,8 @@ func ended(t *testing.T, contexts []context.Context, when string) {
 	}
 }
 
-// TestZeroRegistrationStatus: it has no successor, so a wait for one ends with the context.
+// TestZeroRegistrationStatus checks that no status follows the zero value, so that Next ends with its
+// context.
 func TestZeroRegistrationStatus(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

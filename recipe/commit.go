@@ -2,8 +2,6 @@ package recipe
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"path"
@@ -55,10 +53,10 @@ type CommitOptions struct {
 	Observer func(Observation)
 }
 
-// patienceDefault is CommitOptions.Patience where it is 0.
+// patienceDefault is the value of CommitOptions.Patience that 0 stands for.
 const patienceDefault = 30 * time.Second
 
-// committer is what Coordinator and Site have in common.
+// committer holds what Coordinator and Site have in common.
 type committer struct {
 	b    agent
 	root string
@@ -66,25 +64,15 @@ type committer struct {
 }
 
 func newCommitter(c *zk.Client, root string, o *CommitOptions) (committer, error) {
-	var opt CommitOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := optionsOr(o)
 	opt.Patience = cmp.Or(max(opt.Patience, 0), patienceDefault)
 	b := newAgent(c, "commit", root, opt.ACL, opt.Logger, opt.Observer)
 	return committer{b, root, opt}, b.validate()
 }
 
 // config returns the settings of a transaction's state machine. site is empty for the coordinator.
-func (c *committer) config(path, site string) commit.CommitConfig {
-	return commit.CommitConfig{Path: path, Site: site, Patience: c.opt.Patience}
-}
-
-// freshTx returns a name that no other transaction has or will have.
-func freshTx() string {
-	var id [16]byte
-	rand.Read(id[:])
-	return claim.TxPrefix + hex.EncodeToString(id[:])
+func (c *committer) config(path, site string) commit.Config {
+	return commit.Config{Path: path, Site: site, Patience: c.opt.Patience}
 }
 
 // checkTx returns an error unless tx can be the path of a transaction below the root. Sites that serve the

@@ -14,22 +14,22 @@ import (
 // txMachine is a commit.Site or a commit.Coordinator.
 type txMachine interface {
 	machine
-	State() commit.CommitState
+	State() commit.State
 }
 
-// actor calls the functions of the application when the machine asks for it.
+// application calls the functions of the application when the machine asks for it.
 //
 // Invariants: at most one call runs at a time, and no call begins once over is true. The driver's loop alone uses
 // acting. failed is read only after all calls have ended.
-type actor struct {
+type application struct {
 	prepare func(context.Context, Tx) error
 	decided func(context.Context, Tx, Decision) error
 
-	d      *driver
-	path   string
-	m      txMachine
-	acting bool
-	calls  sync.WaitGroup // counts the running calls of the application
+	d       *driver
+	path    string
+	m       txMachine
+	calling bool
+	calls   sync.WaitGroup // counts the running calls of the application
 
 	mu     sync.Mutex // guards the fields below
 	over   bool
@@ -37,16 +37,11 @@ type actor struct {
 	failed []error // the errors that the application's calls returned
 }
 
-// outcome is the result of driving the machine.
-type outcome struct {
-	decision Decision
-	err      error
-}
-
-// commit drives the machine until it is over. When the context ends, the machine resigns: it removes the znodes for
-// which others would wait. commit waits for that for cleanUp at most, and the rest continues in the background. All
-// calls of the application end before commit returns.
-func (a *agent) commit(ctx context.Context, path string, m txMachine, act *actor) (d Decision, err error) {
+// commit drives the machine until it is over. When the context ends, the machine resigns:
+// it removes the znodes for which others would wait. commit waits at most cleanUp for the
+// removal, which then continues in the background. All calls of the application end
+// before commit returns.
+func (a *agent) commit(ctx context.Context, path string, m txMachine, act *application) (d Decision, err error) {
 	start, event := time.Now(), "commit"
 	if _, site := m.(*commit.Site); site {
 		event = "join"
@@ -54,24 +49,13 @@ func (a *agent) commit(ctx context.Context, path string, m txMachine, act *actor
 	defer func() { a.observed(event, path, start, err) }()
 	calls, stop := context.WithCancel(ctx)
 	act.d, act.path, act.m = a.newDriver(m), path, m
-	act.d.resigns = true
-	act.d.stepped = func(_ context.Context, ev claim.Event) { act.stepped(calls, ev) }
-	ended := make(chan outcome, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err := act.d.run(ctx)
-		ended <- act.outcome(ctx, err)
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		awaitTidy(ctx, a.c, done, a.cleanUp)
-	}
+	act.d.afterStep = func(_ context.Context, ev claim.Event) { act.stepped(calls, ev) }
+	ended := act.d.runAside(ctx)
 	act.end(stop)
 	select {
-	case o := <-ended:
-		return o.decision, act.verdict(ctx, o.err)
+	case err := <-ended:
+		d, err := act.result(ctx, err)
+		return d, act.verdict(ctx, err)
 	default: // the machine continues in the background
 		act.mu.Lock()
 		defer act.mu.Unlock()
@@ -81,7 +65,7 @@ func (a *agent) commit(ctx context.Context, path string, m txMachine, act *actor
 
 // verdict joins err with the errors of the application that err does not wrap. It leaves out errors that say only
 // that the context ended. All calls of the application must have ended.
-func (a *actor) verdict(ctx context.Context, err error) error {
+func (a *application) verdict(ctx context.Context, err error) error {
 	for _, own := range a.failed {
 		switch {
 		case errors.Is(err, own), ctx.Err() != nil && errors.Is(own, ctx.Err()):
@@ -94,8 +78,8 @@ func (a *actor) verdict(ctx context.Context, err error) error {
 	return err
 }
 
-// outcome returns the result of the machine after run has returned err.
-func (a *actor) outcome(ctx context.Context, err error) outcome {
+// result returns the result of the machine after run has returned err.
+func (a *application) result(ctx context.Context, err error) (Decision, error) {
 	s := a.m.State()
 	switch {
 	case err != nil:
@@ -104,11 +88,11 @@ func (a *actor) outcome(ctx context.Context, err error) outcome {
 	case s.Withdrawn:
 		err = ctx.Err()
 	}
-	return outcome{s.Decision, err}
+	return s.Decision, err
 }
 
 // end cancels the calls of the application and waits for them.
-func (a *actor) end(stop context.CancelFunc) {
+func (a *application) end(stop context.CancelFunc) {
 	stop()
 	a.mu.Lock()
 	a.over = true
@@ -117,24 +101,24 @@ func (a *actor) end(stop context.CancelFunc) {
 }
 
 // stepped starts a call of the application if the machine asks for one and none is running.
-func (a *actor) stepped(ctx context.Context, ev claim.Event) {
+func (a *application) stepped(ctx context.Context, ev claim.Event) {
 	switch ev.(type) {
 	case commit.Prepared, commit.Carried:
-		a.acting = false
+		a.calling = false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.m.State()
 	a.known = s.Decision
-	if !a.acting && !a.over && s.Due() {
-		a.acting = true
+	if !a.calling && !a.over && s.Due() {
+		a.calling = true
 		a.calls.Go(func() { a.perform(ctx, s) })
 	}
 }
 
 // perform calls the application. An error of prepare is a vote to abort. An error of decided ends the
 // machine; the decision must then be carried out later.
-func (a *actor) perform(ctx context.Context, s commit.CommitState) {
+func (a *application) perform(ctx context.Context, s commit.State) {
 	tx := Tx{Path: a.path, Sites: s.Tx.Sites, Data: s.Tx.Data}
 	if s.Phase == commit.TxPrepare {
 		vote := Commit
@@ -154,7 +138,7 @@ func (a *actor) perform(ctx context.Context, s commit.CommitState) {
 }
 
 // note records an error of the application, which verdict returns to the caller.
-func (a *actor) note(err error) {
+func (a *application) note(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.failed = append(a.failed, err)

@@ -8,10 +8,10 @@ import (
 	"bellwether/zk"
 )
 
-// ledger is a site's own store, which outlives a crash.
+// ledger is the site's own store, which survives a crash.
 type ledger struct{}
 
-func (ledger) Prepare(ctx context.Context, tx recipe.Tx) error { return nil } // an error votes against it
+func (ledger) Prepare(ctx context.Context, tx recipe.Tx) error { return nil } // an error would vote against it
 func (ledger) Commit(ctx context.Context, tx recipe.Tx) error  { return nil }
 func (ledger) Abort(ctx context.Context, tx recipe.Tx) error   { return nil }
 
@@ -19,10 +19,10 @@ func (ledger) begun(path string) error                       { return nil }
 func (ledger) finished(path string, d recipe.Decision) error { return nil }
 func (ledger) inDoubt() []string                             { return nil }
 
-// A site takes part in whatever transactions there are.
+// A site takes part in all transactions.
 func ExampleSite_Serve() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	var own ledger
 	site, err := recipe.NewSite(c, "/app/transfers", "berlin", own, nil)
 	if err != nil {
@@ -36,10 +36,10 @@ func ExampleSite_Serve() {
 	log.Print(site.Serve(ctx))
 }
 
-// A coordinator writes down what it begins and how it ended.
+// A coordinator records which transaction it begins and how that ended.
 func ExampleCoordinator_Commit() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	var own ledger
 	co, err := recipe.NewCoordinator(c, "/app/transfers", nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func ExampleCoordinator_Commit() {
 	d, err := co.Commit(ctx, path, []string{"berlin", "osaka"}, []byte("a to b: 100"),
 		func(_ context.Context, tx recipe.Tx, d recipe.Decision) error { return own.finished(tx.Path, d) })
 	if err != nil {
-		log.Fatal(err) // co.Recover(ctx, path, …) tells what became of it
+		log.Fatal(err) // co.Recover(ctx, path, …) finds out the decision
 	}
 	log.Print(d) // commit or abort
 }

@@ -20,11 +20,11 @@ import (
 
 const txRoot = "/app/txs"
 
-// ledger is a participant that remembers.
+// ledger is a participant that remembers the calls of its methods.
 type ledger struct {
 	mu       sync.Mutex
 	refuses  bool
-	hang     chan struct{} // Prepare waits for it
+	hang     chan struct{} // if set, Prepare waits for it
 	prepared int
 	outcomes []Decision
 }
@@ -63,10 +63,10 @@ func (l *ledger) has() []Decision {
 	return l.outcomes
 }
 
-// parties are a coordinator and n sites that serve, each over its own client.
+// parties is a coordinator and n serving sites, each with a client of its own.
 type parties struct {
 	c       *Coordinator
-	clients []*zk.Client // the coordinator's first
+	clients []*zk.Client // the first one is the coordinator's
 	names   []string
 	sites   []*ledger
 	stop    []context.CancelFunc
@@ -90,7 +90,7 @@ func (s *fakeServer) parties(n int, o *CommitOptions) *parties {
 	return p
 }
 
-// serveSite starts a site over its client.
+// serveSite starts a site.
 func (s *fakeServer) serveSite(p *parties, i int, o *CommitOptions) {
 	site, err := NewSite(p.clients[i+1], txRoot, p.names[i], p.sites[i], o)
 	if err != nil {
@@ -108,8 +108,7 @@ func (s *fakeServer) serveSite(p *parties, i int, o *CommitOptions) {
 	s.t.Cleanup(p.stop[i])
 }
 
-// mute keeps from the server what a client's session asks from now on, as if its
-// process had died.
+// mute drops all further requests of a client's session, as if its process had died.
 func (s *fakeServer) mute(c *zk.Client) {
 	id := c.Session().ID
 	s.hook(func(by *peer, _ wire.OpCode, _ string) fate {
@@ -120,7 +119,7 @@ func (s *fakeServer) mute(c *zk.Client) {
 	})
 }
 
-// transact commits and waits until all have done.
+// transact commits a transaction and waits until all have carried it out.
 func (p *parties) transact(t *testing.T) Decision {
 	t.Helper()
 	d, err := p.c.Commit(t.Context(), p.c.Path(), p.names, []byte("pay"), nil)
@@ -148,7 +147,8 @@ func bothCommits(t *testing.T, test func(t *testing.T, s *fakeServer, o *CommitO
 	}
 }
 
-// TestCommitCountsVotes: all for it commit; one against it aborts; nothing stays.
+// TestCommitCountsVotes checks that votes of all sites commit, that one vote against aborts, and that
+// nothing is left.
 func TestCommitCountsVotes(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(3, o)
@@ -170,16 +170,16 @@ func TestCommitCountsVotes(t *testing.T) {
 	})
 }
 
-// TestCommitCosts: what a transaction of n sites costs in watch events: three
-// of each site's znode, and the decision for each site and the coordinator. One
-// event per site tells it that there is a transaction, one that it is gone.
+// TestCommitCosts checks the watch events of a transaction with n sites: three for the znode of each site,
+// and the decision for each site and the coordinator. One event tells each site that there is a
+// transaction, and one that it is gone.
 func TestCommitCosts(t *testing.T) {
 	for _, n := range append([]int{5}, sizes()...) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) { commitCosts(t, s, n, false, 4*n+1+2*n, 40*n) })
 		})
 	}
-	for _, n := range []int{5, 10, 30} { // each watches the votes of all
+	for _, n := range []int{5, 10, 30} { // each site watches the votes of all
 		t.Run(fmt.Sprint("plain ", n), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) { commitCosts(t, s, n, true, n*(n-1)+1+2*n, 40*n) })
 		})
@@ -202,9 +202,9 @@ func commitCosts(t *testing.T, s *fakeServer, n int, plain bool, eventsMax, requ
 	}
 }
 
-// TestCommitDeparturesCost: a coordinator that vanishes before n sites costs each of
-// them one event; one takes its place. A site that gives up costs the decision, which
-// each learns by one event.
+// TestCommitDeparturesCost checks that the disappearance of a coordinator costs each of n
+// sites one event, and that one of them takes over. If a site gives up, the transaction
+// is decided, and each other site learns the decision by one event.
 func TestCommitDeparturesCost(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		p := s.parties(n, &CommitOptions{Patience: time.Hour})
@@ -224,8 +224,8 @@ func TestCommitDeparturesCost(t *testing.T) {
 	})
 }
 
-// TestChecklist14SiteVanishes: who came and went before the decision has not
-// voted; who waits for it learns the outcome without it.
+// TestChecklist14SiteVanishes checks that a site that disappeared before the decision counts as not having
+// voted. The others learn the decision without it.
 func TestChecklist14SiteVanishes(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(3, o)
@@ -253,8 +253,8 @@ func TestChecklist14SiteVanishes(t *testing.T) {
 	})
 }
 
-// TestChecklist14CoordinatorVanishes: a site takes its place at once, and
-// what it has decided the coordinator finds when it comes back.
+// TestChecklist14CoordinatorVanishes checks that a site takes over at once, and that the coordinator finds
+// its decision when it comes back.
 func TestChecklist14CoordinatorVanishes(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(3, o)
@@ -294,7 +294,7 @@ func TestChecklist14CoordinatorVanishes(t *testing.T) {
 	})
 }
 
-// TestChecklist14RecoveredSite finds the decision that was made without it.
+// TestChecklist14RecoveredSite checks that a recovered site finds the decision that was made without it.
 func TestChecklist14RecoveredSite(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(2, o)
@@ -316,7 +316,7 @@ func TestChecklist14RecoveredSite(t *testing.T) {
 		}()
 		<-voted
 		synctest.Wait()
-		p.stop[1]() // its session lives on, and so does its vote
+		p.stop[1]() // its session is still alive, and its vote stays
 		close(block)
 		if d := <-out; d != Commit {
 			t.Fatalf("decision %v", d)
@@ -337,8 +337,8 @@ func TestChecklist14RecoveredSite(t *testing.T) {
 	})
 }
 
-// TestChecklist14LostReplies: every write's reply is lost once, and then every
-// write once before it is carried out.
+// TestChecklist14LostReplies loses the reply of each write once, and then drops each write once before it
+// is carried out.
 func TestChecklist14LostReplies(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
@@ -357,7 +357,8 @@ func TestChecklist14LostReplies(t *testing.T) {
 				return f
 			})
 			if d := p.transact(t); d != Commit {
-				// A site whose znode went with nothing may have been missed: never here, sessions live.
+				// A site whose znode disappears before it has voted may be overlooked. That cannot happen
+				// here, because all sessions live.
 				t.Errorf("decision %v", d)
 			}
 			time.Sleep(time.Minute)
@@ -370,7 +371,7 @@ func TestChecklist14LostReplies(t *testing.T) {
 	}
 }
 
-// TestCommitSurvivesExpiry of everybody's session in the middle.
+// TestCommitSurvivesExpiry expires all sessions in the middle of a transaction.
 func TestCommitSurvivesExpiry(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(3, o)
@@ -400,7 +401,7 @@ func TestCommitSurvivesExpiry(t *testing.T) {
 	})
 }
 
-// TestCommitLeavesNoWatch behind for a site that never came.
+// TestCommitLeavesNoWatch checks that no watch is left for a site that never came.
 func TestCommitLeavesNoWatch(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(1, o)
@@ -419,7 +420,7 @@ func TestCommitLeavesNoWatch(t *testing.T) {
 	})
 }
 
-// TestCommitRefusesDoubleSites: a name stands for one site.
+// TestCommitRefusesDoubleSites checks that a name cannot be given twice.
 func TestCommitRefusesDoubleSites(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(1, o)
@@ -429,8 +430,9 @@ func TestCommitRefusesDoubleSites(t *testing.T) {
 	})
 }
 
-// TestCommitRefusesForeignPaths: what is not below the root, or not named as a
-// transaction is, would be heard of by no site; and nothing is made there.
+// TestCommitRefusesForeignPaths checks that Commit refuses a path that is not below the
+// root or that does not have the name of a transaction, because no site would find it. It
+// must create nothing there.
 func TestCommitRefusesForeignPaths(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(1, o)
@@ -455,8 +457,8 @@ func TestCommitRefusesForeignPaths(t *testing.T) {
 	})
 }
 
-// TestCommitNeedsNoPatience: while nobody is gone for good no wake-up is lost,
-// whatever replies, connections and sessions are.
+// TestCommitNeedsNoPatience checks that no wake-up is lost while all parties live, whatever replies,
+// connections and sessions are lost. So no timeout is needed.
 func TestCommitNeedsNoPatience(t *testing.T) {
 	for seed := range uint64(60) {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -502,8 +504,8 @@ func TestCommitNeedsNoPatience(t *testing.T) {
 	}
 }
 
-// TestRefusedCoordinatorLeavesNothing: one that may not read what it has begun
-// says so, and a site takes its place at once.
+// TestRefusedCoordinatorLeavesNothing checks that a coordinator that may not read its own transaction
+// returns an error, and that a site takes over at once.
 func TestRefusedCoordinatorLeavesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		p := s.parties(2, &CommitOptions{Patience: time.Hour})
@@ -521,8 +523,8 @@ func TestRefusedCoordinatorLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestRefusedSiteLeavesNothing: one that may not vote takes its znode away, so
-// that nobody waits for it.
+// TestRefusedSiteLeavesNothing checks that a site that may not vote removes its znode, so that nobody
+// waits for it.
 func TestRefusedSiteLeavesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		p := s.parties(1, &CommitOptions{Patience: time.Hour})
@@ -561,8 +563,8 @@ func TestRefusedSiteLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestCancelledCommitIsTakenOver: a site takes the place of a coordinator that is
-// cancelled at once, though its session lives on.
+// TestCancelledCommitIsTakenOver checks that a site takes over from a cancelled coordinator at once,
+// although the session of the coordinator is alive.
 func TestCancelledCommitIsTakenOver(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		p := s.parties(2, &CommitOptions{Patience: time.Hour})
@@ -593,8 +595,8 @@ func TestCancelledCommitIsTakenOver(t *testing.T) {
 	})
 }
 
-// TestCancelledJoinIsAnAbort, at once, though the site's session lives on. Join
-// does not return before Prepare has.
+// TestCancelledJoinIsAnAbort checks that a cancelled site aborts the transaction at once, although its
+// session is alive. Join does not return before Prepare has returned.
 func TestCancelledJoinIsAnAbort(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		p := s.parties(2, &CommitOptions{Patience: time.Hour})
@@ -615,8 +617,8 @@ func TestCancelledJoinIsAnAbort(t *testing.T) {
 	})
 }
 
-// TestCancelledWithoutConnection: what could not be taken away in time is when there
-// is a connection again.
+// TestCancelledWithoutConnection checks that znodes that could not be removed in time are removed when the
+// client is connected again.
 func TestCancelledWithoutConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		p := s.parties(0, &CommitOptions{Patience: time.Hour})
@@ -645,7 +647,7 @@ func TestCancelledWithoutConnection(t *testing.T) {
 	})
 }
 
-// TestServeLeavesNoWatch behind when it ends.
+// TestServeLeavesNoWatch checks that Serve leaves no watch when it ends.
 func TestServeLeavesNoWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		p := s.parties(1, nil)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestEveryRecipeIsShownAndHarmed: whatever begins a recipe stands in an example, and
-// among the uses to which harm is done.
+// TestEveryRecipeIsShownAndHarmed checks that every function that begins a recipe is used in an example
+// and in the tests that harm recipes.
 func TestEveryRecipeIsShownAndHarmed(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -52,8 +52,8 @@ func TestEveryRecipeIsShownAndHarmed(t *testing.T) {
 	}
 }
 
-// takesContext: an exported method of an exported type that is given a context, so that it may
-// ask a server.
+// takesContext reports whether a declaration is an exported method of an exported type that has a context
+// as argument, so that it may send requests.
 func takesContext(f *ast.FuncDecl) bool {
 	recv := f.Recv.List[0].Type
 	if star, ok := recv.(*ast.StarExpr); ok {
@@ -66,7 +66,7 @@ func takesContext(f *ast.FuncDecl) bool {
 	return ok && s.Sel.Name == "Context"
 }
 
-// takesClient: an exported function that is given a client.
+// takesClient reports whether a declaration is an exported function that has a client as argument.
 func takesClient(f *ast.FuncDecl) bool {
 	for _, p := range f.Type.Params.List {
 		star, _ := p.Type.(*ast.StarExpr)
@@ -80,7 +80,7 @@ func takesClient(f *ast.FuncDecl) bool {
 	return false
 }
 
-// mentions notes all names that stand in a declaration.
+// mentions records all names in a declaration.
 func mentions(d ast.Node, names map[string]bool) {
 	ast.Inspect(d, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok {

@@ -13,8 +13,8 @@ import (
 
 // Config is a configuration that a leader has published.
 type Config struct {
-	Token   zk.Zxid // of the leader; pass it on with each request that results from this configuration
-	Version int32   // of the znode, 0 for the first configuration
+	Token   zk.Zxid // token of the leader; pass it on with each request that results from this configuration
+	Version int32   // version of the znode, 0 for the first configuration
 	Data    []byte
 }
 
@@ -69,10 +69,7 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *
 // event and one read. The second value is the error that ends the iteration: the context's,
 // zk.ErrClosed, or the error of a server that refused a request.
 func WatchConfig(ctx context.Context, c *zk.Client, path string, o *ConfigOptions) iter.Seq2[Config, error] {
-	var opt ConfigOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := optionsOr(o)
 	b := newAgent(c, "config", path, nil, opt.Logger, opt.Observer)
 	return func(yield func(Config, error) bool) {
 		start := time.Now()

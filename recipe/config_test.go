@@ -11,8 +11,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestConfigIsTheLeadersWord: members see each with its token, at one event
-// and one read for a change, and no leader of the past gets a word in.
+// TestConfigIsTheLeadersWord checks that members see each configuration with its token,
+// that a change costs each member one event and one read, and that a former leader cannot
+// publish.
 func TestConfigIsTheLeadersWord(t *testing.T) {
 	const path = parent + "/config"
 	bubble(t, func(t *testing.T, s *fakeServer) {

@@ -24,7 +24,7 @@ func NewCoordinator(c *zk.Client, root string, o *CommitOptions) (*Coordinator, 
 
 // Path returns a new path for a transaction. The caller must store the path before Commit,
 // because Recover needs it after a crash.
-func (c *Coordinator) Path() string { return claim.Join(c.root, freshTx()) }
+func (c *Coordinator) Path() string { return claim.Join(c.root, claim.TxPrefix+nonce()) }
 
 // Decided is a function that receives the decision of a transaction. Once it returns nil,
 // all others may forget the decision. So it must first make the decision durable.
@@ -69,12 +69,12 @@ func (c *Coordinator) Forget(ctx context.Context, path string) error {
 	return err
 }
 
-func (c *Coordinator) drive(ctx context.Context, cfg commit.CommitConfig, decided Decided) (Decision, error) {
+func (c *Coordinator) drive(ctx context.Context, cfg commit.Config, decided Decided) (Decision, error) {
 	if decided == nil {
 		decided = func(context.Context, Tx, Decision) error { return nil }
 	}
 	if err := c.checkTx(cfg.Path); err != nil {
 		return Undecided, err
 	}
-	return c.b.commit(ctx, cfg.Path, commit.NewCoordinator(cfg), &actor{decided: decided})
+	return c.b.commit(ctx, cfg.Path, commit.NewCoordinator(cfg), &application{decided: decided})
 }

@@ -11,10 +11,9 @@ import (
 	"bellwether/zk"
 )
 
-// Costs of recipes that share values, members and parts, with 10, 100 and
-// 1,000 participants.
+// Costs of recipes whose clients share values, members and parts, with 10, 100 and 1,000 participants.
 
-// costsAtMost is costs with bounds.
+// costsAtMost is costs with upper bounds.
 func (s *fakeServer) costsAtMost(what string, events, requests int, do func()) {
 	s.t.Helper()
 	e, r := s.eventCount(), s.asked()
@@ -26,9 +25,9 @@ func (s *fakeServer) costsAtMost(what string, events, requests int, do func()) {
 	}
 }
 
-// TestMultiLockWakesOne of those who wait, however many they are: they stand in
-// the line of the first lock alone. It may get there before the other locks are
-// given up, and then waits for each of them once more.
+// TestMultiLockWakesOne checks that a release wakes one of the waiting clients, however many there are,
+// because all wait in the line of the first lock. That client may get the first lock before the other
+// locks are released; it then waits once for each of them.
 func TestMultiLockWakesOne(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		paths := []string{"/app/x", "/app/y", "/app/z"}
@@ -40,8 +39,8 @@ func TestMultiLockWakesOne(t *testing.T) {
 		for range n {
 			line = append(line, lockAllLater(t.Context(), s.several(paths...)))
 		}
-		// Three deletes; a read of who woke; its bids for the other two locks, each
-		// with a read; where it waits, a watch and a read.
+		// Three deletes; a read by the client that was woken; its bids for the other two locks, each with a read;
+		// if it has to wait, a watch and a read.
 		for i, next := range line {
 			s.costsAtMost(fmt.Sprint("release ", i), 3, 3+1+2*(2+2), func() {
 				if err := h.Release(t.Context()); err != nil {
@@ -59,14 +58,14 @@ func TestMultiLockWakesOne(t *testing.T) {
 	})
 }
 
-// TestValuesCost two requests for a change, and no events.
+// TestValuesCost checks that a change costs two requests and no events.
 func TestValuesCost(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		var counters []*Counter
 		for range n {
 			c := made(NewCounter(s.connect(zk.Options{}), "/app/hits", nil))
 			counters = append(counters, c)
-			if _, err := c.Add(t.Context(), 1); err != nil { // its first makes the mark
+			if _, err := c.Add(t.Context(), 1); err != nil { // the first change also creates the mark
 				t.Fatal(err)
 			}
 		}
@@ -91,7 +90,7 @@ func TestValuesCost(t *testing.T) {
 	})
 }
 
-// TestRegistrationsCost whoever made one that somebody deletes, and no others.
+// TestRegistrationsCost checks that the deletion of a registration costs requests only of its owner.
 func TestRegistrationsCost(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		for i := range n {
@@ -106,8 +105,8 @@ func TestRegistrationsCost(t *testing.T) {
 	})
 }
 
-// TestDiscoveryCosts each who looks for the service one event, and one read
-// of an instance that came.
+// TestDiscoveryCosts checks that a change costs each client that looks for the service one event, and one
+// read if an instance was added.
 func TestDiscoveryCosts(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		for range n {
@@ -125,15 +124,15 @@ func TestDiscoveryCosts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		come() // which makes what is missing above it
+		come() // also creates the missing parents
 		_ = r.Close(t.Context())
 		synctest.Wait()
 		s.costs("an instance comes", n, n+2, come)
-		s.costs("it leaves", n+1, 3, func() { _ = r.Close(t.Context()) }) // one event is its own
+		s.costs("it leaves", n+1, 3, func() { _ = r.Close(t.Context()) }) // one of the events goes to the instance itself
 	})
 }
 
-// TestConfigCosts each member one event and one read.
+// TestConfigCosts checks that a change costs each member one event and one read.
 func TestConfigCosts(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		h := campaign(t, s.elect("a", nil))
@@ -158,8 +157,8 @@ func TestConfigCosts(t *testing.T) {
 	})
 }
 
-// crowd connects n clients, m0 and so on, that are members at once: if each had
-// to hear of all who come behind it, that would be half a million events.
+// crowd connects n clients, m0 and so on, and makes all of them members at the same time. If they joined one
+// after the other, each would receive an event for every later one: half a million events.
 func (s *fakeServer) crowd(parent string, n int) (all []*zk.Client) {
 	for _, path := range []string{"/app", parent, parent + "/members"} {
 		s.put(path, "")
@@ -178,7 +177,8 @@ func (s *fakeServer) crowd(parent string, n int) (all []*zk.Client) {
 	return all
 }
 
-// TestPartitionerCosts what a group costs, and an election for each part that moves.
+// TestPartitionerCosts checks that a change costs as much as in a group, and an election for each part
+// that moves.
 func TestPartitionerCosts(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		var parts []string
@@ -213,15 +213,15 @@ func TestPartitionerCosts(t *testing.T) {
 	})
 }
 
-// owned is who owns which part now.
+// owned returns which member owns which part.
 func (o *owners) owned() map[string]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.of)
 }
 
-// TestWorkCosts each member two events and one read for a task that comes and
-// is done; who does it stands in an election of its own.
+// TestWorkCosts checks that a task costs each member two events and one read. The member that does it also
+// makes a bid in the election of the task.
 func TestWorkCosts(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -244,7 +244,7 @@ func TestWorkCosts(t *testing.T) {
 			}
 			<-did
 		}
-		submit() // which makes what is missing above it
+		submit() // also creates the missing parents
 		synctest.Wait()
 		s.costsAtMost("a task", 2*n, n+10, submit)
 	})

@@ -10,9 +10,8 @@ import (
 	"bellwether/zk"
 )
 
-// What recipes cost their server, counted there, with 10, 100 and 1,000
-// participants. Locks, semaphores and queues are counted beside their other
-// tests. docs/recipes.md has a table of all.
+// These tests count at the server what recipes cost with 10, 100 and 1,000 participants. The costs of
+// locks, semaphores and queues are counted in their own tests. docs/recipes.md has a table of all.
 
 // sizes are the numbers of participants.
 func sizes() []int {
@@ -22,7 +21,7 @@ func sizes() []int {
 	return []int{10, 100, 1000}
 }
 
-// eachSize runs a test with so many participants.
+// eachSize runs a test with each number of participants.
 func eachSize(t *testing.T, test func(t *testing.T, s *fakeServer, n int)) {
 	for _, n := range sizes() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -31,8 +30,7 @@ func eachSize(t *testing.T, test func(t *testing.T, s *fakeServer, n int)) {
 	}
 }
 
-// costs fails unless what is done costs so many events and requests, pings left
-// aside.
+// costs fails the test unless do costs exactly so many events and requests. Pings do not count.
 func (s *fakeServer) costs(what string, events, requests int, do func()) {
 	s.t.Helper()
 	e, r := s.eventCount(), s.asked()
@@ -44,10 +42,10 @@ func (s *fakeServer) costs(what string, events, requests int, do func()) {
 	}
 }
 
-// TestElectionWakesOne for each departure. Of a leader it is three requests: the
-// delete of bid and LEADER, the read of who woke, and LEADER made anew; of one
-// in the middle four: its watch and its bid, read and the next watch. One that
-// departs before its term was published costs two: its delete, and the read.
+// TestElectionWakesOne checks that each departure wakes one candidate. The departure of a leader costs
+// three requests: the delete of its bid and of LEADER, a read by the next leader, and the new LEADER. That
+// of a candidate in the middle costs four: the removal of its watch and of its bid, a read and the next
+// watch. A leader that departs before it was published costs two: its delete and the read.
 func TestElectionWakesOne(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		leader := s.elect("0", nil)
@@ -67,7 +65,7 @@ func TestElectionWakesOne(t *testing.T) {
 			s.costs(fmt.Sprint("departure ", i), 1, requests, func() {
 				_ = leader.Resign(t.Context())
 				won(t, waiting[i])
-				time.Sleep(time.Duration(i%2) * 2 * time.Millisecond) // LEADER is made
+				time.Sleep(time.Duration(i%2) * 2 * time.Millisecond) // until LEADER is created
 			})
 			if leader = next; t.Failed() {
 				return
@@ -76,8 +74,8 @@ func TestElectionWakesOne(t *testing.T) {
 	})
 }
 
-// TestReadersAndWritersCost one event for each who waited for the one that leaves, and
-// none where nobody did.
+// TestReadersAndWritersCost checks that a departure costs one event for each client that waited for it,
+// and none if nobody waited.
 func TestReadersAndWritersCost(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		writer := acquire(t, s.readWrite(nil).Lock)
@@ -98,8 +96,7 @@ func TestReadersAndWritersCost(t *testing.T) {
 	})
 }
 
-// TestBarrierCosts one event for each who waits, and a sync and a look that it
-// is open.
+// TestBarrierCosts checks that opening a barrier costs each waiting client one event, a sync and a read.
 func TestBarrierCosts(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		a, err := NewBarrier(s.connect(zk.Options{}), gate, nil)
@@ -125,8 +122,8 @@ func TestBarrierCosts(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierCosts n-1 events to begin and 2(n-1) to end at most, and a
-// number of requests for each member that does not grow with them.
+// TestDoubleBarrierCosts checks that entering costs n-1 events and leaving at most 2(n-1), and that the
+// requests of a member do not grow with the number of members.
 func TestDoubleBarrierCosts(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		var members []*DoubleBarrier
@@ -153,7 +150,8 @@ func TestDoubleBarrierCosts(t *testing.T) {
 	})
 }
 
-// TestGroupCosts one event for each who watches it, and one read of who came.
+// TestGroupCosts checks that a change costs one event for each watcher, and one read if a member has
+// joined.
 func TestGroupCosts(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		s.put("/app", "")
@@ -172,7 +170,7 @@ func TestGroupCosts(t *testing.T) {
 		events, reads := s.eventCount(), s.readCount()
 		a := join(t, s, "a", nil)
 		synctest.Wait()
-		if e, r := s.eventCount()-events, s.readCount()-reads; e != n || r != n+1 { // the member looks at itself
+		if e, r := s.eventCount()-events, s.readCount()-reads; e != n || r != n+1 { // the member reads itself
 			t.Errorf("%d events and %d reads for a member that came", e, r)
 		}
 		events, reads = s.eventCount(), s.readCount()

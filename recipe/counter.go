@@ -46,13 +46,10 @@ type CounterOptions struct {
 // NewCounter prepares a Counter at path. The number starts at 0. The caller still owns the
 // client.
 func NewCounter(c *zk.Client, path string, o *CounterOptions) (*Counter, error) {
-	var opt CounterOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := optionsOr(o)
 	n := &Counter{format: opt.Format}
 	var err error
-	n.v, err = NewValue(c, path, &ValueOptions{Initial: n.format.Encode(0), ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer})
+	n.v, err = NewValue(c, path, &ValueOptions{Initial: value.FormatCounter(n.format, 0), ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer})
 	return n, err
 }
 
@@ -62,7 +59,7 @@ func (n *Counter) Get(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	i, err := n.format.Parse(data)
+	i, err := value.ParseCounter(n.format, data)
 	return i, n.named(err)
 }
 
@@ -70,7 +67,7 @@ func (n *Counter) Get(ctx context.Context) (int64, error) {
 // does not hold a number, Add returns a *DataError and does not change the znode.
 func (n *Counter) Add(ctx context.Context, delta int64) (sum int64, err error) {
 	_, err = n.v.Update(ctx, func(old []byte) (data []byte, err error) {
-		sum, data, err = n.format.Add(old, delta)
+		sum, data, err = value.AddCounter(n.format, old, delta)
 		if errors.Is(err, ErrCounterRange) {
 			return nil, err
 		}

@@ -13,7 +13,7 @@ import (
 	"bellwether/zk"
 )
 
-// crash takes an item as a consumer that dies with it.
+// crash takes an item as a consumer that then dies.
 func (s *fakeServer) crash(t *testing.T, o *QueueOptions) *Item {
 	t.Helper()
 	q := s.work(o)
@@ -25,7 +25,7 @@ func (s *fakeServer) crash(t *testing.T, o *QueueOptions) *Item {
 	return item
 }
 
-// TestDeliveriesAreCounted, by whichever consumer, and without a limit too.
+// TestDeliveriesAreCounted checks the count over several consumers, also without a limit.
 func TestDeliveriesAreCounted(t *testing.T) {
 	for _, naming := range []QueueNaming{OwnItems, KazooItems, PlainItems} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -42,8 +42,9 @@ func TestDeliveriesAreCounted(t *testing.T) {
 	}
 }
 
-// TestPoisonedItemBecomesADeadLetter after so many deliveries, with its data, and its priority. The
-// others go on, and the dead letter can be taken from the other queue.
+// TestPoisonedItemBecomesADeadLetter checks that an item becomes a dead letter after the limit of
+// deliveries, with its data and priority. Other items are delivered meanwhile, and the dead letter can be
+// taken from the other queue.
 func TestPoisonedItemBecomesADeadLetter(t *testing.T) {
 	for _, dead := range []string{"", "/app/graves"} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -77,7 +78,8 @@ func TestPoisonedItemBecomesADeadLetter(t *testing.T) {
 	}
 }
 
-// TestReleasedItemCounts as a delivery too, and one that is being worked on is not buried.
+// TestReleasedItemCounts checks that a delivery that ends by Release counts, and that an item that a
+// consumer works on does not become a dead letter.
 func TestReleasedItemCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.work(&QueueOptions{DeliveriesMax: 1})
@@ -104,7 +106,8 @@ func TestReleasedItemCounts(t *testing.T) {
 	})
 }
 
-// TestItemThatMayNotBeWritten is delivered all the same, uncounted.
+// TestItemThatMayNotBeWritten checks that an item that the consumer may not write is delivered without a
+// count.
 func TestItemThatMayNotBeWritten(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.work(&QueueOptions{DeliveriesMax: 1})
@@ -124,8 +127,8 @@ func TestItemThatMayNotBeWritten(t *testing.T) {
 	})
 }
 
-// TestItemIsDelayed until it is due by the server's clock, whatever the clocks of the clients say, and
-// wakes a consumer that waits.
+// TestItemIsDelayed checks that an item is delivered when it is due by the clock of the server, whatever
+// the clocks of the clients say, and that it wakes a waiting consumer.
 func TestItemIsDelayed(t *testing.T) {
 	for _, naming := range []QueueNaming{OwnItems, KazooItems, PlainItems} {
 		for _, ahead := range []time.Duration{0, -time.Hour, time.Hour} {
@@ -164,7 +167,8 @@ func TestItemIsDelayed(t *testing.T) {
 	}
 }
 
-// TestDueInThePastAndTheFarFuture: at once, and not as long as anybody waits.
+// TestDueInThePastAndTheFarFuture checks that an item due in the past is delivered at once, and one due in
+// the far future is not delivered.
 func TestDueInThePastAndTheFarFuture(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.work(nil)
@@ -201,7 +205,8 @@ func TestDueInThePastAndTheFarFuture(t *testing.T) {
 	})
 }
 
-// TestManyItemsDueAtOnce are each delivered once, among others that were there before.
+// TestManyItemsDueAtOnce checks that of many items that become due together, each is delivered once,
+// among items that were there before.
 func TestManyItemsDueAtOnce(t *testing.T) {
 	const n = 50
 	bubble(t, func(t *testing.T, s *fakeServer) {
@@ -231,7 +236,7 @@ func TestManyItemsDueAtOnce(t *testing.T) {
 	})
 }
 
-// TestQueueOptionsThatMakeNoSense are refused.
+// TestQueueOptionsThatMakeNoSense checks that invalid options are refused.
 func TestQueueOptionsThatMakeNoSense(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})

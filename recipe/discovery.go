@@ -15,7 +15,7 @@ import (
 
 // Instance is one instance of a service, in the form of Curator's service discovery.
 type Instance struct {
-	Name    string // of the service
+	Name    string // name of the service
 	ID      string // unique among the instances of the service
 	Address string
 	Port    int // 0: none
@@ -98,10 +98,7 @@ type Discovery struct {
 // basePath. The options apply to the instances that it registers; nil means all defaults.
 // The caller still owns the client.
 func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) (*Discovery, error) {
-	d := &Discovery{c: c, base: base}
-	if o != nil {
-		d.opt = *o
-	}
+	d := &Discovery{c: c, base: base, opt: optionsOr(o)}
 	return d, checkPath("discovery", base)
 }
 

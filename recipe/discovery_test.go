@@ -10,12 +10,12 @@ import (
 	"bellwether/zk"
 )
 
-// curatorInstance is what Curator 5.4 writes.
+// curatorInstance is the data that Curator 5.4 writes.
 const curatorInstance = `{"name":"web","id":"2f0e","address":"10.0.0.9","port":8080,"sslPort":null,"payload":null,` +
 	`"registrationTimeUTC":1325129459728,"serviceType":"DYNAMIC","uriSpec":{"parts":[{"value":"scheme","variable":true},` +
 	`{"value":"://","variable":false}]},"enabled":true}`
 
-// TestInstanceIsCurators, to the byte.
+// TestInstanceIsCurators checks that an instance is encoded exactly as Curator encodes it.
 func TestInstanceIsCurators(t *testing.T) {
 	var i Instance
 	if err := json.Unmarshal([]byte(curatorInstance), &i); err != nil {
@@ -34,7 +34,8 @@ func TestInstanceIsCurators(t *testing.T) {
 	}
 }
 
-// TestProviderFollowsItsInstances, and asks no server when one is looked up.
+// TestProviderFollowsItsInstances checks that the Provider follows changes, and that a lookup sends no
+// request.
 func TestProviderFollowsItsInstances(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		d := made(NewDiscovery(s.connect(zk.Options{}), "/app/services", nil))

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// documentation is what go doc knows of this package.
+// documentation is what go doc shows of this package.
 func documentation(t *testing.T) *doc.Package {
 	t.Helper()
 	set, names := token.NewFileSet(), made(filepath.Glob("*.go"))
@@ -28,8 +28,8 @@ func documentation(t *testing.T) *doc.Package {
 	return pkg
 }
 
-// TestConstantsAreDocumented: `go doc` shows the constants of a type with it, also of
-// those whose home is another package, and all but the plainest say what they are.
+// TestConstantsAreDocumented checks that go doc shows the constants of a type with the type, even if
+// another package declares them, and that constants have comments.
 func TestConstantsAreDocumented(t *testing.T) {
 	pkg := documentation(t)
 	want := map[string]int{"Naming": 6, "Reason": 6, "Decision": 3, "CounterFormat": 2, "QueueNaming": 3, "Standing": 3, "GroupNaming": 3, "CacheEventType": 4}
@@ -52,11 +52,11 @@ func TestConstantsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestEveryOptionsTypeReports: each type of options has a Logger and an Observer, or holds
-// options that have, and every function that makes a recipe takes one of these types.
+// TestEveryOptionsTypeReports checks that each type of options has a Logger and an Observer, or contains
+// options that have them, and that every constructor of a recipe has one of these types as argument.
 func TestEveryOptionsTypeReports(t *testing.T) {
 	pkg := documentation(t)
-	fields := map[string]map[string]string{} // of each type of options, with their types
+	fields := map[string]map[string]string{} // by type of options, and then by field: the type of the field
 	var makers []*ast.FuncDecl
 	for _, f := range pkg.Funcs {
 		makers = append(makers, f.Decl)
@@ -88,7 +88,7 @@ func TestEveryOptionsTypeReports(t *testing.T) {
 		t.Errorf("only %d types of options were found", len(fields))
 	}
 	without := map[string]bool{
-		"NewMultiLock": true, // of locks that report themselves
+		"NewMultiLock": true, // its locks have loggers of their own
 		"RoundRobin":   true,
 		"Stop":         true,
 	}

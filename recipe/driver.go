@@ -64,40 +64,41 @@ type driver struct {
 	first    claim.Event // stepped before any other event
 	readOnly bool        // the machine only reads, so a server without a quorum can serve it
 	tidy     bool        // run removes all watches at its end, because the watched znodes stay
-	// locked is called with mu held, after Step of the machine and before Ready.
-	locked func(now claim.Moment, ev claim.Event)
-	// stepped is called at the end of each step, without mu. It may call step.
-	stepped func(ctx context.Context, ev claim.Event)
+	// afterStepLocked is called with mu held, after Step of the machine and before Ready.
+	afterStepLocked func(now claim.Moment, ev claim.Event)
+	// afterStep is called at the end of each step, without mu. It may call step.
+	afterStep func(ctx context.Context, ev claim.Event)
 	// start begins an operation that takes its own time. The operation reports its events by tell, or by step before start returns.
 	start func(ctx context.Context, op claim.Op)
-	// carry carries out a request in place of agent.carryOut. It runs beside the loop and may set stream.
+	// carry carries out a request in place of agent.carryOut. It runs on a goroutine
+	// other than the loop's and may set stream.
 	carry func(ctx context.Context, req claim.Request) answer
 
 	mu      sync.Mutex   // guards session, and m while it is stepped
 	session zk.SessionID // the first session that was attached; 0 before
 
 	// Only the loop uses these fields.
-	status  zk.Status
-	asking  bool // a request is under way
-	watches map[string]*setWatch
-	stream  *zk.Stream // of tree events; nil: none. While asking is true it belongs to carry.
-	calm    func()     // ends the frequent pings; nil: no frequent pings
-	timer   *time.Timer
+	status     zk.Status
+	requesting bool // a request is under way
+	watches    map[string]*setWatch
+	stream     *zk.Stream // stream of tree events; nil: none. While asking is true it belongs to carry.
+	stopPings  func()     // ends the frequent pings; nil: no frequent pings
+	timer      *time.Timer
 
-	events  chan heard // from the other goroutines, unbuffered
+	events  chan input // from the other goroutines, unbuffered
 	failed  chan error // an error sent here ends run, which returns it
 	threads sync.WaitGroup
 }
 
-// heard is an event from another goroutine: a reply, the end of a watch, or any other.
-type heard struct {
-	ev     claim.Event
+// input is an event from another goroutine: a reply, the end of a watch, or any other.
+type input struct {
+	event  claim.Event
 	answer *answer
 	watch  *setWatch
 }
 
 func (a *agent) newDriver(m machine) *driver {
-	return &driver{a: a, m: m, events: make(chan heard), failed: make(chan error, 1), watches: map[string]*setWatch{}}
+	return &driver{a: a, m: m, events: make(chan input), failed: make(chan error, 1), watches: map[string]*setWatch{}}
 }
 
 // run drives the machine until the machine is over, enough reports true, the context ends or an error comes over failed.
@@ -137,16 +138,33 @@ func (d *driver) run(ctx context.Context) error {
 		case <-d.status.Changed(): // nextStatus steps the change
 		case h := <-d.events:
 			resign() // the event may be a consequence of the end of the context
-			d.hear(ctx, h)
+			d.handle(ctx, h)
 		case err := <-d.failed:
 			return err
-		case <-d.told():
-			d.listen(ctx, true)
+		case <-d.streamReady():
+			d.readStream(ctx, true)
 		case <-d.timer.C:
 			d.step(ctx, claim.Tick{})
 		}
 	}
 	return nil
+}
+
+// runAside runs the driver on a goroutine of its own. If the context ends, the machine resigns, and runAside waits for
+// agent.cleanUp at most; the goroutine continues. The returned channel has the error of run once run has returned.
+func (d *driver) runAside(ctx context.Context) <-chan error {
+	ended, done := make(chan error, 1), make(chan struct{})
+	d.resigns = true
+	go func() {
+		defer close(done)
+		ended <- d.run(ctx)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		awaitCleanUp(ctx, d.a.c, done, d.a.cleanUp)
+	}
+	return ended
 }
 
 // done reports whether run can return.
@@ -200,13 +218,13 @@ func (d *driver) step(ctx context.Context, ev claim.Event) {
 	d.mu.Lock()
 	now := d.a.clock.read()
 	d.m.Step(now, ev)
-	if d.locked != nil {
-		d.locked(now, ev)
+	if d.afterStepLocked != nil {
+		d.afterStepLocked(now, ev)
 	}
 	rd := d.m.Ready()
 	d.mu.Unlock()
 
-	for _, h := range rd.Happenings {
+	for _, h := range rd.Observations {
 		d.a.tell(h)
 	}
 	d.ping(rd.KeepAlive)
@@ -221,19 +239,19 @@ func (d *driver) step(ctx context.Context, ev claim.Event) {
 	for _, op := range rd.Start {
 		d.start(ctx, op)
 	}
-	if d.stepped != nil {
-		d.stepped(ctx, ev)
+	if d.afterStep != nil {
+		d.afterStep(ctx, ev)
 	}
 }
 
 // ping starts or stops frequent pings of the session.
 func (d *driver) ping(on bool) {
 	switch {
-	case on && d.calm == nil:
-		d.calm = d.a.c.KeepAlive(d.a.keepAlive)
-	case !on && d.calm != nil:
-		d.calm()
-		d.calm = nil
+	case on && d.stopPings == nil:
+		d.stopPings = d.a.c.KeepAlive(d.a.keepAlive)
+	case !on && d.stopPings != nil:
+		d.stopPings()
+		d.stopPings = nil
 	}
 }
 
@@ -243,11 +261,11 @@ func (d *driver) send(ctx context.Context, req claim.Request) {
 	var given *zk.Watch
 	if op := req.Ops[0]; op.Kind == claim.OpUnwatch {
 		if w := d.watches[op.Path]; w != nil {
-			given, w.given = w.Watch, true
+			given, w.removed = w.Watch, true
 			delete(d.watches, op.Path)
 		}
 	}
-	d.asking = true
+	d.requesting = true
 	d.threads.Go(func() {
 		var ans answer
 		if d.carry != nil {
@@ -255,42 +273,43 @@ func (d *driver) send(ctx context.Context, req claim.Request) {
 		} else {
 			ans = d.a.carryOut(ctx, req, given)
 		}
-		d.hand(ctx, heard{ev: ans.Reply, answer: &ans})
+		d.deliver(ctx, input{event: ans.Reply, answer: &ans})
 	})
 }
 
 // tell gives an event to the loop. If run has ended, tell drops the event.
-func (d *driver) tell(ctx context.Context, ev claim.Event) { d.hand(ctx, heard{ev: ev}) }
+func (d *driver) tell(ctx context.Context, ev claim.Event) { d.deliver(ctx, input{event: ev}) }
 
-func (d *driver) hand(ctx context.Context, h heard) {
+func (d *driver) deliver(ctx context.Context, h input) {
 	select {
 	case d.events <- h:
 	case <-ctx.Done():
 		if h.answer != nil {
 			for _, w := range h.answer.watches {
-				d.leave(ctx, w)
+				d.dropWatch(ctx, w)
 			}
 		}
 	}
 }
 
-// hear steps an event of another goroutine. Before a reply it steps what the client learned earlier:
-// changes of the session, and events of the stream. From then on it waits for the watches that came with the reply.
-func (d *driver) hear(ctx context.Context, h heard) {
+// handle steps an event of another goroutine. Before a reply it steps what the client
+// learned earlier: changes of the session, and events of the stream. After the reply it
+// starts to wait for the watches that came with the reply.
+func (d *driver) handle(ctx context.Context, h input) {
 	switch {
-	case h.watch != nil && h.watch.given:
+	case h.watch != nil && h.watch.removed:
 		return
 	case h.answer != nil:
-		d.asking = false
+		d.requesting = false
 		d.nextStatus(ctx)
-		for d.listen(ctx, false) {
+		for d.readStream(ctx, false) {
 		}
 		for _, w := range h.answer.watches {
 			d.watches[w.path] = w
 			d.threads.Go(func() { d.await(ctx, w) })
 		}
 	}
-	d.step(ctx, h.ev)
+	d.step(ctx, h.event)
 }
 
 // await gives the event of a watch to the loop. The machine ignores the event if the watch's session has ended.
@@ -298,16 +317,16 @@ func (d *driver) await(ctx context.Context, w *setWatch) {
 	select {
 	case <-w.Done():
 		ev, _ := w.Wait(ctx) // with an error, the event has no type
-		d.hand(ctx, heard{ev: claim.Fired{Path: w.path, Type: ev.Type, N: w.n}, watch: w})
+		d.deliver(ctx, input{event: claim.Fired{Path: w.path, Type: ev.Type, N: w.n}, watch: w})
 	case <-ctx.Done():
-		d.leave(ctx, w)
+		d.dropWatch(ctx, w)
 	}
 }
 
-// leave removes a watch that the loop does not wait for any more, if the watch would stay. A watch on a znode that the
+// dropWatch removes a watch that the loop does not wait for any more, if the watch would stay. A watch on a znode that the
 // recipe soon deletes is not removed: it fires by itself, and removing it would cost as much as its event. A watch
 // on a missing znode would stay, so leave removes it.
-func (d *driver) leave(ctx context.Context, w *setWatch) {
+func (d *driver) dropWatch(ctx context.Context, w *setWatch) {
 	if w.absent || d.tidy {
 		unwatch(ctx, d.a.c, w.Watch)
 	}
@@ -317,19 +336,19 @@ func (d *driver) leave(ctx context.Context, w *setWatch) {
 // in a batch cost one read.
 const streamBatchMax = 1024
 
-// told returns a channel that has a value when the stream has an event. While a request is under way it returns nil,
+// streamReady returns a channel that has a value when the stream has an event. While a request is under way it returns nil,
 // because the request may use the stream; the events wait in the stream.
-func (d *driver) told() <-chan struct{} {
-	if d.asking || d.stream == nil {
+func (d *driver) streamReady() <-chan struct{} {
+	if d.requesting || d.stream == nil {
 		return nil
 	}
 	return d.stream.Ready()
 }
 
-// listen steps waiting events of the stream, up to a batch, and reports whether there may be more. ready says
+// readStream steps waiting events of the stream, up to a batch, and reports whether there may be more. ready says
 // that the caller has received a value from told. For each such value listen calls Next once.
-func (d *driver) listen(ctx context.Context, ready bool) bool {
-	var told claim.Told
+func (d *driver) readStream(ctx context.Context, ready bool) bool {
+	var told claim.TreeEvents
 	defer func() {
 		if len(told.Events) > 0 {
 			d.step(ctx, told)
@@ -338,7 +357,7 @@ func (d *driver) listen(ctx context.Context, ready bool) bool {
 	for len(told.Events) < streamBatchMax {
 		if !ready {
 			select {
-			case <-d.told():
+			case <-d.streamReady():
 			default:
 				return false
 			}
@@ -350,7 +369,7 @@ func (d *driver) listen(ctx context.Context, ready bool) bool {
 			d.stream = nil
 			d.step(ctx, told)
 			told.Events = nil
-			d.step(ctx, claim.WatchOver{Zxid: last})
+			d.step(ctx, claim.TreeWatchOver{Zxid: last})
 			return false
 		}
 		told.Events = append(told.Events, claim.TreeEvent(e))

@@ -15,7 +15,7 @@ import (
 	"bellwether/zk"
 )
 
-// cleanUpDefault is the wait that ElectionOptions.CleanUp = 0 means.
+// cleanUpDefault is the value of ElectionOptions.CleanUp that 0 stands for.
 const cleanUpDefault = 500 * time.Millisecond
 
 // Naming is how a candidate names its bid. It decides with which other libraries' candidates the
@@ -25,21 +25,23 @@ type Naming = claim.Naming
 
 // The namings. Under all of them but PlainNames, no two bids ever have the same path.
 const (
-	// OwnNames are <32 hex digits>-n_<seq>, for parents that no other library uses.
+	// OwnNames: bids are named <32 hex digits>-n_<seq>. Use it for parents that no other
+	// library uses.
 	OwnNames Naming = claim.Own
-	// PlainNames are n_<seq>, as Apache's LeaderElectionSupport has them. They have no guard, and
-	// no LEADER unless ElectionOptions.Leader is set.
+	// PlainNames: bids are named n_<seq>, as in Apache's LeaderElectionSupport. Such bids
+	// cannot guard a write, and there is no LEADER unless ElectionOptions.Leader is set.
 	PlainNames Naming = claim.Plain
-	// CuratorLatchNames are _c_<uuid>-latch-<seq>, as Curator's LeaderLatch has them.
+	// CuratorLatchNames: bids are named _c_<uuid>-latch-<seq>, as in Curator's
+	// LeaderLatch.
 	CuratorLatchNames Naming = claim.CuratorLatch
-	// CuratorLockNames are _c_<uuid>-lock-<seq>, as Curator's LeaderSelector and
-	// InterProcessMutex have them.
+	// CuratorLockNames: bids are named _c_<uuid>-lock-<seq>, as in Curator's
+	// LeaderSelector and InterProcessMutex.
 	CuratorLockNames Naming = claim.CuratorLock
-	// KazooNames are <32 hex digits>__lock__<seq>, as kazoo's Election and Lock have
-	// them.
+	// KazooNames: bids are named <32 hex digits>__lock__<seq>, as in kazoo's Election and
+	// Lock.
 	KazooNames Naming = claim.KazooLock
-	// GoZKNames are _c_<32 hex digits>-lock-<seq>, as go-zookeeper's Lock has them. They have
-	// no LEADER unless ElectionOptions.Leader is set.
+	// GoZKNames: bids are named _c_<32 hex digits>-lock-<seq>, as in go-zookeeper's Lock.
+	// There is no LEADER unless ElectionOptions.Leader is set.
 	GoZKNames Naming = claim.GoZKLock
 )
 
@@ -96,11 +98,8 @@ type Election struct {
 // missing. The id is the name, in UTF-8, that others see for this candidate. The caller
 // still owns the client and may share it.
 func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election, error) {
-	var opt ElectionOptions
-	if o != nil {
-		opt = *o
-	}
-	if opt.Leader == "" && !strict(opt.Naming) {
+	opt := optionsOr(o)
+	if opt.Leader == "" && !failsOnOthers(opt.Naming) {
 		opt.Leader = claim.Join(parent, "LEADER")
 	}
 	cfg := lines.Config{Parent: parent, ID: id, Naming: opt.Naming, Leader: opt.Leader, Quiet: time.Millisecond}
@@ -108,8 +107,8 @@ func NewElection(c *zk.Client, parent, id string, o *ElectionOptions) (*Election
 	return e, e.validate()
 }
 
-// strict reports whether the other library that uses this naming fails on a child it cannot parse.
-func strict(n Naming) bool { return n == PlainNames || n == GoZKNames }
+// failsOnOthers reports whether the other library that uses this naming fails on a child it cannot parse.
+func failsOnOthers(n Naming) bool { return n == PlainNames || n == GoZKNames }
 
 func (e *Election) validate() error {
 	if err := e.bidder.validate(); err != nil {
@@ -214,7 +213,7 @@ func (e *Election) lead(ctx context.Context, k *candidacy, fn func(context.Conte
 		if end := e.supervise(ctx, h, fn); !end.Again() {
 			return end.Err
 		}
-		if err := e.rest(ctx, &pause); err != nil {
+		if err := e.pause(ctx, &pause); err != nil {
 			return err
 		}
 	}
@@ -231,7 +230,7 @@ func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Con
 	h.t.giveUp()
 	end := claim.TermEnd{Returned: true, Err: err}
 	var stopped *stopError
-	switch own := err != nil && !saysOver(err, h) && !isEnd(err, work) && !passes(err); {
+	switch own := err != nil && !isTermOver(err, h) && !isContextEnd(err, work) && !isTransient(err); {
 	case errors.As(err, &stopped):
 		if err == error(stopped) {
 			end.Err = stopped.err
@@ -246,14 +245,14 @@ func (e *Election) supervise(ctx context.Context, h *Handle, fn func(context.Con
 	return end
 }
 
-// isEnd reports whether an error says only that the context has ended.
-func isEnd(err error, ctx context.Context) bool {
+// isContextEnd reports whether an error says only that the context has ended.
+func isContextEnd(err error, ctx context.Context) bool {
 	return ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx)))
 }
 
-// saysOver reports whether an error says only that the term is over. An operation of the handle
+// isTermOver reports whether an error says only that the term is over. An operation of the handle
 // may find that out before the handle does.
-func saysOver(err error, h *Handle) bool {
+func isTermOver(err error, h *Handle) bool {
 	var lost *LostError
 	return errors.Is(err, ErrNotLeader) && errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent
 }

@@ -16,7 +16,7 @@ import (
 
 const parent = "/app/job"
 
-// elect is a candidate over a client of its own.
+// elect makes a candidate with a client of its own.
 func (s *fakeServer) elect(id string, o *ElectionOptions) *Election {
 	s.t.Helper()
 	e, err := NewElection(s.connect(zk.Options{}), parent, id, o)
@@ -36,7 +36,7 @@ func campaign(t *testing.T, e *Election) *Handle {
 	return h
 }
 
-// later is the outcome of a campaign that goes on.
+// later is a campaign that runs on its own goroutine, and its outcome.
 type later struct {
 	h   *Handle
 	err error
@@ -52,7 +52,7 @@ func campaignLater(ctx context.Context, e *Election) <-chan later {
 	return out
 }
 
-// pending fails the test if the campaign is over.
+// pending fails the test if the campaign has ended.
 func pending(t *testing.T, c <-chan later) {
 	t.Helper()
 	synctest.Wait()
@@ -63,7 +63,7 @@ func pending(t *testing.T, c <-chan later) {
 	}
 }
 
-// won waits for the campaign's handle.
+// won waits for the handle of the campaign.
 func won(t *testing.T, c <-chan later) *Handle {
 	t.Helper()
 	l := <-c
@@ -73,7 +73,7 @@ func won(t *testing.T, c <-chan later) *Handle {
 	return l.h
 }
 
-// lostBy fails unless the handle is over for this reason.
+// lostBy fails the test unless the handle has ended for this reason.
 func lostBy(t *testing.T, h *Handle, r Reason) {
 	t.Helper()
 	synctest.Wait()
@@ -89,13 +89,13 @@ func lostBy(t *testing.T, h *Handle, r Reason) {
 	}
 }
 
-// published lets a term last long enough to be published.
+// published waits until the term has lasted long enough to be published.
 func published() {
 	time.Sleep(2 * time.Millisecond)
 	synctest.Wait()
 }
 
-// TestBriefTermIsNotPublished, and whoever leads next is.
+// TestBriefTermIsNotPublished also checks that the next leader is published.
 func TestBriefTermIsNotPublished(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		var made atomic.Int64
@@ -122,7 +122,8 @@ func TestBriefTermIsNotPublished(t *testing.T) {
 	})
 }
 
-// TestOneLeadsOthersWait: the line, in its order, with one event for each departure.
+// TestOneLeadsOthersWait checks that candidates lead in the order of the line, and that each departure
+// causes one event.
 func TestOneLeadsOthersWait(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b, c := s.elect("a", nil), s.elect("b", nil), s.elect("c", nil)
@@ -167,7 +168,8 @@ func TestOneLeadsOthersWait(t *testing.T) {
 	})
 }
 
-// TestMiddleDepartureWakesOneThatWaitsOn: the event means to look again.
+// TestMiddleDepartureWakesOneThatWaitsOn checks that the candidate that is woken when a
+// candidate in the middle of the line departs lists the bids again and continues to wait.
 func TestMiddleDepartureWakesOneThatWaitsOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b, c := s.elect("a", nil), s.elect("b", nil), s.elect("c", nil)
@@ -184,7 +186,7 @@ func TestMiddleDepartureWakesOneThatWaitsOn(t *testing.T) {
 		if n := s.eventCount() - before; n != 1 {
 			t.Errorf("%d events for one departure", n)
 		}
-		// c watches a now, and nothing else: one event again.
+		// c now watches only the bid of a, so the departure costs one event again
 		if err := a.Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +197,8 @@ func TestMiddleDepartureWakesOneThatWaitsOn(t *testing.T) {
 	})
 }
 
-// TestLostCreateRepliesLeaveNoSecondBid, whether or not they were carried out.
+// TestLostCreateRepliesLeaveNoSecondBid loses the reply to the creation of a bid, whether or not the
+// creation was carried out.
 func TestLostCreateRepliesLeaveNoSecondBid(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -216,8 +219,8 @@ func TestLostCreateRepliesLeaveNoSecondBid(t *testing.T) {
 	}
 }
 
-// TestCancelledCampaignLeavesNoBid, even when its create was under way and
-// the connection is gone: the clean-up goes on in the background.
+// TestCancelledCampaignLeavesNoBid checks that the bid is removed in the background if its creation was
+// under way and the connection is lost.
 func TestCancelledCampaignLeavesNoBid(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -252,8 +255,8 @@ func TestCancelledCampaignLeavesNoBid(t *testing.T) {
 	})
 }
 
-// TestQueuedBidIsNotMadeByTheNextSession: the session expires while the
-// create waits for a connection. Nobody may be left a bid unknown to all.
+// TestQueuedBidIsNotMadeByTheNextSession expires the session while the creation of a bid waits for a
+// connection. No unknown bid may be created.
 func TestQueuedBidIsNotMadeByTheNextSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -273,7 +276,7 @@ func TestQueuedBidIsNotMadeByTheNextSession(t *testing.T) {
 	})
 }
 
-// TestRefusedCampaignIsTyped and leaves nothing.
+// TestRefusedCampaignIsTyped checks the error of a refused campaign, and that nothing is left.
 func TestRefusedCampaignIsTyped(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
@@ -293,7 +296,7 @@ func TestRefusedCampaignIsTyped(t *testing.T) {
 	})
 }
 
-// TestOneElectionIsOneCandidate.
+// TestOneElectionIsOneCandidate checks that an Election cannot campaign twice at a time.
 func TestOneElectionIsOneCandidate(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -311,8 +314,8 @@ func TestOneElectionIsOneCandidate(t *testing.T) {
 	})
 }
 
-// TestRequestsStayInTheirSession: one that is carried out when the session
-// it was made for is over must not be carried out by the next.
+// TestRequestsStayInTheirSession checks that a request is not carried out in a later session than the one
+// that it was made for.
 func TestRequestsStayInTheirSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -332,8 +335,8 @@ func TestRequestsStayInTheirSession(t *testing.T) {
 	})
 }
 
-// TestOneBidAtATime: the term lapsed while the connection was gone. Its bid
-// is removed before the next one is made.
+// TestOneBidAtATime checks that the bid of a term that lapsed without a connection is removed before the
+// next bid is made.
 func TestOneBidAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", &ElectionOptions{Margin: time.Second})
@@ -352,7 +355,7 @@ func TestOneBidAtATime(t *testing.T) {
 	})
 }
 
-// TestResignEndsACampaign that has not led yet.
+// TestResignEndsACampaign checks the resignation of a candidate that has not led yet.
 func TestResignEndsACampaign(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.elect("a", nil), s.elect("b", nil)
@@ -370,7 +373,8 @@ func TestResignEndsACampaign(t *testing.T) {
 	})
 }
 
-// TestTwoCandidatesOfOneClient share a session and watch no more than they must.
+// TestTwoCandidatesOfOneClient checks that two candidates can share a session, and set no more watches
+// than they need.
 func TestTwoCandidatesOfOneClient(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a := s.elect("a", nil)
@@ -390,7 +394,8 @@ func TestTwoCandidatesOfOneClient(t *testing.T) {
 	})
 }
 
-// TestPersistentLeaderIsTyped: leading goes on.
+// TestPersistentLeaderIsTyped checks that a persistent LEADER is reported by its type, and that the leader
+// goes on.
 func TestPersistentLeaderIsTyped(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -411,8 +416,8 @@ func TestPersistentLeaderIsTyped(t *testing.T) {
 	})
 }
 
-// TestPlainNames are what Apache's recipe can parse: nothing else stands
-// beside them, and they guard nothing.
+// TestPlainNames checks that Apache's recipe can parse all children of the parent, and that plain names
+// offer no guard.
 func TestPlainNames(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a := s.elect("a", &ElectionOptions{Naming: PlainNames})

@@ -28,7 +28,7 @@ var (
 	ErrNotLeader = errors.New("not the leader any more")
 	// ErrNoGuard says that a bid cannot guard a write. Under PlainNames a later
 	// bid can have the same path if the parent is deleted and created again.
-	ErrNoGuard = errors.New("plain names carry no nonce, so a bid guards nothing")
+	ErrNoGuard = errors.New("a bid with a plain name cannot guard a write, because its name contains no nonce")
 )
 
 // Errors of a lock.

@@ -12,11 +12,11 @@ import (
 	"bellwether/zk"
 )
 
-// Work that one process of many shall do, for as long as it leads.
+// Work that one of many processes does, for as long as it leads.
 func Example() {
 	ctx := context.Background()
-	// The timeout bounds how long nobody leads after a leader's death. It must be
-	// longer than the time for which the servers may not know of a ping.
+	// The timeout bounds how long nobody leads after the death of a leader. It must be longer than the time
+	// for which the servers may not know of a ping.
 	c, err := zk.Connect(ctx, "zk1,zk2,zk3", &zk.Options{SessionTimeout: 30 * time.Second})
 	if err != nil {
 		log.Fatal(err)
@@ -34,9 +34,8 @@ func Example() {
 			case <-ctx.Done(): // no longer the leader: stop at once
 				return ctx.Err()
 			case <-time.After(time.Second):
-				// Fails with recipe.ErrNotLeader once another one leads, and with a
-				// zk.UnknownOutcomeError when the connection breaks. With either, Lead campaigns
-				// again; with any other error it returns.
+				// Fails with recipe.ErrNotLeader if another client leads, and with a zk.UnknownOutcomeError if the
+				// connection breaks. After either error Lead campaigns again. It returns any other error.
 				if _, err := h.Do(ctx, zk.SetOp("/app/beat", []byte(host), zk.AnyVersion)); err != nil {
 					return err
 				}
@@ -46,11 +45,11 @@ func Example() {
 	log.Print(err)
 }
 
-// An error of a connection or session ends the term alone, unless it is marked.
+// An error of a connection or session ends only the term, unless it is marked by Stop.
 func ExampleStop() {
 	ctx := context.Background()
-	var e *recipe.Election // of NewElection
-	var other *zk.Client   // of the system that is fed, without which there is nothing to do
+	var e *recipe.Election // from NewElection
+	var other *zk.Client   // a client of another system, without which no work can be done
 	err := e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
 		if _, _, err := other.Create(ctx, "/feed/ready", nil); err != nil {
 			return recipe.Stop(err)
@@ -61,10 +60,10 @@ func ExampleStop() {
 	log.Print(err)
 }
 
-// A leader that has done its work for good resigns, and lets another one lead.
+// A leader that has finished its work resigns, so that another candidate leads.
 func ExampleHandle_Resign() {
 	ctx := context.Background()
-	var e *recipe.Election // of NewElection
+	var e *recipe.Election // from NewElection
 	err := e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
 		if overloaded() {
 			return h.Resign(ctx) // does not wait for this function
@@ -79,9 +78,9 @@ func ExampleHandle_Resign() {
 
 func overloaded() bool { return false }
 
-// Who else wants to know who leads watches LEADER, not the candidates.
+// Programs that only want to know who leads watch LEADER, not the candidates.
 func ExampleElection_Observe() {
-	var e *recipe.Election // of NewElection
+	var e *recipe.Election // from NewElection
 	for leader, err := range e.Observe(context.Background()) {
 		switch {
 		case err != nil:
@@ -94,11 +93,11 @@ func ExampleElection_Observe() {
 	}
 }
 
-// A term by hand. Who is given the token with each request can refuse those
-// of a leader that is older than one it has seen.
+// A term without Lead. A resource that is given the token with each request can refuse requests of an
+// older leader.
 func ExampleElection_Campaign() {
 	ctx := context.Background()
-	var e *recipe.Election // of NewElection
+	var e *recipe.Election // from NewElection
 	h, err := e.Campaign(ctx)
 	if err != nil {
 		log.Fatal(err)

@@ -12,29 +12,28 @@ import (
 	"bellwether/zk"
 )
 
-// These tests put what is nobody's of the recipe where a recipe stands: names that
-// it does not know, names that look like its own and go with no session, and data
-// that it cannot read.
+// These tests put znodes of other programs where a recipe works: names that it does not know, persistent
+// znodes whose names look like bids, and data that it cannot parse.
 
-// strangers are the children planted below each parent, each with a child of its
-// own, so that nobody could delete it by mistake.
+// strangers are the children planted below each parent. Each has a child, so that nobody can delete it by
+// mistake.
 var strangers = []string{"stranger", "-n_", "lock-", "entry-", "tx-", "ready ", "ä", "x-n_12", "__party__", "-", "_c_"}
 
-// lookalikes have the name of a bid. Nobody holds them.
+// lookalikes have the name of a bid, but no session owns them.
 var lookalikes = []string{"n_0000000000", "0123456789abcdef0123456789abcdef-n_0000000000", "0123456789abcdef0123456789abcdef__lock__0000000000",
 	"_c_01234567-89ab-cdef-0123-456789abcdef-latch-0000000000"}
 
-// rubbish is no JSON, no number and no UTF-8.
+// rubbish is neither JSON nor a number nor UTF-8.
 const rubbish = "{\"sites\":[\xff"
 
-// grounds are where a recipe stands: parents, with strangers below; lines, with
-// lookalikes too; znodes that hold rubbish; and what comes of it, nil being success.
+// grounds lists for each recipe the parents that get strangers, the lines that also get lookalikes, the
+// znodes that hold rubbish, and the expected result; nil means success.
 var grounds = map[string]struct {
 	parents, lines, data []string
 	comes                func(error) bool
 }{
 	"election": {lines: []string{"/app/election"}, data: []string{"/app/election/LEADER"}},
-	"election, observed": {data: []string{"/app/election/LEADER"}, comes: func(err error) bool { // a vacancy, and no more
+	"election, observed": {data: []string{"/app/election/LEADER"}, comes: func(err error) bool { // only a vacancy is expected
 		return errors.Is(err, context.DeadlineExceeded)
 	}},
 	"lock":           {lines: []string{"/app/lock"}},
@@ -64,8 +63,8 @@ func isA[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
-// TestEveryRecipeBesideStrangers gets on, or says in a typed error why not, and
-// leaves what is not its own as it was.
+// TestEveryRecipeBesideStrangers checks that each recipe succeeds or returns a typed error, and leaves
+// znodes of other programs unchanged.
 func TestEveryRecipeBesideStrangers(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {
@@ -106,7 +105,7 @@ func TestEveryRecipeBesideStrangers(t *testing.T) {
 	}
 }
 
-// plantAt puts strangers below a parent, which is made where it is missing.
+// plantAt puts strangers below a parent, which it creates if it is missing.
 func (s *fakeServer) plantAt(parent string, names []string) {
 	s.fill(parent)
 	for _, name := range names {
@@ -115,7 +114,7 @@ func (s *fakeServer) plantAt(parent string, names []string) {
 	}
 }
 
-// fill makes a persistent znode and what is missing above it, with rubbish in it.
+// fill creates a persistent znode that holds rubbish, and its missing parents.
 func (s *fakeServer) fill(p string) {
 	if _, _, there := s.node(p); there || p == "/" {
 		return
@@ -124,8 +123,7 @@ func (s *fakeServer) fill(p string) {
 	s.put(p, rubbish)
 }
 
-// persistent are the znodes that go with no session, but for what the recipes under
-// test are to change.
+// persistent returns the persistent znodes, without those that the recipes under test change.
 func (s *fakeServer) persistent() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +136,7 @@ func (s *fakeServer) persistent() map[string]string {
 	return all
 }
 
-// TestStrangersThatCount: what has a meaning whoever made it, and what has none.
+// TestStrangersThatCount checks which znodes of other programs affect a recipe.
 func TestStrangersThatCount(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, s *fakeServer, c *zk.Client){
 		"a barrier with children stays closed": func(t *testing.T, s *fakeServer, c *zk.Client) {

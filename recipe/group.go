@@ -20,13 +20,14 @@ type GroupNaming int
 
 // The namings.
 const (
-	// MemberNames are <id>, as Curator's GroupMember has them. The data is chosen by the
-	// member.
+	// MemberNames: a member's znode is named <id>, as in Curator's GroupMember. The
+	// member chooses the data.
 	MemberNames GroupNaming = iota
-	// PartyNames are <32 hex digits>__party__ with the id as data, as kazoo's Party has
-	// them.
+	// PartyNames: a member's znode is named <32 hex digits>__party__ and its data is the
+	// id, as in kazoo's Party.
 	PartyNames
-	// ShallowNames are <32 hex digits>-<id>, as kazoo's ShallowParty has them.
+	// ShallowNames: a member's znode is named <32 hex digits>-<id>, as in kazoo's
+	// ShallowParty.
 	ShallowNames
 )
 
@@ -65,10 +66,7 @@ type Member struct {
 // NewGroup prepares a group at parent, which Join creates if it is missing. The caller
 // still owns the client.
 func NewGroup(c *zk.Client, parent string, o *GroupOptions) (*Group, error) {
-	g := &Group{c: c, parent: parent}
-	if o != nil {
-		g.opt = *o
-	}
+	g := &Group{c: c, parent: parent, opt: optionsOr(o)}
 	return g, checkPath("group", parent)
 }
 

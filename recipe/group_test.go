@@ -32,7 +32,7 @@ func join(t *testing.T, s *fakeServer, id string, o *GroupOptions) *Registration
 	return r
 }
 
-// TestGroupOfEachNaming: members join, leave, and go with their sessions.
+// TestGroupOfEachNaming checks that members join, leave, and disappear with their sessions.
 func TestGroupOfEachNaming(t *testing.T) {
 	for _, naming := range []GroupNaming{MemberNames, PartyNames, ShallowNames} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -69,8 +69,8 @@ func TestGroupOfEachNaming(t *testing.T) {
 	}
 }
 
-// TestGroupWatchHasNoHerd: a change costs each watcher one event, and one
-// read of the one who came; none when somebody leaves.
+// TestGroupWatchHasNoHerd checks that a change costs each watcher one event, and one read only if a member
+// has joined.
 func TestGroupWatchHasNoHerd(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -92,7 +92,7 @@ func TestGroupWatchHasNoHerd(t *testing.T) {
 		events, reads := s.eventCount(), s.readCount()
 		a := join(t, s, "a", nil)
 		synctest.Wait()
-		if e, r := s.eventCount()-events, s.readCount()-reads; e != watchers || r != watchers+1 { // the member looks at itself
+		if e, r := s.eventCount()-events, s.readCount()-reads; e != watchers || r != watchers+1 { // the member reads itself
 			t.Errorf("%d events and %d reads for a member that came, with %d watchers", e, r, watchers)
 		}
 		for i := range seen {
@@ -116,7 +116,7 @@ func TestGroupWatchHasNoHerd(t *testing.T) {
 	})
 }
 
-// TestGroupWatchOfABurst: who reads slowly is told of many changes at once.
+// TestGroupWatchOfABurst checks that a slow reader receives many changes at once.
 func TestGroupWatchOfABurst(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		var seen []int
@@ -141,8 +141,8 @@ func TestGroupWatchOfABurst(t *testing.T) {
 	})
 }
 
-// TestMemberWithoutDataHasEmptyData: Curator's GroupMember fails on null. Found
-// by interop's TestRegistryWithCurator.
+// TestMemberWithoutDataHasEmptyData checks that a member without data has empty data, because Curator's
+// GroupMember fails on null. TestRegistryWithCurator of interop found this.
 func TestMemberWithoutDataHasEmptyData(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		r, err := made(NewGroup(s.connect(zk.Options{}), crowd, nil)).Join(t.Context(), "a", nil)
@@ -158,7 +158,7 @@ func TestMemberWithoutDataHasEmptyData(t *testing.T) {
 	})
 }
 
-// TestGroupRefusesIDs that are no names.
+// TestGroupRefusesIDs checks that ids that cannot be names of znodes are refused.
 func TestGroupRefusesIDs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		g := made(NewGroup(s.connect(zk.Options{}), crowd, nil))

@@ -77,16 +77,26 @@ func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if lost := h.Lost(); lost != nil {
 		return nil, h.t.b.isOver(lost)
 	}
-	res, err := h.t.b.c.Multi(ctx, append([]zk.Op{h.Guard()}, ops...)...)
-	switch {
-	case isUnsent(err):
-		return nil, h.t.b.isOver(h.t.b.lost(SessionExpired, nil))
-	case len(res) == 0:
-		return nil, err
-	case errors.Is(res[0].Err, zk.ErrNoNode):
-		return nil, h.t.b.isOver(h.t.b.lost(BidGone, nil))
+	return doGuarded(ctx, []*Handle{h}, ops)
+}
+
+// doGuarded carries out ops in one transaction that checks the bids of all handles.
+func doGuarded(ctx context.Context, handles []*Handle, ops []zk.Op) ([]zk.Result, error) {
+	guards := make([]zk.Op, len(handles))
+	for i, h := range handles {
+		guards[i] = h.Guard()
 	}
-	return res[1:], err
+	b := handles[0].t.b
+	res, err := b.c.Multi(ctx, append(guards, ops...)...)
+	if isUnsent(err) {
+		return nil, b.isOver(b.lost(SessionExpired, nil))
+	}
+	for i := range min(len(guards), len(res)) {
+		if errors.Is(res[i].Err, zk.ErrNoNode) {
+			return nil, b.isOver(handles[i].t.b.lost(BidGone, nil))
+		}
+	}
+	return res[min(len(guards), len(res)):], err
 }
 
 // Resign gives up the term. It also ends the Campaign or Lead that made the handle, even if the

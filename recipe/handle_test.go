@@ -10,10 +10,10 @@ import (
 	"bellwether/zk"
 )
 
-// What a handle promises, and how it ends.
+// These tests check what a handle promises, and how it ends.
 
-// TestChecklist09DeadlineEndsTheHandle: the server is not heard from; the
-// context ends at the deadline, counted from the ping's sending.
+// TestChecklist09DeadlineEndsTheHandle checks that, if the server does not answer, the context ends at the
+// deadline, counted from the sending of the last answered ping.
 func TestChecklist09DeadlineEndsTheHandle(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := campaign(t, s.elect("a", nil))
@@ -31,9 +31,9 @@ func TestChecklist09DeadlineEndsTheHandle(t *testing.T) {
 	})
 }
 
-// TestOldSessionProvesNoMoreThanANewOne: the client was connected long before
-// the election was made, and the last proof is as old as may be. Found when a
-// handle counted from the election's making, without the delay.
+// TestOldSessionProvesNoMoreThanANewOne checks a client that was connected long before
+// the election was made, and whose last proof is as old as possible. In an earlier
+// version a handle counted from the creation of the election, without the delay.
 func TestOldSessionProvesNoMoreThanANewOne(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -44,7 +44,7 @@ func TestOldSessionProvesNoMoreThanANewOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := campaign(t, e)
-			published() // a ping may just have been answered: the handle learns of it
+			published() // a ping may just have been answered, so the handle learns of it
 			if left, most := h.Left(), c.Lease().Left(); left > most || left < most-time.Millisecond {
 				t.Errorf("%v left of a handle, %v of its session", left, most)
 			}
@@ -55,7 +55,7 @@ func TestOldSessionProvesNoMoreThanANewOne(t *testing.T) {
 	})
 }
 
-// TestPingsKeepTheHandle for a day.
+// TestPingsKeepTheHandle checks that pings keep a handle for a day.
 func TestPingsKeepTheHandle(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := campaign(t, s.elect("a", nil))
@@ -68,7 +68,7 @@ func TestPingsKeepTheHandle(t *testing.T) {
 	})
 }
 
-// TestReconnectKeepsTheTerm when it comes in time, with the same bid.
+// TestReconnectKeepsTheTerm checks that a reconnect in time keeps the term and its bid.
 func TestReconnectKeepsTheTerm(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -83,7 +83,8 @@ func TestReconnectKeepsTheTerm(t *testing.T) {
 	})
 }
 
-// TestExpiryEndsTheTerm and the next campaign has a new session and bid.
+// TestExpiryEndsTheTerm checks that an expired session ends the term, and that the next campaign has a new
+// session and bid.
 func TestExpiryEndsTheTerm(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -98,7 +99,7 @@ func TestExpiryEndsTheTerm(t *testing.T) {
 	})
 }
 
-// TestExpiryWhileWaiting makes a new bid by itself.
+// TestExpiryWhileWaiting checks that a waiting candidate makes a new bid when its session expires.
 func TestExpiryWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.elect("a", nil), s.elect("b", nil)
@@ -117,8 +118,7 @@ func TestExpiryWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestCloseEndsTheHandleFirst: when the server learns of the close the handle
-// is over.
+// TestCloseEndsTheHandleFirst checks that the handle has ended before the server learns of the close.
 func TestCloseEndsTheHandleFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -139,7 +139,7 @@ func TestCloseEndsTheHandleFirst(t *testing.T) {
 	})
 }
 
-// TestCloseWithoutAnAnswerEndsTheContext all the same, long before Close gives up.
+// TestCloseWithoutAnAnswerEndsTheContext checks that the context ends long before Close gives up.
 func TestCloseWithoutAnAnswerEndsTheContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -153,7 +153,7 @@ func TestCloseWithoutAnAnswerEndsTheContext(t *testing.T) {
 		began := time.Now()
 		closed := make(chan time.Duration, 1)
 		go func() {
-			_ = e.c.Close(t.Context()) // an error, as nobody answers
+			_ = e.c.Close(t.Context()) // it returns an error, because the server does not answer
 			closed <- time.Since(began)
 		}()
 		<-h.Context().Done()
@@ -167,7 +167,7 @@ func TestCloseWithoutAnAnswerEndsTheContext(t *testing.T) {
 	})
 }
 
-// TestWallClockJumpEndsTheHandle: a suspend stops the monotonic clock.
+// TestWallClockJumpEndsTheHandle checks a suspend, which stops the monotonic clock.
 func TestWallClockJumpEndsTheHandle(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -175,7 +175,7 @@ func TestWallClockJumpEndsTheHandle(t *testing.T) {
 		e.clock.skew = func() time.Duration { return asleep }
 		h := campaign(t, e)
 		synctest.Wait()
-		h.t.mu.Lock() // which also guards the reading of the clock
+		h.t.mu.Lock() // mu also guards the reading of the clock
 		asleep = 8 * time.Second
 		h.t.mu.Unlock()
 		if left := h.Left(); left <= 0 || left > time.Second {
@@ -195,7 +195,8 @@ func TestWallClockJumpEndsTheHandle(t *testing.T) {
 	})
 }
 
-// TestNoProofSaysSo: T is not longer than D.
+// TestNoProofSaysSo checks that Proof of a handle returns an error if the session timeout
+// is not longer than the delay.
 func TestNoProofSaysSo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := campaign(t, s.elect("a", &ElectionOptions{LeaseDelay: 10 * time.Second}))
@@ -212,7 +213,7 @@ func TestNoProofSaysSo(t *testing.T) {
 	})
 }
 
-// TestGuardedWrites: an old handle writes nothing, whatever it believes.
+// TestGuardedWrites checks that an old handle writes nothing, even if it does not know that it is over.
 func TestGuardedWrites(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/state", "")
@@ -222,7 +223,7 @@ func TestGuardedWrites(t *testing.T) {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		lb := campaignLater(t.Context(), b)
-		s.delete(ha.Bid()) // the operator's hand: a does not know yet
+		s.delete(ha.Bid()) // an operator deletes the bid; a does not know that yet
 		won(t, lb)
 		if ha.Lost() != nil {
 			t.Fatal("the test wants a handle that still believes in itself")
@@ -233,13 +234,13 @@ func TestGuardedWrites(t *testing.T) {
 		if _, _, ok := s.node("/again"); ok {
 			t.Error("the write of an older handle went through")
 		}
-		// It learns of it within a third of the session timeout.
+		// a learns of the deletion within a third of the session timeout.
 		time.Sleep(4 * time.Second)
 		lostBy(t, ha, BidGone)
 	})
 }
 
-// TestErrorsOfGuardedOperations are those of the operations.
+// TestErrorsOfGuardedOperations checks that errors of the operations are returned as they are.
 func TestErrorsOfGuardedOperations(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := campaign(t, s.elect("a", nil))

@@ -19,7 +19,7 @@ type IDs struct {
 	left value.Numbers
 }
 
-// idBlock is the block size that IDsOptions.Block = 0 means.
+// idBlock is the value of IDsOptions.Block that 0 stands for.
 const idBlock = 100
 
 // IDsOptions are the settings of IDs. A nil pointer means all defaults.
@@ -36,12 +36,9 @@ type IDsOptions struct {
 
 // NewIDs prepares a generator of numbers with the counter at path. The caller still owns the client.
 func NewIDs(c *zk.Client, path string, o *IDsOptions) (*IDs, error) {
-	var opt IDsOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := optionsOr(o)
 	counter, err := NewCounter(c, path, &CounterOptions{ACL: opt.ACL, Logger: opt.Logger, Observer: opt.Observer})
-	counter.v.cfg.Anew = true
+	counter.v.cfg.Repeatable = true
 	return &IDs{counter: counter, block: int64(orDefault(opt.Block, idBlock)), turn: newTurn()}, err
 }
 

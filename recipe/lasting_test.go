@@ -12,20 +12,20 @@ import (
 	"bellwether/zk"
 )
 
-// These tests let a server answer with the same error for ever, and count what a
-// recipe sends meanwhile. The recipe may end with the error or try again, but
-// it must pause before it tries again, and longer each time.
+// These tests let a server answer with the same error all the time, and count the requests that a recipe
+// sends meanwhile. The recipe may end with the error or try again, but it must pause before each try, and
+// longer each time.
 
 const (
 	// lastingMinute is how long each use lasts at most.
 	lastingMinute = time.Minute
-	// lastingMax bounds what one use sends in that time. A recipe that does not
-	// pause sends thousands; pauses that grow to 2 s allow about 40 tries, of a few requests each.
+	// lastingMax bounds the requests of one use in that time. A recipe that does not pause sends thousands.
+	// Pauses that grow to 2 s allow about 40 tries of a few requests each.
 	lastingMax = 500
 )
 
-// lastingCodes are all codes that a server may answer a request with, and those
-// that only a broken one sends.
+// lastingCodes are all codes that a server may answer a request with, and those that only a broken server
+// sends.
 var lastingCodes = []wire.Code{
 	wire.ErrNoNode, wire.ErrNoAuth, wire.ErrQuotaExceeded, wire.ErrNotReadOnly, wire.ErrUnimplemented, wire.ErrThrottledOp,
 	wire.ErrMarshalling, wire.ErrInvalidACL, wire.ErrBadArguments, wire.ErrSessionMoved, wire.ErrSystem, wire.ErrDataInconsistency,
@@ -41,8 +41,8 @@ var lastingScopes = map[string]func(op wire.OpCode, path string) bool{
 	"reads":  func(op wire.OpCode, _ string) bool { return !op.IsWrite() && op != wire.OpSync },
 }
 
-// lasting runs one use for a minute in which the requests of a scope have this fate, and
-// returns how many it sent.
+// lasting runs one use for a minute. Meanwhile the requests of a scope have the given
+// fate. It returns how many requests the use sent.
 func lasting(t *testing.T, s *fakeServer, chroot string, use func(context.Context, *zk.Client) error, scope func(wire.OpCode, string) bool, f fate) (int, error) {
 	t.Helper()
 	var n atomic.Int32
@@ -53,7 +53,7 @@ func lasting(t *testing.T, s *fakeServer, chroot string, use func(context.Contex
 		}
 		switch i := n.Add(1); {
 		case i > 10*lastingMax:
-			return swallow // or the clock of the test would never advance
+			return swallow // otherwise the clock of the test would never advance
 		case scope(op, path):
 			return f
 		}
@@ -77,8 +77,8 @@ func lasting(t *testing.T, s *fakeServer, chroot string, use func(context.Contex
 	}
 }
 
-// TestNoRecipeIsHotUnderALastingError: the requests of a minute are bounded,
-// whatever error the server answers with for that time.
+// TestNoRecipeIsHotUnderALastingError checks that the requests of a minute are bounded, whatever error the
+// server answers with.
 func TestNoRecipeIsHotUnderALastingError(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestNoRecipeIsHotUnderALastingError(t *testing.T) {
 	}
 }
 
-// TestNoRecipeIsHotWhereConnectionsEnd: the same where the server ends the connection in place of
-// an answer, with the request carried out or not.
+// TestNoRecipeIsHotWhereConnectionsEnd bounds the requests against a server that ends the connection
+// instead of answering, whether or not it has carried out the request.
 func TestNoRecipeIsHotWhereConnectionsEnd(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {
@@ -120,10 +120,10 @@ func TestNoRecipeIsHotWhereConnectionsEnd(t *testing.T) {
 	}
 }
 
-// TestNoRecipeIsHotUnderAMissingChroot: the same where the znode does not exist below
-// which the client sees the tree. The error of whatever has to create something says so.
+// TestNoRecipeIsHotUnderAMissingChroot bounds the requests of a client whose chroot does not exist. A
+// call that has to create a znode returns that error.
 func TestNoRecipeIsHotUnderAMissingChroot(t *testing.T) {
-	waits := map[string]bool{"cache": true, "cache, followed": true} // for somebody who makes the chroot
+	waits := map[string]bool{"cache": true, "cache, followed": true} // these wait until the chroot is created
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) {

@@ -22,7 +22,7 @@ func leadLater(ctx context.Context, e *Election, fn func(context.Context, *Handl
 	return out
 }
 
-// work is a leading function that reports its handle and waits for its end.
+// work is a leading function that reports its handle and returns when its context ends.
 func work(handles chan<- *Handle) func(context.Context, *Handle) error {
 	return func(ctx context.Context, h *Handle) error {
 		handles <- h
@@ -31,7 +31,7 @@ func work(handles chan<- *Handle) func(context.Context, *Handle) error {
 	}
 }
 
-// TestChecklist12LeadContendsAgain: an expired session ends the function, not Lead.
+// TestChecklist12LeadContendsAgain checks that an expired session ends the function but not Lead.
 func TestChecklist12LeadContendsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -58,15 +58,15 @@ func TestChecklist12LeadContendsAgain(t *testing.T) {
 	})
 }
 
-// TestLeadGoesOnAfterAnOperationFoundTheEnd: a function that returns what Do said
-// of the end of its term stays a candidate, whether the handle knew it or not.
+// TestLeadGoesOnAfterAnOperationFoundTheEnd checks that a candidate goes on if its function returns the
+// error of Do that says that the term is over, whether the handle knew that or not.
 func TestLeadGoesOnAfterAnOperationFoundTheEnd(t *testing.T) {
 	for name, end := range map[string]func(s *fakeServer, h *Handle){
 		"the bid was deleted": func(s *fakeServer, h *Handle) { s.delete(h.Bid()) },
 		"the session expired unnoticed": func(s *fakeServer, h *Handle) {
 			s.setAway(true)
 			s.cut(h.t.b.c)
-			synctest.Wait() // what is asked from here on is not sent
+			synctest.Wait() // requests from here on are not sent
 			time.AfterFunc(time.Second, func() {
 				s.expire(h.t.session)
 				s.setAway(false)
@@ -97,7 +97,7 @@ func TestLeadGoesOnAfterAnOperationFoundTheEnd(t *testing.T) {
 	}
 }
 
-// TestLeadReturnsWhatTheFunctionReturns and resigns.
+// TestLeadReturnsWhatTheFunctionReturns also checks that the bid is removed.
 func TestLeadReturnsWhatTheFunctionReturns(t *testing.T) {
 	other := &LostError{Parent: "/other", Reason: BidGone, recipe: "election"}
 	for _, want := range []error{nil, errors.New("out of paper"), ErrNotLeader, fmt.Errorf("%w: %w", ErrNotLeader, other)} {
@@ -118,7 +118,7 @@ func TestLeadReturnsWhatTheFunctionReturns(t *testing.T) {
 	}
 }
 
-// TestResignWaitsForTheFunction: the next one leads only when it has returned.
+// TestResignWaitsForTheFunction checks that the next candidate leads only after the function has returned.
 func TestResignWaitsForTheFunction(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.elect("a", nil), s.elect("b", nil)
@@ -131,7 +131,7 @@ func TestResignWaitsForTheFunction(t *testing.T) {
 			if !errors.Is(context.Cause(ctx), ErrResigned) {
 				t.Errorf("ended by %v", context.Cause(ctx))
 			}
-			time.Sleep(3 * time.Second) // clearing up
+			time.Sleep(3 * time.Second) // the function cleans up
 			if h.Lost() != nil {
 				t.Errorf("lost by %v before the work is done", h.Lost())
 			}
@@ -153,8 +153,8 @@ func TestResignWaitsForTheFunction(t *testing.T) {
 	})
 }
 
-// TestMarginLeavesTimeToStop: the context ends before the deadline, and the
-// bid stands until the work is done.
+// TestMarginLeavesTimeToStop checks that the context ends before the deadline, and that the bid exists
+// until the work is done.
 func TestMarginLeavesTimeToStop(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", &ElectionOptions{Margin: 3 * time.Second})
@@ -179,7 +179,7 @@ func TestMarginLeavesTimeToStop(t *testing.T) {
 		}
 		lostBy(t, h, LeaseLapsed)
 		s.hook(nil)
-		s.setAway(false) // back before the deadline: the bid must wait for the work
+		s.setAway(false) // connected again before the deadline: the bid must stay until the work is done
 		if h := <-handles; h.Token() == 0 {
 			t.Error("no second term")
 		}
@@ -190,7 +190,7 @@ func TestMarginLeavesTimeToStop(t *testing.T) {
 	})
 }
 
-// TestOverrunIsTold: the function ignores its context and the deadline passes.
+// TestOverrunIsTold checks that Overrun is called if the function ignores its context until the deadline.
 func TestOverrunIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		over := make(chan time.Time, 9)
@@ -217,7 +217,7 @@ func TestOverrunIsTold(t *testing.T) {
 	})
 }
 
-// TestPanicInTheFunctionResigns.
+// TestPanicInTheFunctionResigns checks that the bid is removed if the function panics.
 func TestPanicInTheFunctionResigns(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -236,7 +236,7 @@ func TestPanicInTheFunctionResigns(t *testing.T) {
 	})
 }
 
-// observation collects what an observer yields.
+// observe collects what Observe yields.
 func observe(ctx context.Context, e *Election) (<-chan Leader, <-chan error) {
 	seen, end := make(chan Leader, 99), make(chan error, 1)
 	go func() {
@@ -253,7 +253,7 @@ func observe(ctx context.Context, e *Election) (<-chan Leader, <-chan error) {
 	return seen, end
 }
 
-// TestChecklist13ObserversLearnThroughLeader at no more than two events each,
+// TestChecklist13ObserversLearnThroughLeader checks that a change costs an observer at most two events,
 // and the candidates none.
 func TestChecklist13ObserversLearnThroughLeader(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
@@ -280,7 +280,7 @@ func TestChecklist13ObserversLearnThroughLeader(t *testing.T) {
 			change()
 			synctest.Wait()
 			time.Sleep(time.Second)
-			if n := s.eventCount() - before; n > 3 { // one of them a candidate's
+			if n := s.eventCount() - before; n > 3 { // one of them goes to a candidate
 				t.Errorf("%d events for a change", n)
 			}
 		}
@@ -307,7 +307,7 @@ func TestChecklist13ObserversLearnThroughLeader(t *testing.T) {
 	})
 }
 
-// TestObserverOutlivesItsSession.
+// TestObserverOutlivesItsSession checks that Observe continues in a later session.
 func TestObserverOutlivesItsSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		o, a := s.elect("o", nil), s.elect("a", nil)
@@ -329,7 +329,7 @@ func TestObserverOutlivesItsSession(t *testing.T) {
 	})
 }
 
-// TestObserversIgnoreOlderTokens: a LEADER that names an older term is no news.
+// TestObserversIgnoreOlderTokens checks that Observe ignores a LEADER that names an older term.
 func TestObserversIgnoreOlderTokens(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		o := s.elect("o", nil)
@@ -346,7 +346,7 @@ func TestObserversIgnoreOlderTokens(t *testing.T) {
 	})
 }
 
-// TestObserverThatLeavesHoldsNoWatch.
+// TestObserverThatLeavesHoldsNoWatch checks that no watch is left when Observe ends.
 func TestObserverThatLeavesHoldsNoWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, o := s.elect("a", nil), s.elect("o", nil)
@@ -365,7 +365,7 @@ func TestObserverThatLeavesHoldsNoWatch(t *testing.T) {
 	})
 }
 
-// TestCandidatesInTheirOrder, of all namings.
+// TestCandidatesInTheirOrder checks the order of candidates of all namings.
 func TestCandidatesInTheirOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		var ids []string
@@ -398,7 +398,7 @@ func TestCandidatesInTheirOrder(t *testing.T) {
 	})
 }
 
-// TestNobodyStands: no parent yet.
+// TestNobodyStands checks what an election reports if its parent does not exist.
 func TestNobodyStands(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", &ElectionOptions{Naming: PlainNames})
@@ -416,7 +416,7 @@ func TestNobodyStands(t *testing.T) {
 	})
 }
 
-// TestAwayForLong: everything ends as it should after an hour without a server.
+// TestAwayForLong checks that all terms and calls end properly after an hour without a server.
 func TestAwayForLong(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -438,7 +438,7 @@ func TestAwayForLong(t *testing.T) {
 	})
 }
 
-// TestClosedClientEndsLead.
+// TestClosedClientEndsLead checks that Lead returns when its client is closed.
 func TestClosedClientEndsLead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)

@@ -19,8 +19,8 @@ type leftover struct {
 	session zk.SessionID
 }
 
-// lineOf is a line of bids, and a client that has bids in it.
-type lineOf struct {
+// lineKey is a line of bids, and a client that has bids in it.
+type lineKey struct {
 	c      weak.Pointer[zk.Client]
 	parent string
 }
@@ -29,12 +29,12 @@ type lineOf struct {
 // has ended. The map is global because the client's next bid in a line may come from another Lock value.
 var leftovers = struct {
 	sync.Mutex
-	at map[lineOf][]leftover
-}{at: map[lineOf][]leftover{}}
+	at map[lineKey][]leftover
+}{at: map[lineKey][]leftover{}}
 
-// leave records a leftover.
-func (a *agent) leave(at string) {
-	line := lineOf{weak.Make(a.c), path.Dir(at)}
+// recordLeftover records a znode that this client could not remove.
+func (a *agent) recordLeftover(at string) {
+	line := lineKey{weak.Make(a.c), path.Dir(at)}
 	leftovers.Lock()
 	defer leftovers.Unlock()
 	leftovers.at[line] = append(leftovers.at[line], leftover{at, a.c.Session().ID})
@@ -44,7 +44,7 @@ func (a *agent) leave(at string) {
 // fails, the error names the znode: the client's next bid in that line would wait for it until
 // the session ends.
 func (a *agent) removeLeftovers(ctx context.Context, parent string) error {
-	at := lineOf{weak.Make(a.c), parent}
+	at := lineKey{weak.Make(a.c), parent}
 	leftovers.Lock()
 	left := slices.Clone(leftovers.at[at])
 	leftovers.Unlock()
@@ -52,7 +52,7 @@ func (a *agent) removeLeftovers(ctx context.Context, parent string) error {
 		err := a.c.Delete(zk.InSession(ctx, l.session), l.path, zk.AnyVersion)
 		switch {
 		case err == nil, errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrSessionExpired):
-			forget(at, l)
+			forgetLeftover(at, l)
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:
@@ -62,7 +62,7 @@ func (a *agent) removeLeftovers(ctx context.Context, parent string) error {
 	return nil
 }
 
-func forget(at lineOf, l leftover) {
+func forgetLeftover(at lineKey, l leftover) {
 	leftovers.Lock()
 	defer leftovers.Unlock()
 	rest := slices.DeleteFunc(leftovers.at[at], func(one leftover) bool { return one == l })

@@ -11,7 +11,7 @@ import (
 	"bellwether/zk"
 )
 
-// denyRemoval has the server refuse deletions, also those in transactions.
+// denyRemoval makes the server refuse deletions, also in transactions.
 func (s *fakeServer) denyRemoval() {
 	s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
 		if op == wire.OpDelete || op == wire.OpMulti {
@@ -21,9 +21,9 @@ func (s *fakeServer) denyRemoval() {
 	})
 }
 
-// TestBidThatStaysIsTold: a client that is not permitted to delete its own bid would wait behind it
-// for as long as its session lives. The error of the call that leaves the bid says so, and so does
-// the next bid of the same client, whichever object makes it, until the bid can be removed.
+// TestBidThatStaysIsTold checks a client that may not delete its own bid, and would wait behind it until
+// its session ends. The call that leaves the bid returns an error that says so. So does the next bid of
+// the same client, from whichever object, until the bid can be removed.
 func TestBidThatStaysIsTold(t *testing.T) {
 	hold := func(acquire func(context.Context) (*Hold, error)) func(context.Context) error {
 		return func(ctx context.Context) error {
@@ -106,7 +106,8 @@ func TestBidThatStaysIsTold(t *testing.T) {
 	}
 }
 
-// TestCancelledLockTellsOfItsBid that the server does not let it remove.
+// TestCancelledLockTellsOfItsBid checks that a cancelled Lock reports a bid that the server does not let
+// it remove.
 func TestCancelledLockTellsOfItsBid(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -119,7 +120,7 @@ func TestCancelledLockTellsOfItsBid(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, zk.ErrNoAuth) {
 			t.Errorf("cancelled: %v", err)
 		}
-		s.expire(c.Session().ID) // which takes the bid along
+		s.expire(c.Session().ID) // the bid disappears with the session
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err = made(NewLock(c, "/app/lock", nil)).Lock(ctx); errors.Is(err, zk.ErrNoAuth) && strings.Contains(err.Error(), "in the way") {

@@ -45,19 +45,12 @@ type Lock struct{ bidder }
 // NewLock prepares the lock at parent, which is created if it is missing. The caller
 // still owns the client and may share it.
 func NewLock(c *zk.Client, parent string, o *LockOptions) (*Lock, error) {
-	o = o.orDefault()
-	l := newLock(c, lines.Config{Parent: parent, Naming: o.Naming, Rule: lines.Exclusive}, o, "lock")
+	opt := optionsOr(o)
+	l := newLock(c, lines.Config{Parent: parent, Naming: opt.Naming, Rule: lines.Exclusive}, opt, "lock")
 	return l, l.validate(OwnNames, CuratorLockNames, KazooNames, GoZKNames)
 }
 
-func (o *LockOptions) orDefault() *LockOptions {
-	if o == nil {
-		return &LockOptions{}
-	}
-	return o
-}
-
-func newLock(c *zk.Client, cfg lines.Config, o *LockOptions, recipe string) *Lock {
+func newLock(c *zk.Client, cfg lines.Config, o LockOptions, recipe string) *Lock {
 	cfg.ID = o.ID
 	opt := ElectionOptions{Naming: o.Naming, ACL: o.ACL, LeaseDelay: o.LeaseDelay, KeepAlive: o.KeepAlive,
 		Margin: o.Margin, CleanUp: o.CleanUp, Logger: o.Logger, Observer: o.Observer}
@@ -71,14 +64,15 @@ func (l *Lock) validate(namings ...Naming) error {
 			return l.bidder.validate()
 		}
 	}
-	return fmt.Errorf("%s %s: no naming %v", l.recipe, l.cfg.Parent, l.opt.Naming)
+	return fmt.Errorf("%s %s: the naming %v is not one of this recipe", l.recipe, l.cfg.Parent, l.opt.Naming)
 }
 
 // Lock waits until it holds the lock. It survives lost connections. When the session
-// expires it makes a new bid, at the end of the line. It returns
-// the context's error, zk.ErrClosed, or a [*LostError] if the server refuses a request
-// that it needs. After an error it leaves no bid: Lock waits for the removal of its bid while the client is
-// connected, for LockOptions.CleanUp at most. After that the removal continues in the background.
+// expires it makes a new bid, at the end of the line. It returns the context's error,
+// zk.ErrClosed, or a [*LostError] if the server refuses a request that it needs. If Lock
+// returns an error, it removes its bid first. It waits for the removal while the client
+// is connected, for LockOptions.CleanUp at most. After that the removal continues in the
+// background.
 //
 // A client that holds the lock and calls Lock again waits for itself; see [Hold.Again].
 func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, false) }
@@ -87,9 +81,10 @@ func (l *Lock) Lock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, 
 // ErrHeld. It waits for a connection as Lock does.
 func (l *Lock) TryLock(ctx context.Context) (*Hold, error) { return l.acquire(ctx, true) }
 
-// Do waits as Lock does until it holds the lock, runs fn, and releases the lock when
-// fn has returned, or has panicked. The context given to fn ends with the hold and with
-// ctx; its cause says why. fn must then return, because Do does not release the lock before.
+// Do waits as Lock does until it holds the lock, runs fn, and releases the lock when fn
+// has returned, or has panicked. The context given to fn ends with the hold and with ctx;
+// its cause says why. fn must then return, because Do does not release the lock until fn
+// has returned.
 //
 // If Lock fails, Do returns its error and does not call fn. Otherwise Do returns the error of fn. If the lock
 // was lost before fn returned, the error is or wraps ErrNotHeld and a [*LostError], whatever fn
@@ -102,7 +97,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, h *Hold) err
 	if err != nil {
 		return err
 	}
-	return during(ctx, &l.bidder, h, func(ctx context.Context) error { return fn(ctx, h) })
+	return whileHeld(ctx, &l.bidder, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
 func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
@@ -114,5 +109,5 @@ func (l *Lock) acquire(ctx context.Context, try bool) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return (&grip{h: h}).hold(), nil
+	return (&sharedHandle{h: h}).hold(), nil
 }

@@ -12,7 +12,8 @@ import (
 	"bellwether/zk"
 )
 
-// TestLockDo returns what its function returns, and holds the lock for exactly as long.
+// TestLockDo checks that Do returns the result of its function, and holds the lock exactly while the
+// function runs.
 func TestLockDo(t *testing.T) {
 	for _, want := range []error{nil, errors.New("out of paper"), &zk.UnknownOutcomeError{Err: zk.ErrConnectionLoss}} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -36,7 +37,7 @@ func TestLockDo(t *testing.T) {
 	}
 }
 
-// TestLockDoReleasesWhenTheFunctionPanics.
+// TestLockDoReleasesWhenTheFunctionPanics checks that the lock is free after a panic.
 func TestLockDoReleasesWhenTheFunctionPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		l := s.lock(nil)
@@ -52,7 +53,8 @@ func TestLockDoReleasesWhenTheFunctionPanics(t *testing.T) {
 	})
 }
 
-// TestLockDoSaysThatTheLockWasLost, whatever the function returns, and ends its context.
+// TestLockDoSaysThatTheLockWasLost checks that Do reports a lost lock, whatever the function returns, and
+// ends its context.
 func TestLockDoSaysThatTheLockWasLost(t *testing.T) {
 	own := errors.New("out of paper")
 	for name, returns := range map[string]func(ctx context.Context, h *Hold) error{
@@ -77,7 +79,8 @@ func TestLockDoSaysThatTheLockWasLost(t *testing.T) {
 	}
 }
 
-// TestLockDoWaitsForItsFunction after its context has ended: the next one holds no sooner.
+// TestLockDoWaitsForItsFunction checks that the next client holds the lock only after the function has
+// returned, even if the function's context has ended before.
 func TestLockDoWaitsForItsFunction(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.lock(nil), s.lock(nil)
@@ -102,7 +105,7 @@ func TestLockDoWaitsForItsFunction(t *testing.T) {
 	})
 }
 
-// TestLockDoWithoutTheLock does not call the function.
+// TestLockDoWithoutTheLock checks that Do does not call the function if it cannot take the lock.
 func TestLockDoWithoutTheLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := acquire(t, s.lock(nil).Lock)
@@ -119,7 +122,8 @@ func TestLockDoWithoutTheLock(t *testing.T) {
 	})
 }
 
-// TestLockDoAndRelease: a function may release the lock itself, or keep it by Again.
+// TestLockDoAndRelease checks a function that releases the lock itself, and one that keeps
+// the lock after its end because it has called Again.
 func TestLockDoAndRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		l := s.lock(nil)
@@ -138,7 +142,7 @@ func TestLockDoAndRelease(t *testing.T) {
 	})
 }
 
-// TestSemaphoreDo holds a lease while its function runs.
+// TestSemaphoreDo checks that Do holds a lease while its function runs.
 func TestSemaphoreDo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		m := made(NewSemaphore(s.connect(zk.Options{}), "/app/semaphore", 1, nil))
@@ -155,7 +159,8 @@ func TestSemaphoreDo(t *testing.T) {
 	})
 }
 
-// TestLockDoTellsARefusedRemoval.
+// TestLockDoTellsARefusedRemoval checks that Do returns the error of a server that refuses to remove the
+// bid.
 func TestLockDoTellsARefusedRemoval(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		err := s.lock(nil).Do(t.Context(), func(context.Context, *Hold) error {

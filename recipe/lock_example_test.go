@@ -13,10 +13,10 @@ import (
 	"bellwether/zk"
 )
 
-// Work that is not to be done twice at the same time.
+// Work that must not be done twice at the same time.
 func ExampleLock() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	backup, err := recipe.NewLock(c, "/app/backup", &recipe.LockOptions{ID: "host-a"})
 	if err != nil {
 		log.Fatal(err)
@@ -27,19 +27,19 @@ func ExampleLock() {
 	}
 	defer h.Release(ctx)
 
-	// Work under h.Context() stops before somebody else can hold the lock. Who is
-	// given the token can refuse those of older holders.
+	// Work under h.Context() stops before another client can hold the lock. A resource that is given the token
+	// can refuse requests of older holders.
 	send("http://store/backup", int64(h.Token()))
-	// Fails with recipe.ErrNotHeld once somebody else does.
+	// Fails with recipe.ErrNotHeld if another client holds the lock.
 	if _, err := h.Do(ctx, zk.SetOp("/app/last-backup", []byte("today"), zk.AnyVersion)); err != nil {
 		log.Print(err)
 	}
 }
 
-// The same in one call: the lock is released when the function has returned.
+// The same in one call: Do releases the lock when the function has returned.
 func ExampleLock_Do() {
 	ctx := context.Background()
-	var backup *recipe.Lock // of NewLock
+	var backup *recipe.Lock // from NewLock
 	err := backup.Do(ctx, func(ctx context.Context, h *recipe.Hold) error {
 		send("http://store/backup", int64(h.Token()))
 		_, err := h.Do(ctx, zk.SetOp("/app/last-backup", []byte("today"), zk.AnyVersion))
@@ -50,15 +50,15 @@ func ExampleLock_Do() {
 	}
 }
 
-// Who does not want to wait asks once, or for a while.
+// A program that does not want to wait tries once, or waits for a limited time.
 func ExampleLock_TryLock() {
 	ctx := context.Background()
-	var l *recipe.Lock // of NewLock
+	var l *recipe.Lock // from NewLock
 	h, err := l.TryLock(ctx)
 	if errors.Is(err, recipe.ErrHeld) {
 		soon, cancel := context.WithTimeout(ctx, 10*time.Second)
 		defer cancel()
-		h, err = l.Lock(soon) // no bid is left behind if the time is over
+		h, err = l.Lock(soon) // no bid is left if the time is over
 	}
 	if err != nil {
 		log.Fatal(err)
@@ -66,9 +66,9 @@ func ExampleLock_TryLock() {
 	defer h.Release(ctx)
 }
 
-// A callee that locks what its caller may have locked takes the caller's hold.
+// A function whose caller already holds the lock takes another Hold of the same bid.
 func ExampleHold_Again() {
-	var h *recipe.Hold // of Lock.Lock
+	var h *recipe.Hold // from Lock.Lock
 	inner, err := h.Again()
 	if err != nil {
 		log.Fatal(err) // the hold is over
@@ -76,10 +76,10 @@ func ExampleHold_Again() {
 	defer inner.Release(context.Background()) // the lock stays with h
 }
 
-// Many may read while nobody writes.
+// Many clients read while nobody writes.
 func ExampleReadWriteLock() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	l, err := recipe.NewReadWriteLock(c, "/app/index", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -91,10 +91,10 @@ func ExampleReadWriteLock() {
 	defer reader.Release(ctx)
 }
 
-// No more than three downloads at once, over all machines.
+// At most three downloads at a time, over all machines.
 func ExampleSemaphore() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	downloads, err := recipe.NewSemaphore(c, "/app/downloads", 3, nil)
 	if err != nil {
 		log.Fatal(err)
@@ -106,11 +106,10 @@ func ExampleSemaphore() {
 	defer lease.Release(ctx)
 }
 
-// A transfer needs both accounts, and another one the other way round must
-// not wait for this one while this one waits for it.
+// A transfer needs both accounts. Two transfers in opposite directions must not wait for each other.
 func ExampleMultiLock() {
 	ctx := context.Background()
-	var from, to *recipe.Lock // of NewLock
+	var from, to *recipe.Lock // from NewLock
 	both, err := recipe.NewMultiLock(from, to)
 	if err != nil {
 		log.Fatal(err)
@@ -128,8 +127,8 @@ func ExampleMultiLock() {
 	}
 }
 
-// The resource itself refuses a holder that was overtaken: here one whose
-// request was stopped on its way while others held the lock.
+// The resource itself refuses an old holder: here one whose request was delayed while others held the
+// lock.
 func ExampleTokenGate() {
 	var gate recipe.TokenGate
 	for _, token := range []zk.Zxid{0x500000007, 0x500000009, 0x500000007} {
@@ -145,7 +144,7 @@ func ExampleTokenGate() {
 	// token 0x500000007 is older than 0x500000009, which has been seen
 }
 
-// A store that takes the token with each request.
+// A resource that checks the token of each request.
 func ExampleTokenGate_Admit() {
 	var gate recipe.TokenGate
 	http.HandleFunc("/backup", func(w http.ResponseWriter, r *http.Request) {

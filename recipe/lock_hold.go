@@ -14,25 +14,26 @@ import (
 // or lost. It cannot be renewed: a program that wants the lock again gets another Hold.
 // Its methods may be called from any goroutine.
 type Hold struct {
-	g   *grip
-	ctx context.Context
-	end context.CancelCauseFunc
+	shared *sharedHandle
+	ctx    context.Context
+	end    context.CancelCauseFunc
 
-	released bool // guarded by grip.mu
+	released bool // guarded by sharedHandle.mu
 }
 
-// grip is what all Holds of one bid share: the first one, and those that Again has made of it.
-type grip struct {
+// sharedHandle holds what all Holds of one bid share: the first one, and those that Again
+// has made of it.
+type sharedHandle struct {
 	h *Handle
 
-	mu sync.Mutex
-	n  int // Holds not yet released
+	mu    sync.Mutex
+	holds int // Holds not yet released
 }
 
 // hold makes one more Hold. mu is held, except for the first Hold.
-func (g *grip) hold() *Hold {
-	g.n++
-	h := &Hold{g: g}
+func (g *sharedHandle) hold() *Hold {
+	g.holds++
+	h := &Hold{shared: g}
 	h.ctx, h.end = context.WithCancelCause(g.h.ctx)
 	return h
 }
@@ -46,10 +47,10 @@ func (h *Hold) Context() context.Context { return h.ctx }
 // Token returns the fencing token, which is the czxid of the bid. It is larger than the tokens of all
 // earlier holders that could not hold the lock at the same time, for the whole life of the
 // ensemble. A TokenGate refuses tokens that are too old.
-func (h *Hold) Token() zk.Zxid { return h.g.h.token }
+func (h *Hold) Token() zk.Zxid { return h.shared.h.token }
 
 // Bid returns the path of the bid.
-func (h *Hold) Bid() string { return h.g.h.bid }
+func (h *Hold) Bid() string { return h.shared.h.bid }
 
 // Left returns how long the hold lasts unless a new ping proves that the session lives for longer. It
 // reads the clocks when it is called. Once the hold is over it returns 0 or less.
@@ -57,28 +58,28 @@ func (h *Hold) Left() time.Duration {
 	if h.ctx.Err() != nil {
 		return 0
 	}
-	return h.g.h.Left()
+	return h.shared.h.Left()
 }
 
 // path returns the path of the lock.
-func (h *Hold) path() string { return h.g.h.t.b.path }
+func (h *Hold) path() string { return h.shared.h.t.b.path }
 
 // Proof returns nil if it is proven that the hold ends before the server can give the
 // lock away. Otherwise it returns a *NoProof. The context then ends after two thirds of the
 // session timeout without an answered ping, and only token and guard protect against an
 // older holder.
-func (h *Hold) Proof() error { return h.g.h.Proof() }
+func (h *Hold) Proof() error { return h.shared.h.Proof() }
 
 // Lost returns nil while the hold lasts, and afterwards a *LostError.
 func (h *Hold) Lost() error {
 	if h.ctx.Err() != nil {
 		return context.Cause(h.ctx)
 	}
-	return h.g.h.Lost()
+	return h.shared.h.Lost()
 }
 
 // Guard returns an operation that makes a Multi fail unless the bid exists.
-func (h *Hold) Guard() zk.Op { return h.g.h.Guard() }
+func (h *Hold) Guard() zk.Op { return h.shared.h.Guard() }
 
 // Do carries out all operations or none. It carries out none unless the lock is still held: the
 // same transaction checks the bid. If the hold is over it returns ErrNotHeld. After a
@@ -86,20 +87,20 @@ func (h *Hold) Guard() zk.Op { return h.g.h.Guard() }
 // of zk.Client.Multi without the result of the guard.
 func (h *Hold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if lost := h.Lost(); lost != nil {
-		return nil, h.g.h.t.b.isOver(lost)
+		return nil, h.shared.h.t.b.isOver(lost)
 	}
-	return h.g.h.Do(ctx, ops...)
+	return h.shared.h.Do(ctx, ops...)
 }
 
 // Again returns another Hold of the same bid, for a function that takes a lock which its caller
 // already holds. The lock is released when all of these Holds are released.
 func (h *Hold) Again() (*Hold, error) {
-	h.g.mu.Lock()
-	defer h.g.mu.Unlock()
+	h.shared.mu.Lock()
+	defer h.shared.mu.Unlock()
 	if lost := h.Lost(); lost != nil {
-		return nil, h.g.h.t.b.isOver(lost)
+		return nil, h.shared.h.t.b.isOver(lost)
 	}
-	return h.g.hold(), nil
+	return h.shared.hold(), nil
 }
 
 // Release ends the hold. The work under the lock must have ended before the call. Releasing the last Hold of
@@ -110,7 +111,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	if !h.drop() {
 		return nil
 	}
-	return h.g.h.t.awaitGone(ctx)
+	return h.shared.h.t.awaitGone(ctx)
 }
 
 // releaser is a Hold or a MultiHold.
@@ -123,19 +124,19 @@ type releaser interface {
 
 func (h *Hold) abandon() { h.drop() }
 
-// during runs fn while h is held, and then releases h.
-func during(ctx context.Context, b *bidder, h releaser, fn func(context.Context) error) error {
+// whileHeld runs fn while h is held, and then releases h.
+func whileHeld(ctx context.Context, b *bidder, h releaser, fn func(context.Context) error) error {
 	work, stop := b.workWhile(ctx, h.Context())
 	defer stop()
 	defer h.abandon() // also when fn panics
 	err := fn(work)
 	lost := h.Lost()
-	bye, done := whileAnswered(ctx, b.c, b.cleanUp)
+	bye, done := whileConnected(ctx, b.c, b.cleanUp)
 	defer done()
 	stays := h.Release(bye)
 	switch {
-	case lost != nil && !errors.Is(lost, ErrReleased): // else fn has released it
-		if err == nil || isEnd(err, work) || errors.Is(err, ErrNotHeld) {
+	case lost != nil && !errors.Is(lost, ErrReleased): // otherwise fn itself released the hold
+		if err == nil || isContextEnd(err, work) || errors.Is(err, ErrNotHeld) {
 			return b.isOver(lost)
 		}
 		return fmt.Errorf("%w; %w", err, b.isOver(lost))
@@ -147,15 +148,15 @@ func during(ctx context.Context, b *bidder, h releaser, fn func(context.Context)
 
 // drop ends the hold without waiting. It reports whether no Hold of the bid is left, so that the bid is given up.
 func (h *Hold) drop() (last bool) {
-	h.g.mu.Lock()
-	defer h.g.mu.Unlock()
+	h.shared.mu.Lock()
+	defer h.shared.mu.Unlock()
 	if !h.released {
 		h.released = true
-		h.g.n--
-		h.end(h.g.h.t.b.lost(Resigned, nil))
+		h.shared.holds--
+		h.end(h.shared.h.t.b.lost(Resigned, nil))
 	}
-	if last = h.g.n == 0; last {
-		h.g.h.t.giveUp()
+	if last = h.shared.holds == 0; last {
+		h.shared.h.t.giveUp()
 	}
 	return last
 }

@@ -16,7 +16,7 @@ import (
 	"bellwether/zk"
 )
 
-// lock is a lock over a client of its own.
+// lock makes a lock with a client of its own.
 func (s *fakeServer) lock(o *LockOptions) *Lock {
 	s.t.Helper()
 	l, err := NewLock(s.connect(zk.Options{}), parent, o)
@@ -26,7 +26,7 @@ func (s *fakeServer) lock(o *LockOptions) *Lock {
 	return l
 }
 
-// held is the outcome of an acquisition that goes on.
+// held is an acquisition that runs beside the test, and its outcome.
 type held struct {
 	h   *Hold
 	err error
@@ -52,7 +52,7 @@ func acquire(t *testing.T, f func(context.Context) (*Hold, error)) *Hold {
 	return h
 }
 
-// got is the hold that must have come by now.
+// got returns the hold, which must exist by now.
 func got(t *testing.T, c <-chan held) *Hold {
 	t.Helper()
 	synctest.Wait()
@@ -68,7 +68,7 @@ func got(t *testing.T, c <-chan held) *Hold {
 	}
 }
 
-// waits fails the test unless the acquisition goes on.
+// waits fails the test if the acquisition has ended.
 func waits(t *testing.T, c <-chan held) {
 	t.Helper()
 	synctest.Wait()
@@ -86,7 +86,7 @@ func release(t *testing.T, h interface{ Release(context.Context) error }) {
 	}
 }
 
-// endedBy fails unless the hold is over for this reason.
+// endedBy fails the test unless the hold has ended for this reason.
 func endedBy(t *testing.T, h *Hold, r Reason) {
 	t.Helper()
 	synctest.Wait()
@@ -105,7 +105,7 @@ func endedBy(t *testing.T, h *Hold, r Reason) {
 	}
 }
 
-// empty fails if something is left below a parent.
+// empty fails the test if a parent has children.
 func (s *fakeServer) empty(parents ...string) {
 	s.t.Helper()
 	for _, p := range parents {
@@ -115,7 +115,7 @@ func (s *fakeServer) empty(parents ...string) {
 	}
 }
 
-// tally counts the requests that the server gets, but for pings.
+// tally counts the requests that the server gets, without pings.
 func (s *fakeServer) tally() *atomic.Int32 {
 	var n atomic.Int32
 	s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
@@ -127,7 +127,7 @@ func (s *fakeServer) tally() *atomic.Int32 {
 	return &n
 }
 
-// TestLockExcludes: the line in its order, and what a hold tells.
+// TestLockExcludes checks the order of the line, and the methods of a Hold.
 func TestLockExcludes(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a := acquire(t, s.lock(nil).Lock)
@@ -151,13 +151,13 @@ func TestLockExcludes(t *testing.T) {
 			t.Errorf("tokens %v, %v, %v", a.Token(), b.Token(), c.Token())
 		}
 		release(t, c)
-		release(t, c) // nothing happens
+		release(t, c) // changes nothing
 		s.empty(parent)
 	})
 }
 
-// TestLockWakesOne for each release, of 10, 100 and 1,000 who wait; and what a
-// release costs the servers: the delete, one event, and the look of who woke.
+// TestLockWakesOne checks that a release wakes one of 10, 100 and 1,000 waiting clients. A release costs
+// the servers the delete, one event, and the look of the woken client.
 func TestLockWakesOne(t *testing.T) {
 	for _, n := range sizes() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -187,8 +187,8 @@ func TestLockWakesOne(t *testing.T) {
 	}
 }
 
-// TestLockOfAnExpiredSession passes on; its hold has ended, and the next
-// bid of the same holder stands at the end of the line.
+// TestLockOfAnExpiredSession checks that the lock passes on when the holder's session expires, that its
+// hold has ended, and that its next bid is at the end of the line.
 func TestLockOfAnExpiredSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.lock(nil), s.lock(nil)
@@ -207,8 +207,8 @@ func TestLockOfAnExpiredSession(t *testing.T) {
 	})
 }
 
-// TestLockEndsBeforeItIsGivenAway: the server is not heard from, and the
-// next holder has the lock only after the deadline.
+// TestLockEndsBeforeItIsGivenAway checks that, if the server does not answer the holder, the next client
+// holds the lock only after the deadline.
 func TestLockEndsBeforeItIsGivenAway(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.lock(nil), s.lock(nil)
@@ -230,15 +230,15 @@ func TestLockEndsBeforeItIsGivenAway(t *testing.T) {
 	})
 }
 
-// TestCurator604LockOfTheSessionBefore: the session expires, and the server
-// shows the old bid a little longer. The new session does not take it for its own.
+// TestCurator604LockOfTheSessionBefore expires the session while the server still shows the old bid. The
+// new session must not take that bid for its own.
 func TestCurator604LockOfTheSessionBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		l := s.lock(nil)
 		first := acquire(t, l.Lock)
 		old := l.c.Session().ID
 		s.mu.Lock()
-		s.nodes[first.Bid()].stat.EphemeralOwner = 0 // the expiry does not reach it yet
+		s.nodes[first.Bid()].stat.EphemeralOwner = 0 // the server does not remove it with the session yet
 		s.mu.Unlock()
 		s.expire(old)
 		<-first.Context().Done()
@@ -255,8 +255,8 @@ func TestCurator604LockOfTheSessionBefore(t *testing.T) {
 	})
 }
 
-// TestKazoo170LockOverSuspendedConnections: connections come and go while
-// one holds and one waits; nobody is stuck and no second bid is made.
+// TestKazoo170LockOverSuspendedConnections breaks connections again and again while one client holds and
+// one waits. No client hangs and no second bid is made.
 func TestKazoo170LockOverSuspendedConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.lock(nil), s.lock(nil)
@@ -271,7 +271,7 @@ func TestKazoo170LockOverSuspendedConnections(t *testing.T) {
 			t.Fatalf("%d bids, lost %v", n, ha.Lost())
 		}
 		waits(t, lb)
-		s.cut(b.c) // the release happens while the waiter is away
+		s.cut(b.c) // the lock is released while the waiting client has no connection
 		release(t, ha)
 		hb := <-lb
 		if hb.err != nil {
@@ -282,8 +282,8 @@ func TestKazoo170LockOverSuspendedConnections(t *testing.T) {
 	})
 }
 
-// TestCurator335NoOrphanedLock: the create's reply is lost, the caller gives
-// up or goes on; in either case no bid is left that nobody knows of.
+// TestCurator335NoOrphanedLock loses the reply to the creation of a bid. Whether the caller gives up or
+// goes on, no unknown bid is left.
 func TestCurator335NoOrphanedLock(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		for _, giveUp := range []bool{false, true} {
@@ -321,7 +321,7 @@ func TestCurator335NoOrphanedLock(t *testing.T) {
 	}
 }
 
-// TestCancelledLockLeavesNoBid and costs who stands behind one event.
+// TestCancelledLockLeavesNoBid also checks that a cancelled Lock costs the client behind it one event.
 func TestCancelledLockLeavesNoBid(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a := acquire(t, s.lock(nil).Lock)
@@ -344,7 +344,7 @@ func TestCancelledLockLeavesNoBid(t *testing.T) {
 	})
 }
 
-// TestTryLock does not wait, leaves nothing, and wakes nobody.
+// TestTryLock checks that TryLock does not wait, leaves nothing, and wakes nobody.
 func TestTryLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.lock(nil), s.lock(nil)
@@ -362,8 +362,8 @@ func TestTryLock(t *testing.T) {
 	})
 }
 
-// TestTryLockAsideOfWhatIsNoBid: a persistent znode with a bid's name is in
-// nobody's way.
+// TestTryLockAsideOfWhatIsNoBid checks that a persistent znode with the name of a bid does not count as
+// one.
 func TestTryLockAsideOfWhatIsNoBid(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		for _, p := range []string{"/app", parent, parent + "/x-0000000000", parent + "/notes"} {
@@ -373,7 +373,7 @@ func TestTryLockAsideOfWhatIsNoBid(t *testing.T) {
 	})
 }
 
-// TestAgain: a lock is given up with the last hold of a bid.
+// TestAgain checks that a lock is released with the last Hold of its bid.
 func TestAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		outer := acquire(t, s.lock(nil).Lock)
@@ -386,7 +386,7 @@ func TestAgain(t *testing.T) {
 			t.Errorf("token %v of %v, %v left of %v", inner.Token(), outer.Token(), inner.Left(), outer.Left())
 		}
 		release(t, outer)
-		release(t, outer) // once counts
+		release(t, outer) // a second Release of the same Hold does not count
 		endedBy(t, outer, Resigned)
 		if _, err := outer.Again(); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("Again of a released hold: %v", err)
@@ -400,7 +400,7 @@ func TestAgain(t *testing.T) {
 	})
 }
 
-// TestLockGuardsWrites: an old hold writes nothing, whatever it believes.
+// TestLockGuardsWrites checks that an old hold writes nothing, even if it does not know that it is over.
 func TestLockGuardsWrites(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a := acquire(t, s.lock(nil).Lock)
@@ -408,7 +408,7 @@ func TestLockGuardsWrites(t *testing.T) {
 			t.Fatalf("%+v, %v", res, err)
 		}
 		next := acquireLater(t.Context(), s.lock(nil).Lock)
-		s.delete(a.Bid()) // the operator's hand
+		s.delete(a.Bid()) // an operator deletes the bid
 		got(t, next)
 		if a.Lost() != nil {
 			t.Fatal("the test wants a hold that still believes in itself")
@@ -419,12 +419,12 @@ func TestLockGuardsWrites(t *testing.T) {
 		if _, _, ok := s.node("/again"); ok {
 			t.Error("the write of an older hold went through")
 		}
-		time.Sleep(4 * time.Second) // it looks every third of the timeout
+		time.Sleep(4 * time.Second) // the hold checks its bid every third of the timeout
 		endedBy(t, a, BidGone)
 	})
 }
 
-// TestOneLockManyCallers: each call is a bid of its own, also over one client.
+// TestOneLockManyCallers checks that each call makes a bid of its own, also over one client.
 func TestOneLockManyCallers(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		l := s.lock(nil)
@@ -459,7 +459,7 @@ func TestOneLockManyCallers(t *testing.T) {
 	})
 }
 
-// TestLockNamings are those of the other libraries.
+// TestLockNamings checks the names of other libraries.
 func TestLockNamings(t *testing.T) {
 	for naming, part := range map[Naming]string{OwnNames: "-n_", CuratorLockNames: "-lock-", KazooNames: "__lock__", GoZKNames: "-lock-"} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -481,7 +481,7 @@ func TestLockNamings(t *testing.T) {
 	}
 }
 
-// TestTokenGate refuses who was overtaken.
+// TestTokenGate checks that the gate refuses older tokens.
 func TestTokenGate(t *testing.T) {
 	var g TokenGate
 	var stale *StaleToken
@@ -500,9 +500,9 @@ func TestTokenGate(t *testing.T) {
 	ok(g.Admit(5))
 	ok(g.Admit(5))
 	ok(g.AdmitShared(8))
-	ok(g.AdmitShared(6)) // readers in any order
+	ok(g.AdmitShared(6)) // readers may come in any order
 	refused(g.AdmitShared(4), 5)
-	refused(g.Admit(7), 8) // a writer behind which a reader has come
+	refused(g.Admit(7), 8) // a reader with a newer token has been admitted
 	ok(g.Admit(9))
 	refused(g.AdmitShared(8), 9)
 	if g.Seen() != 9 {
@@ -510,7 +510,7 @@ func TestTokenGate(t *testing.T) {
 	}
 }
 
-// TestTokenGateAdmitsInOrder: what many goroutines get through never falls.
+// TestTokenGateAdmitsInOrder checks that the tokens admitted from many goroutines never decrease.
 func TestTokenGateAdmitsInOrder(t *testing.T) {
 	var g TokenGate
 	var all sync.WaitGroup

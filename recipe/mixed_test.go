@@ -9,10 +9,10 @@ import (
 	"bellwether/zk"
 )
 
-// mixedAt is the path at which recipes meet.
+// mixedAt is the path that several recipes are given.
 const mixedAt = "/app/mixed"
 
-// residents put a recipe to use at the path and leave it there.
+// residents begin to use a recipe at the path, and leave its znodes there.
 var residents = map[string]func(t *testing.T, c *zk.Client){
 	"election": func(t *testing.T, c *zk.Client) {
 		campaign(t, made(NewElection(c, mixedAt, "a", nil)))
@@ -64,9 +64,8 @@ var residents = map[string]func(t *testing.T, c *zk.Client){
 	},
 }
 
-// newcomers come to the path with another recipe. The second field names the residents beside
-// which they are not told, since the names in the tree do not tell the two apart or the two do
-// not touch each other.
+// newcomers use the path with another recipe. The second field names the residents that they do not
+// recognise, because the names of the znodes are ambiguous or the two do not disturb each other.
 var newcomers = map[string]struct {
 	come   func(ctx context.Context, c *zk.Client) error
 	beside []string
@@ -74,11 +73,11 @@ var newcomers = map[string]struct {
 	"election": {func(ctx context.Context, c *zk.Client) error {
 		_, err := made(NewElection(c, mixedAt, "b", nil)).Campaign(ctx)
 		return err
-	}, []string{"lock"}}, // a candidate that has not published itself yet looks as a holder does
+	}, []string{"lock"}}, // a candidate that is not published yet looks like a holder
 	"lock": {func(ctx context.Context, c *zk.Client) error {
 		_, err := made(NewLock(c, mixedAt, nil)).Lock(ctx)
 		return err
-	}, []string{"read-write lock"}}, // documented: it is one more writer
+	}, []string{"read-write lock"}}, // documented: it acts as one more writer
 	"read-write lock": {func(ctx context.Context, c *zk.Client) error {
 		_, err := made(NewReadWriteLock(c, mixedAt, nil)).RLock(ctx)
 		return err
@@ -127,13 +126,13 @@ var newcomers = map[string]struct {
 	}, []string{"lock", "read-write lock"}},
 }
 
-// same says that a newcomer uses the resident's recipe.
+// same reports whether a newcomer uses the recipe of the resident.
 func same(newcomer, resident string) bool {
 	return newcomer == resident || newcomer == resident+", put" || newcomer == "serve" && resident == "transaction"
 }
 
-// TestRecipesAtOnePathAreTold: a recipe that is given the path of another one returns an error that
-// names the other one. It does not wait for ever, and does not count the other's znodes.
+// TestRecipesAtOnePathAreTold checks that a recipe that is given the path of another one returns an error
+// that names the other recipe. It must neither wait for ever nor count the znodes of the other recipe.
 func TestRecipesAtOnePathAreTold(t *testing.T) {
 	for newcomer, n := range newcomers {
 		for resident, reside := range residents {

@@ -30,14 +30,14 @@ func NewMultiLock(locks ...*Lock) (*MultiLock, error) {
 	m := &MultiLock{slices.Clone(locks)}
 	slices.SortFunc(m.locks, func(a, b *Lock) int { return strings.Compare(a.cfg.Parent, b.cfg.Parent) })
 	if len(locks) == 0 {
-		return m, errors.New("several locks: none is given")
+		return m, errors.New("multi-lock: no lock is given")
 	}
 	for i, l := range m.locks {
 		switch {
 		case l.c != m.locks[0].c:
-			return m, fmt.Errorf("several locks: %s is another client's", l.cfg.Parent)
+			return m, fmt.Errorf("multi-lock: the lock at %s belongs to another client than the first lock", l.cfg.Parent)
 		case i > 0 && l.cfg.Parent == m.locks[i-1].cfg.Parent:
-			return m, fmt.Errorf("several locks: %s is given twice", l.cfg.Parent)
+			return m, fmt.Errorf("multi-lock: %s is given twice", l.cfg.Parent)
 		}
 	}
 	return m, nil
@@ -49,7 +49,7 @@ func NewMultiLock(locks ...*Lock) (*MultiLock, error) {
 func (m *MultiLock) Lock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, false) }
 
 // TryLock takes all of the locks only if no client holds or waits for any of them.
-// Otherwise it returns ErrHeld and releases those that it got.
+// Otherwise it releases the locks that it got and returns ErrHeld.
 func (m *MultiLock) TryLock(ctx context.Context) (*MultiHold, error) { return m.acquire(ctx, true) }
 
 // Do waits as Lock does until it holds all locks, runs fn, and releases them when fn has returned,
@@ -60,14 +60,14 @@ func (m *MultiLock) Do(ctx context.Context, fn func(ctx context.Context, h *Mult
 	if err != nil {
 		return err
 	}
-	return during(ctx, &m.locks[0].bidder, h, func(ctx context.Context) error { return fn(ctx, h) })
+	return whileHeld(ctx, &m.locks[0].bidder, h, func(ctx context.Context) error { return fn(ctx, h) })
 }
 
 // MultiHold is several locks that are held together. It is over as soon as one of them is lost;
 // Release then releases the others.
 type MultiHold struct {
 	holds []*Hold // in the order of their paths
-	m     *lines.Several
+	m     *lines.MultiLock
 	mu    sync.Mutex // guards m
 	ctx   context.Context
 	end   context.CancelCauseFunc
@@ -117,24 +117,14 @@ func (h *MultiHold) first(ask func(*Hold) error) error {
 
 // Do is [Hold.Do] for several locks: the same transaction checks the bids of all of them.
 func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
-	b := h.holds[0].g.h.t.b
 	if lost := h.Lost(); lost != nil {
-		return nil, b.isOver(lost)
+		return nil, h.holds[0].shared.h.t.b.isOver(lost)
 	}
-	guards := make([]zk.Op, len(h.holds))
+	handles := make([]*Handle, len(h.holds))
 	for i, one := range h.holds {
-		guards[i] = one.Guard()
+		handles[i] = one.shared.h
 	}
-	res, err := b.c.Multi(ctx, append(guards, ops...)...)
-	if isUnsent(err) {
-		return nil, b.isOver(b.lost(SessionExpired, nil))
-	}
-	for i := range min(len(guards), len(res)) {
-		if errors.Is(res[i].Err, zk.ErrNoNode) {
-			return nil, b.isOver(h.holds[i].g.h.t.b.lost(BidGone, nil))
-		}
-	}
-	return res[min(len(guards), len(res)):], err
+	return doGuarded(ctx, handles, ops)
 }
 
 // abandon ends all holds without waiting.

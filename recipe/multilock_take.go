@@ -8,12 +8,12 @@ import (
 	"bellwether/internal/claim/lines"
 )
 
-// takeAll is one call of MultiLock.Lock or TryLock. It carries out the operations of a lines.Several.
-type takeAll struct {
+// multiLockRun is one call of MultiLock.Lock or TryLock. It carries out the operations of a lines.MultiLock.
+type multiLockRun struct {
 	*driver
 	locks []*Lock
 	try   bool
-	m     *lines.Several
+	m     *lines.MultiLock
 	h     *MultiHold
 	stop  context.CancelFunc // cancels the lock that is being taken
 }
@@ -24,24 +24,24 @@ type lockTaken struct {
 	hold *Hold
 }
 
-// takeMachine is a lines.Several with the holds that it has taken. Before each event it steps the losses of holds,
+// multiLockMachine is a lines.MultiLock with the holds that it has taken. Before each event it steps the losses of holds,
 // because the event may be a consequence of a loss.
-type takeMachine struct {
-	*lines.Several
+type multiLockMachine struct {
+	*lines.MultiLock
 	h *MultiHold
 }
 
-func (m takeMachine) Step(now claim.Moment, ev claim.Event) {
+func (m multiLockMachine) Step(now claim.Moment, ev claim.Event) {
 	if took, ok := ev.(lockTaken); ok {
 		m.h.holds = append(m.h.holds, took.hold)
 		ev = took.LockTaken
 	}
 	for _, one := range m.h.holds {
 		if one.Lost() != nil {
-			m.Several.Step(now, lines.LockLost{Path: one.path()})
+			m.MultiLock.Step(now, lines.LockLost{Path: one.path()})
 		}
 	}
-	m.Several.Step(now, ev)
+	m.MultiLock.Step(now, ev)
 }
 
 // acquire drives the machine until all locks are held or the machine is over.
@@ -50,9 +50,9 @@ func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
 	for _, l := range m.locks {
 		paths = append(paths, l.path)
 	}
-	t := &takeAll{locks: m.locks, try: try, m: lines.NewSeveral(paths)}
+	t := &multiLockRun{locks: m.locks, try: try, m: lines.NewMultiLock(paths)}
 	t.h = &MultiHold{m: t.m}
-	t.driver = m.locks[0].newDriver(takeMachine{t.m, t.h})
+	t.driver = m.locks[0].newDriver(multiLockMachine{t.m, t.h})
 	t.enough = t.m.Held
 	t.start = func(driven context.Context, op claim.Op) { t.begin(ctx, driven, op) }
 	_ = t.run(context.WithoutCancel(ctx)) // when ctx ends, the lock that is being taken fails, and the machine then gives back the others
@@ -63,8 +63,9 @@ func (m *MultiLock) acquire(ctx context.Context, try bool) (*MultiHold, error) {
 	return t.h, nil
 }
 
-// begin begins an operation. ctx is the context of Lock, driven that of the driver.
-func (t *takeAll) begin(ctx, driven context.Context, op claim.Op) {
+// begin begins an operation. ctx is the context of Lock, and driven is the context of the
+// driver.
+func (t *multiLockRun) begin(ctx, driven context.Context, op claim.Op) {
 	switch op.Kind {
 	case claim.OpTake:
 		t.take(ctx, driven, op.Path)
@@ -76,7 +77,7 @@ func (t *takeAll) begin(ctx, driven context.Context, op claim.Op) {
 }
 
 // take takes one lock. When its hold ends, a Tick wakes the loop, so that the machine steps the loss.
-func (t *takeAll) take(ctx, driven context.Context, path string) {
+func (t *multiLockRun) take(ctx, driven context.Context, path string) {
 	lock := t.locks[slices.IndexFunc(t.locks, func(l *Lock) bool { return l.path == path })]
 	ctx, t.stop = context.WithCancel(ctx)
 	stop := t.stop
@@ -93,11 +94,11 @@ func (t *takeAll) take(ctx, driven context.Context, path string) {
 }
 
 // giveBack releases a lock. It waits until the bid is gone, for cleanUp at most; the rest continues in the background.
-func (t *takeAll) giveBack(ctx, driven context.Context, path string) {
+func (t *multiLockRun) giveBack(ctx, driven context.Context, path string) {
 	hold := t.h.at(path)
 	t.h.holds = slices.DeleteFunc(t.h.holds, func(one *Hold) bool { return one == hold })
 	hold.drop()
-	bye, cancel := whileAnswered(ctx, t.a.c, t.a.cleanUp)
+	bye, cancel := whileConnected(ctx, t.a.c, t.a.cleanUp)
 	t.threads.Go(func() {
 		defer cancel()
 		_ = hold.Release(bye)

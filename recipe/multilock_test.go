@@ -10,7 +10,7 @@ import (
 	"bellwether/zk"
 )
 
-// several is a MultiLock over a client of its own.
+// several makes a MultiLock with a client of its own.
 func (s *fakeServer) several(parents ...string) *MultiLock {
 	s.t.Helper()
 	c := s.connect(zk.Options{})
@@ -44,7 +44,7 @@ func lockAllLater(ctx context.Context, m *MultiLock) <-chan heldAll {
 	return out
 }
 
-// TestMultiLockHoldsAllOrNothing, whatever the order in which they are given.
+// TestMultiLockHoldsAllOrNothing checks locks that are given in any order.
 func TestMultiLockHoldsAllOrNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, err := s.several("/x", "/y").Lock(t.Context())
@@ -75,7 +75,7 @@ func TestMultiLockHoldsAllOrNothing(t *testing.T) {
 	})
 }
 
-// TestMultiLockGuardsWithAllBids.
+// TestMultiLockGuardsWithAllBids checks that a write fails if one of the bids is gone.
 func TestMultiLockGuardsWithAllBids(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h, err := s.several("/x", "/y").Lock(t.Context())
@@ -93,7 +93,7 @@ func TestMultiLockGuardsWithAllBids(t *testing.T) {
 		if _, err := h.Do(t.Context(), zk.CreateOp("/again", nil)); !errors.Is(err, ErrNotHeld) || !errors.As(err, &lost) || lost.Parent != "/y" {
 			t.Errorf("with one bid gone: %v", err)
 		}
-		<-h.Context().Done() // it looks every third of the timeout
+		<-h.Context().Done() // it checks its bids every third of the timeout
 		if !errors.As(h.Lost(), &lost) || lost.Reason != BidGone {
 			t.Errorf("lost by %v", h.Lost())
 		}
@@ -102,7 +102,7 @@ func TestMultiLockGuardsWithAllBids(t *testing.T) {
 	})
 }
 
-// TestMultiLockStartsAgain when the session expires while it has some of them.
+// TestMultiLockStartsAgain checks a session that expires while some of the locks are taken.
 func TestMultiLockStartsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		other, err := s.several("/y").Lock(t.Context())
@@ -126,7 +126,8 @@ func TestMultiLockStartsAgain(t *testing.T) {
 	})
 }
 
-// TestCancelledMultiLockLeavesNothing of what it had already.
+// TestCancelledMultiLockLeavesNothing checks that a cancelled Lock of a MultiLock releases the locks that
+// it had taken.
 func TestCancelledMultiLockLeavesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		other, err := s.several("/y").Lock(t.Context())
@@ -144,7 +145,7 @@ func TestCancelledMultiLockLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestMultiLockWithReaders: sides of read-write locks can be among them.
+// TestMultiLockWithReaders checks that sides of read-write locks can be among the locks.
 func TestMultiLockWithReaders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		reader := func() *MultiLock {
@@ -180,8 +181,8 @@ func TestMultiLockArguments(t *testing.T) {
 	})
 }
 
-// TestMultiLockDo holds all locks while its function runs, says when one was lost
-// meanwhile, and leaves nothing.
+// TestMultiLockDo checks that all locks are held while the function runs, that a lost lock is reported,
+// and that nothing is left.
 func TestMultiLockDo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		m := s.several("/x", "/y")

@@ -69,7 +69,7 @@ func (e *Election) firstCandidate(ctx context.Context) (Leader, error) {
 func (e *Election) know(n claim.Notice) claim.Notice {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.seen.Know(n)
+	return e.seen.Newest(n)
 }
 
 // Observe yields the current leader and then each change, until the

@@ -13,14 +13,14 @@ import (
 	"bellwether/zk"
 )
 
-// owners notes who owns which part, and fails when one has two.
+// owners records which member owns which part. It fails the test if a part has two owners.
 type owners struct {
 	t  *testing.T
 	mu sync.Mutex
 	of map[string]string
 }
 
-// own is for Run: it holds the part until its context ends.
+// own is a function for Run: it owns the part until its context ends.
 func (o *owners) own(id string) func(context.Context, string, *Handle) error {
 	return func(ctx context.Context, part string, h *Handle) error {
 		o.mu.Lock()
@@ -37,7 +37,7 @@ func (o *owners) own(id string) func(context.Context, string, *Handle) error {
 	}
 }
 
-// check fails unless all n parts are owned, each member having at most its even share.
+// check fails the test unless all n parts are owned and no member has more than its even share.
 func (o *owners) check(n int, members ...string) {
 	o.t.Helper()
 	synctest.Wait()
@@ -84,8 +84,8 @@ func partitionBy(t *testing.T, c *zk.Client, o *owners, id string, parts []strin
 	return m
 }
 
-// TestPartitionerSharesWithoutOverlap: members come, leave, and lose their
-// sessions; all parts find an owner again, and none ever has two.
+// TestPartitionerSharesWithoutOverlap lets members come, leave, and lose their sessions. All parts find an
+// owner again, and none ever has two.
 func TestPartitionerSharesWithoutOverlap(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		var parts []string
@@ -129,7 +129,7 @@ func TestPartitionerSharesWithoutOverlap(t *testing.T) {
 	})
 }
 
-// TestPartitionerEndsWithItsFunction, and refuses names that are none.
+// TestPartitionerEndsWithItsFunction also checks that invalid names are refused.
 func TestPartitionerEndsWithItsFunction(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -154,7 +154,7 @@ func TestPartitionerEndsWithItsFunction(t *testing.T) {
 	})
 }
 
-// TestPartitionerWhoseOwnersFailTogether, without a connection, ends too.
+// TestPartitionerWhoseOwnersFailTogether checks that Run ends also without a connection.
 func TestPartitionerWhoseOwnersFailTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -179,8 +179,8 @@ func TestPartitionerWhoseOwnersFailTogether(t *testing.T) {
 	})
 }
 
-// TestWorkIsDoneOnce: three members do 30 tasks; one dies in the middle of its own,
-// which another begins again. Each task is finished once.
+// TestWorkIsDoneOnce has three members and 30 tasks. One member dies during a task, which another member
+// begins again. Each task is finished once.
 func TestWorkIsDoneOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		w := made(NewWork(s.connect(zk.Options{}), "/app/work", nil))
@@ -231,7 +231,7 @@ func TestWorkIsDoneOnce(t *testing.T) {
 		if len(finished) != 30 || len(s.bids("/app/work/tasks")) != 0 {
 			t.Errorf("%d tasks finished, left over: %v", len(finished), s.bids("/app/work/tasks"))
 		}
-		if left := s.bids("/app/work/parts"); len(left) > 1 { // the closed member's last one may stay
+		if left := s.bids("/app/work/parts"); len(left) > 1 { // the last one of the closed member may be left
 			t.Errorf("elections left over: %v", left)
 		}
 		for id, n := range finished {
@@ -242,8 +242,8 @@ func TestWorkIsDoneOnce(t *testing.T) {
 	})
 }
 
-// TestTaskThatIsReplaced while it is being done, and its doer hears of both at once: it
-// stops, and the new one is done.
+// TestTaskThatIsReplaced replaces a task while a member does it, and the member learns of both changes at
+// once. The member must stop, and the new task must be done.
 func TestTaskThatIsReplaced(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -277,8 +277,8 @@ func TestTaskThatIsReplaced(t *testing.T) {
 	})
 }
 
-// TestTaskIsDoneOnlyWithoutError: what do returns is no word on the task's own
-// znode, whatever it wraps.
+// TestTaskIsDoneOnlyWithoutError checks that an error of do is never taken for a result about the znode of
+// the task, whatever it wraps.
 func TestTaskIsDoneOnlyWithoutError(t *testing.T) {
 	for _, failure := range []error{Stop(&zk.UnknownOutcomeError{Err: context.DeadlineExceeded}), zk.ErrNoNode, ErrNotLeader} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -299,14 +299,14 @@ func TestTaskIsDoneOnlyWithoutError(t *testing.T) {
 	}
 }
 
-// TestPartitionerIsStoppedBeforeItBegins to share: it ends, and leaves nothing behind.
+// TestPartitionerIsStoppedBeforeItBegins checks that Run ends and leaves nothing.
 func TestPartitionerIsStoppedBeforeItBegins(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		p, err := NewPartitioner(s.connect(zk.Options{}), "/app/shares", "a", []string{"p"}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, early := range []time.Duration{0, time.Millisecond} { // before its first request, and after
+		for _, early := range []time.Duration{0, time.Millisecond} { // before its first request, and after it
 			ctx, cancel := context.WithTimeout(t.Context(), early)
 			defer cancel()
 			err := p.Run(ctx, func(ctx context.Context, _ string, _ *Handle) error { <-ctx.Done(); return ctx.Err() })

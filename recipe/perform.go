@@ -18,9 +18,10 @@ type operation interface {
 	Doubt() zk.SessionID
 }
 
-// perform drives an operation to its end. When the context ends the machine resigns, and perform waits for cleanUp at most
-// until it is over. After that the machine continues in the background until it is over or the session ends. If the
-// context has ended before the call, perform does nothing.
+// perform drives an operation to its end. When the context ends the machine resigns, and
+// perform waits at most cleanUp until the machine is over. After that the machine
+// continues in the background until it is over or the session ends. If the context has
+// ended before the call, perform does nothing.
 func (a *agent) perform(ctx context.Context, op, path string, m operation) error {
 	return a.performUntil(ctx, op, path, m, nil)
 }
@@ -33,22 +34,13 @@ func (a *agent) performUntil(ctx context.Context, op, path string, m operation, 
 	start := time.Now()
 	defer func() { a.observed(op, path, start, err) }()
 	d := a.newDriver(m)
-	d.resigns, d.enough = true, enough
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = d.run(ctx) // the machine holds the error
-	}()
-	select {
-	case <-done:
-	case <-ctx.Done():
-		awaitTidy(ctx, a.c, done, a.cleanUp)
-	}
+	d.enough = enough
+	ended := d.runAside(ctx)
 	d.mu.Lock()
 	doubt := m.Doubt()
 	d.mu.Unlock()
 	select {
-	case <-done:
+	case <-ended: // m has ended, and knows its error
 		err := a.verdict(ctx, op, path, m)
 		if ctx.Err() != nil && m.Outcome() == claim.Failed {
 			err = errors.Join(ctx.Err(), err) // the operation was cancelled, and what it had created could not be removed
@@ -56,10 +48,18 @@ func (a *agent) performUntil(ctx context.Context, op, path string, m operation, 
 		return err
 	default:
 		if doubt != 0 {
-			return unclear(ctx, op, path, doubt)
+			return unknownOutcome(ctx, op, path, doubt)
 		}
 		return ctx.Err()
 	}
+}
+
+// conclude runs the driver of an operation on the caller's goroutine. It returns the context's error, or the verdict.
+func (d *driver) conclude(ctx context.Context, op, path string, m operation) error {
+	if err := d.run(ctx); err != nil {
+		return err
+	}
+	return d.a.verdict(ctx, op, path, m)
 }
 
 // verdict returns the error of an operation that is over.
@@ -70,7 +70,7 @@ func (a *agent) verdict(ctx context.Context, op, path string, m operation) error
 	case claim.Withdrawn:
 		return ctx.Err()
 	case claim.Unclear:
-		return unclear(ctx, op, path, m.Doubt())
+		return unknownOutcome(ctx, op, path, m.Doubt())
 	}
 	if err := m.Err(); !errors.Is(err, zk.ErrClosed) {
 		return err
@@ -78,8 +78,9 @@ func (a *agent) verdict(ctx context.Context, op, path string, m operation) error
 	return &zk.OpError{Op: op, Path: path, Err: cmp.Or(a.c.Err(), error(zk.ErrClosed))}
 }
 
-// unclear returns the error of an operation of which it is unknown whether it was carried out, once, or not at all.
-func unclear(ctx context.Context, op, path string, session zk.SessionID) error {
+// unknownOutcome returns the error of an operation whose outcome is unknown: it was
+// carried out once or not at all.
+func unknownOutcome(ctx context.Context, op, path string, session zk.SessionID) error {
 	why := cmp.Or(ctx.Err(), error(zk.ErrSessionExpired))
 	return &zk.OpError{Op: op, Path: path, Err: &zk.UnknownOutcomeError{Session: session, Err: why}}
 }
@@ -90,7 +91,7 @@ func (a *agent) follow(ctx context.Context, op, path string, m operation, next f
 	enough := false
 	d := a.newDriver(m)
 	d.tidy, d.enough = true, func() bool { return enough }
-	d.stepped = func(context.Context, claim.Event) { enough = enough || !next() }
+	d.afterStep = func(context.Context, claim.Event) { enough = enough || !next() }
 	err := d.run(ctx)
 	if err == nil && !enough {
 		err = a.verdict(ctx, op, path, m)

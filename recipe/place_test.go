@@ -7,7 +7,7 @@ import (
 	"bellwether/zk"
 )
 
-// TestPlace of three candidates of one client, in two elections.
+// TestPlace checks three candidates of one client, in two elections.
 func TestPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -15,7 +15,7 @@ func TestPlace(t *testing.T) {
 		other := made(NewElection(c, "/app/other", "a", nil))
 		is := func(e *Election, stands, leads bool, ahead int) {
 			t.Helper()
-			time.Sleep(time.Second) // until a leader has made itself known
+			time.Sleep(time.Second) // until a leader is published
 			now := e.Place()
 			if now.Stands != stands || now.Leads != leads || now.Ahead != ahead || now.Published != leads || (now.Bid != "") != stands {
 				t.Errorf("%+v, want stands %v, leads %v, %d ahead", now, stands, leads, ahead)
@@ -37,7 +37,7 @@ func TestPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		is(b, false, false, 0)
-		is(d, true, false, 1) // it looked again, as the one right before it has gone
+		is(d, true, false, 1) // the candidate has looked again, because the bid directly ahead is gone
 		if err := a.Resign(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -23,13 +23,13 @@ type QueueNaming uint8
 
 // The namings.
 const (
-	// OwnItems are <32 hex digits>-entry-<priority>-<seq>.
+	// OwnItems: items are named <32 hex digits>-entry-<priority>-<seq>.
 	OwnItems QueueNaming = iota
-	// KazooItems are entry-<priority>-<seq>, as kazoo's Queue and LockingQueue have
-	// them.
+	// KazooItems: items are named entry-<priority>-<seq>, as in kazoo's Queue and
+	// LockingQueue.
 	KazooItems
-	// PlainItems are qn-<seq>, as Curator's SimpleDistributedQueue and Apache's recipe
-	// have them. They have no priorities.
+	// PlainItems: items are named qn-<seq>, as in Curator's SimpleDistributedQueue and
+	// Apache's recipe. Such items have no priorities.
 	PlainItems
 )
 
@@ -43,7 +43,8 @@ type QueueOptions struct {
 	// means no limit. Only deliveries by this package count, and only those to consumers that are permitted to
 	// write the item: see Item.Deliveries.
 	DeliveriesMax int
-	// DeadLetters is the path of that WorkQueue. The default is the path of this queue followed by .dead.
+	// DeadLetters is the path of the WorkQueue for items that exceed DeliveriesMax. The
+	// default is the path of this queue followed by .dead.
 	DeadLetters string
 
 	// Logger and Observer receive reports as described at ElectionOptions.
@@ -55,25 +56,22 @@ type QueueOptions struct {
 // queue has no priorities.
 var ErrPriority = errors.New("priorities are 0 to 999, and plain items have none")
 
-// queue is what Queue and WorkQueue have in common.
+// queue holds what Queue and WorkQueue have in common.
 type queue struct {
-	b      agent
-	items  string // the parent of the items
-	line   string // the parent of the bids of waiting consumers
-	root   string // of a work queue: its path; else empty
-	claims string // of a work queue: the parent of the claims
-	later  string // of a work queue: the parent of items that are not due yet
-	most   int    // QueueOptions.DeliveriesMax
-	dead   string // the parent of the items of the queue at QueueOptions.DeadLetters
-	naming QueueNaming
-	vetted *atomic.Bool // vet has found that the path is not that of a work queue
+	b       agent
+	items   string // the parent of the items
+	line    string // the parent of the bids of waiting consumers
+	root    string // path of a work queue; empty for another queue
+	claims  string // only for a work queue: the parent of the claims
+	delayed string // only for a work queue: the parent of items that are not due yet
+	most    int    // QueueOptions.DeliveriesMax
+	dead    string // the parent of the items of the queue at QueueOptions.DeadLetters
+	naming  QueueNaming
+	vetted  *atomic.Bool // vet has found that the path is not that of a work queue
 }
 
 func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) {
-	var opt QueueOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := optionsOr(o)
 	b := newAgent(c, "queue", path, opt.ACL, opt.Logger, opt.Observer)
 	q := queue{b: b, items: items, line: strings.TrimSuffix(path, "/") + ".line", naming: opt.Naming, vetted: new(atomic.Bool)}
 	if err := b.validate(); err != nil {
@@ -87,7 +85,7 @@ func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) 
 		return q, fmt.Errorf("queue %s: %d deliveries, then to %q, which must be the path of another queue: %w", path, opt.DeliveriesMax, opt.DeadLetters, zk.ErrBadArguments)
 	}
 	if path == "/" || opt.Naming > PlainItems {
-		return q, fmt.Errorf("queue %s: not a queue's path, or no naming %d", path, opt.Naming)
+		return q, fmt.Errorf("queue %s: the path is /, or there is no naming %d", path, opt.Naming)
 	}
 	return q, nil
 }
@@ -121,7 +119,7 @@ func (q *queue) put(ctx context.Context, data []byte, priority int, due time.Tim
 	}
 	cfg := queues.PutConfig{Items: q.items, Root: q.root, Claims: q.claims, Mark: claim.Join(q.line, nonce()+"-put"), Prefix: prefix, Unique: q.naming == OwnItems, Data: data}
 	if !due.IsZero() {
-		cfg.Items, cfg.Prefix, cfg.Poke = q.later, queues.DuePrefix(due)+prefix, claim.Join(q.items, nonce()+"-due")
+		cfg.Items, cfg.Prefix, cfg.Wake = q.delayed, queues.DuePrefix(due)+prefix, claim.Join(q.items, nonce()+"-due")
 	}
 	return q.b.perform(ctx, "put", q.items, queues.NewPut(cfg))
 }
@@ -145,7 +143,7 @@ func (q *queue) vet(ctx context.Context) error {
 
 // take takes one item. The returned machine knows the item.
 func (q *queue) take(ctx context.Context) (*queues.Take, error) {
-	cfg := queues.TakeConfig{Items: q.items, Line: q.line, Root: q.root, Claims: q.claims, Delayed: q.later, Most: q.most, Dead: q.dead}
+	cfg := queues.TakeConfig{Items: q.items, Line: q.line, Root: q.root, Claims: q.claims, Delayed: q.delayed, Most: q.most, Dead: q.dead}
 	rand.Read(cfg.Nonce[:])
 	m := queues.NewTake(cfg)
 	if err := q.b.removeLeftovers(ctx, q.line); err != nil {
@@ -157,5 +155,5 @@ func (q *queue) take(ctx context.Context) (*queues.Take, error) {
 // Len returns the number of items, including those that consumers are working on.
 func (q *queue) Len(ctx context.Context) (int, error) {
 	names, _, err := q.b.c.Children(ctx, q.items)
-	return len(claim.ParseItems(names)), absent(err)
+	return len(claim.ParseItems(names)), ignoreNoNode(err)
 }

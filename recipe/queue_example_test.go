@@ -11,11 +11,11 @@ import (
 	"bellwether/zk"
 )
 
-// Jobs that come back when whoever has one dies.
+// Jobs that are delivered again if their worker dies.
 func ExampleWorkQueue() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
-	// A job that has brought down five workers goes to the queue /app/jobs.dead.
+	var c *zk.Client // from zk.Connect
+	// A job that has crashed five workers goes to the queue /app/jobs.dead.
 	jobs, err := recipe.NewWorkQueue(c, "/app/jobs", &recipe.QueueOptions{DeliveriesMax: 5})
 	if err != nil {
 		log.Fatal(err)
@@ -32,18 +32,18 @@ func ExampleWorkQueue() {
 			log.Fatal(err)
 		}
 		result := resize(job.Data)
-		// The job goes when its result is there, in one transaction.
+		// The same transaction stores the result and removes the job.
 		switch err := job.Ack(ctx, zk.CreateOp("/app/results/17", result)); {
-		case errors.Is(err, recipe.ErrTaken): // too slow: another has it
+		case errors.Is(err, recipe.ErrTaken): // too slow: another worker has the job
 		case err != nil:
 			log.Fatal(err)
 		}
 	}
 }
 
-// Each thing that a recipe does is counted, with the time that it took.
+// Each thing that a recipe does is counted, and its duration measured.
 func ExampleObservation() {
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	recipes := expvar.NewMap("recipes")
 	observe := func(o recipe.Observation) {
 		recipes.Add(o.Recipe+" "+o.Event, 1)
@@ -61,10 +61,10 @@ func ExampleObservation() {
 	}
 }
 
-// Items that are gone once taken.
+// Items that are removed when they are taken.
 func ExampleQueue() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	q, err := recipe.NewQueue(c, "/app/events", nil)
 	if err != nil {
 		log.Fatal(err)

@@ -34,7 +34,7 @@ func (s *fakeServer) work(o *QueueOptions) *WorkQueue {
 	return q
 }
 
-// TestQueueOrder: by priority, then by age, whatever the naming.
+// TestQueueOrder checks the order by priority and then by age, for each naming.
 func TestQueueOrder(t *testing.T) {
 	for _, n := range []QueueNaming{OwnItems, KazooItems} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -62,8 +62,8 @@ func TestQueueOrder(t *testing.T) {
 	}
 }
 
-// TestQueueWakesFew: what an item costs in watch events does not depend on
-// how many consumers wait.
+// TestQueueWakesFew checks that the watch events of an item do not depend on the number of waiting
+// consumers.
 func TestQueueWakesFew(t *testing.T) {
 	const items = 20
 	for _, consumers := range sizes() {
@@ -136,7 +136,7 @@ func (s *fakeServer) consume(ctx context.Context, kind string, got func([]byte))
 	}
 }
 
-// TestQueueLosesReplies and neither an item nor one twice.
+// TestQueueLosesReplies checks that lost replies neither lose nor duplicate an item.
 func TestQueueLosesReplies(t *testing.T) {
 	for _, naming := range []QueueNaming{OwnItems, KazooItems} {
 		for _, f := range []fate{dropReply, dropAll} {
@@ -185,8 +185,8 @@ func TestQueueLosesReplies(t *testing.T) {
 	}
 }
 
-// TestItemComesBackOnce when its consumer dies: another gets it, and the dead
-// one's acknowledgement changes nothing.
+// TestItemComesBackOnce checks that another consumer gets the item of a dead consumer, and that an
+// acknowledgement of the dead one changes nothing.
 func TestItemComesBackOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.work(nil), s.work(nil)
@@ -246,7 +246,7 @@ func TestItemComesBackOnce(t *testing.T) {
 	})
 }
 
-// TestQueueSurvivesExpiryWhileWaiting, and leaves no place behind when cancelled.
+// TestQueueSurvivesExpiryWhileWaiting also checks that a cancelled Take leaves no bid in the line.
 func TestQueueSurvivesExpiryWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.queue(nil), s.work(nil)
@@ -273,8 +273,8 @@ func TestQueueSurvivesExpiryWhileWaiting(t *testing.T) {
 	})
 }
 
-// TestCancelledTakeLeavesNoPlace, also where the connection comes back late:
-// a place that nobody stands at would stop the queue.
+// TestCancelledTakeLeavesNoPlace checks that no bid is left in the line, also if the connection comes
+// back late. A bid that belongs to no consumer would block the queue.
 func TestCancelledTakeLeavesNoPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.queue(nil), s.queue(nil)
@@ -309,7 +309,7 @@ func TestCancelledTakeLeavesNoPlace(t *testing.T) {
 	})
 }
 
-// TestCancelledPutReturns where its mark cannot be removed now.
+// TestCancelledPutReturns checks that Put returns if its mark cannot be removed now.
 func TestCancelledPutReturns(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.queue(&QueueOptions{Naming: KazooItems})
@@ -333,7 +333,7 @@ func TestCancelledPutReturns(t *testing.T) {
 	})
 }
 
-// TestTakeWhosePlaceIsDeleted stands in the line again.
+// TestTakeWhosePlaceIsDeleted checks that the consumer waits in the line again.
 func TestTakeWhosePlaceIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.queue(nil)
@@ -364,8 +364,8 @@ func TestTakeWhosePlaceIsDeleted(t *testing.T) {
 	})
 }
 
-// TestAckThatMayHaveBeenCarriedOut does not say that it was not: its answer
-// was lost, and with the session what would tell.
+// TestAckThatMayHaveBeenCarriedOut checks that Ack reports an unknown outcome if its answer is lost and
+// its session has ended.
 func TestAckThatMayHaveBeenCarriedOut(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.work(nil)
@@ -385,8 +385,8 @@ func TestAckThatMayHaveBeenCarriedOut(t *testing.T) {
 	})
 }
 
-// TestAckOfAnItemThatIsGone says so, carries out nothing of what was to go with
-// it, and gives up the claim.
+// TestAckOfAnItemThatIsGone checks that Ack reports the missing item, carries out none of the other
+// operations, and gives up the claim.
 func TestAckOfAnItemThatIsGone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.work(nil)
@@ -423,8 +423,8 @@ func takeOne(t *testing.T, q *WorkQueue) *Item {
 	return item
 }
 
-// TestTakeToPutsBack: an item that could not be delivered is at its old place
-// again, even if the context has ended meanwhile, and no other is disturbed.
+// TestTakeToPutsBack checks that an item that could not be delivered is put back at its old place, even if
+// the context has ended, and that no other item moves.
 func TestTakeToPutsBack(t *testing.T) {
 	for _, n := range []QueueNaming{OwnItems, KazooItems, PlainItems} {
 		bubble(t, func(t *testing.T, s *fakeServer) {

@@ -20,7 +20,7 @@ type WorkQueue struct{ queue }
 // NewWorkQueue prepares a work queue at path.
 func NewWorkQueue(c *zk.Client, path string, o *QueueOptions) (*WorkQueue, error) {
 	q, err := newQueue(c, path, claim.Join(path, "entries"), o)
-	q.root, q.claims, q.later = path, claim.Join(path, "taken"), claim.Join(path, "delayed")
+	q.root, q.claims, q.delayed = path, claim.Join(path, "taken"), claim.Join(path, "delayed")
 	return &WorkQueue{q}, err
 }
 
@@ -39,13 +39,13 @@ func (q *WorkQueue) Len(ctx context.Context) (int, error) {
 	if err != nil {
 		return n, err
 	}
-	names, _, err := q.b.c.Children(ctx, q.later)
+	names, _, err := q.b.c.Children(ctx, q.delayed)
 	for _, name := range names {
-		if queues.IsLater(name) {
+		if queues.IsDelayed(name) {
 			n++
 		}
 	}
-	return n, absent(err)
+	return n, ignoreNoNode(err)
 }
 
 // Item is an item of a WorkQueue that a consumer has taken. It belongs to the consumer
@@ -92,7 +92,7 @@ func (w *Item) Path() string { return w.item }
 // transaction may have been carried out. After that error, and after the error of a context that ended, Ack may
 // be called again.
 func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error {
-	err := w.handIn(ctx, "ack", false, ops)
+	err := w.endClaim(ctx, "ack", false, ops)
 	if err == nil || errors.Is(err, ErrTaken) || errors.Is(err, zk.ErrNoNode) {
 		w.leave()
 	}
@@ -106,7 +106,7 @@ func (w *Item) Ack(ctx context.Context, ops ...zk.Op) error {
 func (w *Item) Release(ctx context.Context) error {
 	w.leave()
 	done := make(chan error, 1) // buffered, because the caller may have stopped waiting
-	go func() { done <- w.handIn(context.WithoutCancel(ctx), "release", true, nil) }()
+	go func() { done <- w.endClaim(context.WithoutCancel(ctx), "release", true, nil) }()
 	select {
 	case err := <-done:
 		return err
@@ -119,9 +119,9 @@ func (w *Item) Release(ctx context.Context) error {
 // sent in the session in which the item was taken.
 func (w *Item) Guard() zk.Op { return zk.CheckOp(w.claim, zk.AnyVersion) }
 
-// handIn ends the claim by Ack or Release. It cannot end the claim of another consumer: the claim ends with
-// its session, and handIn sends its requests only in that session.
-func (w *Item) handIn(ctx context.Context, op string, release bool, more []zk.Op) error {
+// endClaim ends the claim by Ack or Release. It cannot end the claim of another consumer: the claim ends with
+// its session, and endClaim sends its requests only in that session.
+func (w *Item) endClaim(ctx context.Context, op string, release bool, more []zk.Op) error {
 	b := w.q.b
 	b.more = more
 	m := queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: w.item, Claim: w.claim, Session: w.d.session, Release: release, More: len(more) > 0})

@@ -2,5 +2,6 @@
 
 package recipe
 
-// raceDetector: a thousand participants would take minutes.
+// raceDetector is set under the race detector, with which tests of a thousand participants would take
+// minutes.
 const raceDetector = true

@@ -10,8 +10,8 @@ import (
 	"bellwether/zk"
 )
 
-// TestReadOnlyServerHoldsNoClaim: over a server without a quorum nobody leads,
-// holds, stands or enters, and nobody even asks for it; with a quorum all do.
+// TestReadOnlyServerHoldsNoClaim checks that with a server without a quorum no client leads, holds,
+// registers or enters, or sends a request for it. With a quorum all do.
 func TestReadOnlyServerHoldsNoClaim(t *testing.T) {
 	for name, claim := range map[string]func(context.Context, *zk.Client) error{
 		"election": func(ctx context.Context, c *zk.Client) error {

@@ -18,17 +18,17 @@ type ReadWriteLock struct{ read, write *Lock }
 // NewReadWriteLock prepares the lock at parent, which is created if it is missing. A
 // Lock with the same parent acts as one more writer.
 func NewReadWriteLock(c *zk.Client, parent string, o *LockOptions) (*ReadWriteLock, error) {
-	o = o.orDefault()
-	reads, writes := claim.OwnRead, o.Naming
-	switch o.Naming {
+	opt := optionsOr(o)
+	reads, writes := claim.OwnRead, opt.Naming
+	switch opt.Naming {
 	case CuratorLockNames:
 		reads, writes = claim.CuratorRead, claim.CuratorWrite
 	case KazooNames:
 		reads = claim.KazooRead
 	}
 	l := &ReadWriteLock{
-		read:  newLock(c, lines.Config{Parent: parent, Naming: reads, Rule: lines.Shared}, o, "read lock"),
-		write: newLock(c, lines.Config{Parent: parent, Naming: writes, Rule: lines.Exclusive}, o, "write lock"),
+		read:  newLock(c, lines.Config{Parent: parent, Naming: reads, Rule: lines.Shared}, opt, "read lock"),
+		write: newLock(c, lines.Config{Parent: parent, Naming: writes, Rule: lines.Exclusive}, opt, "write lock"),
 	}
 	return l, l.write.validate(OwnNames, CuratorLockNames, KazooNames)
 }

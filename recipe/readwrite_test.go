@@ -19,7 +19,7 @@ func (s *fakeServer) readWrite(o *LockOptions) *ReadWriteLock {
 	return l
 }
 
-// TestReadersShareWritersExclude, in the order of arrival.
+// TestReadersShareWritersExclude checks that readers and writers hold in the order of arrival.
 func TestReadersShareWritersExclude(t *testing.T) {
 	for _, naming := range []Naming{OwnNames, CuratorLockNames, KazooNames} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -47,8 +47,8 @@ func TestReadersShareWritersExclude(t *testing.T) {
 	}
 }
 
-// TestReadersWatchTheWriterAlone: no departure of a reader disturbs another
-// reader, and a writer's wakes those that waited for it.
+// TestReadersWatchTheWriterAlone checks that the departure of a reader wakes no reader, and that of a
+// writer wakes the readers that waited for it.
 func TestReadersWatchTheWriterAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		r1, r2 := acquire(t, s.readWrite(nil).RLock), acquire(t, s.readWrite(nil).RLock)
@@ -90,7 +90,7 @@ func TestReadersWatchTheWriterAlone(t *testing.T) {
 	})
 }
 
-// TestWaitingWriterThatLeaves frees the readers behind it.
+// TestWaitingWriterThatLeaves checks that the readers behind it then hold.
 func TestWaitingWriterThatLeaves(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		acquire(t, s.readWrite(nil).RLock)
@@ -104,7 +104,7 @@ func TestWaitingWriterThatLeaves(t *testing.T) {
 	})
 }
 
-// TestTryReadAndWrite: a reader tries beside readers, a writer does not.
+// TestTryReadAndWrite checks that a reader can try beside readers, and a writer cannot.
 func TestTryReadAndWrite(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.readWrite(nil), s.readWrite(nil)
@@ -123,7 +123,7 @@ func TestTryReadAndWrite(t *testing.T) {
 	})
 }
 
-// TestLockIsAWriterToReaders in one parent.
+// TestLockIsAWriterToReaders checks a Lock and a ReadWriteLock with the same parent.
 func TestLockIsAWriterToReaders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		r := acquire(t, s.readWrite(nil).RLock)
@@ -138,7 +138,7 @@ func TestLockIsAWriterToReaders(t *testing.T) {
 	})
 }
 
-// TestReaderOfAnExpiredSession lets the writer in.
+// TestReaderOfAnExpiredSession checks that the writer then holds.
 func TestReaderOfAnExpiredSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		l := s.readWrite(nil)
@@ -154,7 +154,7 @@ func TestReaderOfAnExpiredSession(t *testing.T) {
 	})
 }
 
-// TestReadersUnderFaults: connections come and go, nobody is stuck.
+// TestReadersUnderFaults breaks connections again and again; no client hangs.
 func TestReadersUnderFaults(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		w := acquire(t, s.readWrite(nil).Lock)

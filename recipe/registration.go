@@ -66,7 +66,7 @@ type Registration struct {
 	known  registry.RegistrantState
 
 	mu     sync.Mutex
-	want   int // how often data was given: 1 for Register, and one for each Set
+	want   int // how many times the caller has given data: once with Register, and once with each Set
 	status RegistrationStatus
 	since  time.Time // when status began
 }
@@ -77,17 +77,14 @@ type Registration struct {
 // RegistrationOptions.Predecessors names; otherwise it returns an *OwnedError. The caller still owns
 // the client. Register does not use the slice data after it returns.
 func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *RegistrationOptions) (*Registration, error) {
-	r := &Registration{path: path, want: 1, done: make(chan struct{}), since: time.Now()}
-	if o != nil {
-		r.opt = *o
-	}
+	r := &Registration{path: path, opt: optionsOr(o), want: 1, done: make(chan struct{}), since: time.Now()}
 	b := newAgent(c, "registration", path, r.opt.ACL, r.opt.Logger, r.opt.Observer)
 	r.b = &b
 	r.m = registry.NewRegistrant(registry.RegistrantConfig{Path: path, Data: slices.Clone(data), Own: r.opt.Predecessors})
-	r.status = RegistrationStatus{link: newStandingLink()}
+	r.status = RegistrationStatus{link: newStatusLink()}
 	r.driver = b.newDriver(r.m)
-	r.driver.resigns, r.driver.stepped = true, r.stepped
-	r.driver.tidy = true // a znode of another owner may stay; the own znode is deleted before its watch is removed
+	r.driver.resigns, r.driver.afterStep = true, r.stepped
+	r.driver.tidy = true // a znode of another owner may stay; the registration's own znode is deleted before its watch is removed
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.cancel = cancel
 	go func() {
@@ -95,7 +92,7 @@ func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *Re
 		_ = r.driver.run(run) // the machine holds the error
 	}()
 	if err := r.first(ctx); err != nil {
-		ctx, cancel := whileAnswered(ctx, c, cleanUpDefault)
+		ctx, cancel := whileConnected(ctx, c, cleanUpDefault)
 		defer cancel()
 		_ = r.Close(ctx) // the rest of the removal continues in the background
 		return nil, err
@@ -122,16 +119,16 @@ func (r *Registration) first(ctx context.Context) error {
 // Path returns the path of the znode.
 func (r *Registration) Path() string { return r.path }
 
-// Set replaces the data. It returns when the znode holds this data, or the data of a later
-// Set. If it returns an error, which is the context's or that of a client that has ended, the data may
-// still be written.
+// Set replaces the data. It returns when the znode holds this data, or the data of a
+// later Set. Set returns an error if the context ends first or the client has ended; the
+// data may still be written then.
 func (r *Registration) Set(ctx context.Context, data []byte) error {
 	r.mu.Lock()
 	r.want++
 	n := r.want
 	r.mu.Unlock()
 	select {
-	case r.driver.events <- heard{ev: registry.Keep{Data: slices.Clone(data), N: n}}:
+	case r.driver.events <- input{event: registry.Keep{Data: slices.Clone(data), N: n}}:
 	case <-r.done:
 	case <-ctx.Done():
 		return ctx.Err()
@@ -150,9 +147,9 @@ func (r *Registration) Set(ctx context.Context, data []byte) error {
 	}
 }
 
-// Close ends the Registration and deletes its znode. If the context ends first, Close returns its error, and the
-// deletion continues in the background until it is done or the session ends. Any other
-// error is that of a server that refused a request.
+// Close ends the Registration and deletes its znode. If the context ends first, Close
+// returns the context's error, and the deletion continues in the background until it is
+// done or the session ends. Any other error comes from a server that refused a request.
 func (r *Registration) Close(ctx context.Context) error {
 	r.cancel()
 	select {
@@ -180,7 +177,7 @@ func (r *Registration) stepped(context.Context, claim.Event) {
 		r.follow(Doubtful, r.driver.status.Err, false)
 	case s.Stands:
 		r.follow(Stands, nil, false)
-	case s.Owned:
+	case s.Foreign:
 		r.follow(Absent, &OwnedError{Path: r.path, Owner: s.Owner}, false)
 	default:
 		r.follow(Absent, s.Err, false)

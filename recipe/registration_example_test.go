@@ -10,13 +10,13 @@ import (
 	"bellwether/zk"
 )
 
-// A znode that says that this process is there, across sessions.
+// A znode that shows, across sessions, that this process is present.
 func ExampleRegister() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	r, err := recipe.Register(ctx, c, "/app/workers/host-a", []byte("idle"), nil)
 	if err != nil {
-		log.Fatal(err) // a *recipe.OwnedError when somebody else is there
+		log.Fatal(err) // a *recipe.OwnedError if the znode belongs to another client
 	}
 	defer r.Close(ctx)
 	if err := r.Set(ctx, []byte("busy")); err != nil {
@@ -30,10 +30,10 @@ func ExampleRegister() {
 	}
 }
 
-// Who is there, and each who comes or goes.
+// The members of a group, again after each change.
 func ExampleGroup() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	g, err := recipe.NewGroup(c, "/app/members", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -51,10 +51,10 @@ func ExampleGroup() {
 	}
 }
 
-// A subtree at hand, and what changes in it.
+// A local copy of a subtree, and its changes.
 func ExampleOpenCache() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	k, err := recipe.OpenCache(ctx, c, "/app/config", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -71,10 +71,10 @@ func ExampleOpenCache() {
 	}
 }
 
-// A number that many add to.
+// A number to which many clients add.
 func ExampleCounter() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	n, err := recipe.NewCounter(c, "/app/orders", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -84,10 +84,10 @@ func ExampleCounter() {
 	fmt.Println(sum, err)
 }
 
-// A value that is changed by what it was.
+// A value that is computed from its old value.
 func ExampleValue_Update() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	v, err := recipe.NewValue(c, "/app/names", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -99,10 +99,10 @@ func ExampleValue_Update() {
 	fmt.Println(err)
 }
 
-// Numbers that nobody else gets, a thousand for each transaction.
+// Unique numbers, reserved in blocks of a thousand.
 func ExampleIDs() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	ids, err := recipe.NewIDs(c, "/app/ids", &recipe.IDsOptions{Block: 1000})
 	if err != nil {
 		log.Fatal(err)
@@ -111,10 +111,10 @@ func ExampleIDs() {
 	fmt.Println(id, err)
 }
 
-// A service that finds its instances, those that Curator registered too.
+// A service finds its instances, also those that Curator registered.
 func ExampleDiscovery() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	d, err := recipe.NewDiscovery(c, "/services", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -134,17 +134,17 @@ func ExampleDiscovery() {
 	}
 }
 
-// Parts that members share, each with one owner at most.
+// Parts that members share; each part has at most one owner.
 func ExamplePartitioner() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	p, err := recipe.NewPartitioner(c, "/app/shards", "host-a", []string{"s0", "s1", "s2"}, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	err = p.Run(ctx, func(ctx context.Context, part string, h *recipe.Handle) error {
 		fmt.Println("owns", part, "with token", h.Token())
-		<-ctx.Done() // let go
+		<-ctx.Done() // then return, so that the part can move
 		return ctx.Err()
 	})
 	log.Print(err)
@@ -153,7 +153,7 @@ func ExamplePartitioner() {
 // Tasks that members do, each once.
 func ExampleWork() {
 	ctx := context.Background()
-	var c *zk.Client // of zk.Connect
+	var c *zk.Client // from zk.Connect
 	w, err := recipe.NewWork(c, "/app/jobs", nil)
 	if err != nil {
 		log.Fatal(err)
@@ -163,24 +163,24 @@ func ExampleWork() {
 	}
 	err = w.Run(ctx, "host-a", func(ctx context.Context, t recipe.Task, h *recipe.Handle) error {
 		fmt.Printf("doing %s: %s\n", t.ID, t.Data)
-		return nil // done: the task is deleted
+		return nil // done: Run deletes the task
 	})
 	log.Print(err)
 }
 
-// What the leader says goes for all, and each knows which leader said it.
+// The leader publishes a configuration. Each member sees it with the token of that leader.
 func ExamplePublishConfig() {
 	ctx := context.Background()
-	var c *zk.Client          // of zk.Connect
-	var e *recipe.Election    // of NewElection
-	h, err := e.Campaign(ctx) // the leader
+	var c *zk.Client          // from zk.Connect
+	var e *recipe.Election    // from NewElection
+	h, err := e.Campaign(ctx) // in the leader
 	if err != nil {
 		log.Fatal(err)
 	}
 	if err := recipe.PublishConfig(ctx, h, "/app/routes", []byte("v1"), nil); err != nil {
 		log.Print(err)
 	}
-	for now, err := range recipe.WatchConfig(ctx, c, "/app/routes", nil) { // each member
+	for now, err := range recipe.WatchConfig(ctx, c, "/app/routes", nil) { // in each member
 		if err != nil {
 			log.Fatal(err)
 		}

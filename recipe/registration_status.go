@@ -38,16 +38,16 @@ type RegistrationStatus struct {
 	have    int  // the number of the data that the znode holds; see Registration.want
 	refused bool // Register returns Err
 	final   bool
-	link    *standingLink
+	link    *statusLink
 }
 
-// standingLink leads from one status to the next. next is set before changed is closed.
-type standingLink struct {
+// statusLink leads from one status to the next. next is set before changed is closed.
+type statusLink struct {
 	changed chan struct{}
 	next    RegistrationStatus
 }
 
-func newStandingLink() *standingLink { return &standingLink{changed: make(chan struct{})} }
+func newStatusLink() *statusLink { return &statusLink{changed: make(chan struct{})} }
 
 // Final reports whether no other status can follow, because the Registration or its
 // client was closed.
@@ -90,7 +90,7 @@ func (r *Registration) follow(s Standing, err error, final bool) {
 	}
 	r.b.observed(r.status.Standing.String(), r.path, r.since, r.status.Err)
 	r.since = time.Now()
-	next.link = newStandingLink()
+	next.link = newStatusLink()
 	r.status, last.next = next, next
 	close(last.changed)
 }

@@ -29,7 +29,7 @@ func register(t *testing.T, c *zk.Client, data string, o *RegistrationOptions) *
 	return r
 }
 
-// stands fails unless the znode is the client's and holds the data.
+// stands fails the test unless the znode belongs to the client and holds the data.
 func (s *fakeServer) stands(t *testing.T, c *zk.Client, data string) {
 	t.Helper()
 	got, owner, ok := s.node(place)
@@ -38,7 +38,7 @@ func (s *fakeServer) stands(t *testing.T, c *zk.Client, data string) {
 	}
 }
 
-// awaitStanding waits for the status after this one that says so.
+// awaitStanding waits for a later status with this Standing.
 func awaitStanding(t *testing.T, s RegistrationStatus, want Standing) RegistrationStatus {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -54,12 +54,12 @@ func awaitStanding(t *testing.T, s RegistrationStatus, want Standing) Registrati
 	}
 }
 
-// TestRegistrationStandsUntilClosed: it costs two requests where the parents
-// stand, and says how it stands.
+// TestRegistrationStandsUntilClosed also checks that a registration costs two requests if the parents
+// exist, and what its status says.
 func TestRegistrationStandsUntilClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
-		r := register(t, c, "one", nil) // makes the parents too
+		r := register(t, c, "one", nil) // also creates the parents
 		s.stands(t, c, "one")
 		if err := r.Close(t.Context()); err != nil {
 			t.Fatal(err)
@@ -84,7 +84,7 @@ func TestRegistrationStandsUntilClosed(t *testing.T) {
 	})
 }
 
-// TestRegistrationIsKeptAcrossSessions, by the latest data.
+// TestRegistrationIsKeptAcrossSessions checks that a later session has the latest data.
 func TestRegistrationIsKeptAcrossSessions(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -96,7 +96,7 @@ func TestRegistrationIsKeptAcrossSessions(t *testing.T) {
 		for range 3 {
 			was := r.Status()
 			s.expire(c.Session().ID)
-			over := awaitStanding(t, was, Absent) // by the end of the session or, heard before that, of the znode
+			over := awaitStanding(t, was, Absent) // because of the end of the session or, if that is noticed first, of the znode
 			if over.Err != nil && !errors.Is(over.Err, zk.ErrSessionExpired) {
 				t.Errorf("absent: %v", over.Err)
 			}
@@ -109,8 +109,7 @@ func TestRegistrationIsKeptAcrossSessions(t *testing.T) {
 	})
 }
 
-// TestRegistrationIsDoubtfulWhileDisconnected, and costs nothing when the
-// connection is back in time.
+// TestRegistrationIsDoubtfulWhileDisconnected also checks that a reconnect in time costs nothing.
 func TestRegistrationIsDoubtfulWhileDisconnected(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -132,7 +131,8 @@ func TestRegistrationIsDoubtfulWhileDisconnected(t *testing.T) {
 	})
 }
 
-// TestRegistrationIsMadeAgain when somebody deletes it, at one watch event.
+// TestRegistrationIsMadeAgain checks that a registration whose znode is deleted creates the znode again,
+// and that this costs one watch event.
 func TestRegistrationIsMadeAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -148,15 +148,15 @@ func TestRegistrationIsMadeAgain(t *testing.T) {
 	})
 }
 
-// TestChecklist07HandOverFromTheOwnOlderSession: the znode of a process that
-// died is taken over at once, in one transaction, when its session is named.
+// TestChecklist07HandOverFromTheOwnOlderSession checks that the znode of a dead process is replaced at
+// once, in one transaction, if its session is named.
 func TestChecklist07HandOverFromTheOwnOlderSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		old := s.connect(zk.Options{})
 		if _, err := Register(t.Context(), old, place, []byte("old"), nil); err != nil {
 			t.Fatal(err)
 		}
-		before := old.Detach().ID // the process is gone, its session is not
+		before := old.Detach().ID // the process ends, but its session lives
 		synctest.Wait()
 		c := s.connect(zk.Options{})
 		s.hook(func(_ *peer, op wire.OpCode, path string) fate {
@@ -170,12 +170,12 @@ func TestChecklist07HandOverFromTheOwnOlderSession(t *testing.T) {
 		s.hook(nil)
 		s.expire(before)
 		synctest.Wait()
-		s.stands(t, c, "new") // the old session's end does not take it along
+		s.stands(t, c, "new") // the end of the old session does not delete it
 	})
 }
 
-// TestChecklist07HandOverChecksTheOwner: between looking and taking over the
-// znode becomes somebody else's: it is left alone.
+// TestChecklist07HandOverChecksTheOwner checks that the znode is left alone if it gets another owner
+// between the read and the replacement.
 func TestChecklist07HandOverChecksTheOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		old, other := s.connect(zk.Options{}), s.connect(zk.Options{})
@@ -209,8 +209,8 @@ func TestChecklist07HandOverChecksTheOwner(t *testing.T) {
 	})
 }
 
-// TestChecklist07OwnZnodeOfTheSessionBefore: the server says that the session
-// is over while its znode still stands: it is taken over, not waited for.
+// TestChecklist07OwnZnodeOfTheSessionBefore checks that the znode of the client's expired session, which
+// still exists, is replaced at once.
 func TestChecklist07OwnZnodeOfTheSessionBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -224,7 +224,8 @@ func TestChecklist07OwnZnodeOfTheSessionBefore(t *testing.T) {
 	})
 }
 
-// TestRegistrationDoesNotTouchAForeignZnode: an error names its owner, or it waits.
+// TestRegistrationDoesNotTouchAForeignZnode checks that Register returns an error that names the owner, or
+// waits.
 func TestRegistrationDoesNotTouchAForeignZnode(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.connect(zk.Options{}), s.connect(zk.Options{})
@@ -245,13 +246,14 @@ func TestRegistrationDoesNotTouchAForeignZnode(t *testing.T) {
 		}
 		<-stood
 		s.stands(t, b, "b")
-		if n := s.eventCount() - before; n != 2 { // the waiting one's, and the closed one's own
+		if n := s.eventCount() - before; n != 2 { // one of the waiting client, and one of the closed one itself
 			t.Errorf("%d events for one departure", n)
 		}
 	})
 }
 
-// TestRegistrationWaitsForWhoTookItsPlace while it had no session.
+// TestRegistrationWaitsForWhoTookItsPlace checks a registration that waits for a znode that another
+// client created while this client had no session.
 func TestRegistrationWaitsForWhoTookItsPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.connect(zk.Options{}), s.connect(zk.Options{})
@@ -279,7 +281,7 @@ func TestRegistrationWaitsForWhoTookItsPlace(t *testing.T) {
 	})
 }
 
-// TestRegistrationSurvivesLostReplies of all that it writes.
+// TestRegistrationSurvivesLostReplies loses the replies to all its writes.
 func TestRegistrationSurvivesLostReplies(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -310,7 +312,7 @@ func TestRegistrationSurvivesLostReplies(t *testing.T) {
 	}
 }
 
-// TestRegistrationRefused: what the server does not allow is an error.
+// TestRegistrationRefused checks that Register returns the error of a server that refuses it.
 func TestRegistrationRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
@@ -336,8 +338,7 @@ func TestRegistrationRefused(t *testing.T) {
 	})
 }
 
-// TestCancelledRegisterLeavesNothing behind, also where the connection comes
-// back late; so does Close.
+// TestCancelledRegisterLeavesNothing checks Register and Close, also if the connection comes back late.
 func TestCancelledRegisterLeavesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -357,8 +358,8 @@ func TestCancelledRegisterLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestFinalStatusIsTheLast, whatever becomes of the session while the znode is
-// to be removed.
+// TestFinalStatusIsTheLast checks that no status follows, whatever happens to the session while the znode
+// is removed.
 func TestFinalStatusIsTheLast(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{OneSession: true})
@@ -383,8 +384,8 @@ func TestFinalStatusIsTheLast(t *testing.T) {
 	})
 }
 
-// TestCancelledRegisterLooksForWhatItMayHaveMade in the background, with a sync: the server it
-// has moved to may not know yet.
+// TestCancelledRegisterLooksForWhatItMayHaveMade checks that the background removal begins with a sync,
+// because the server of the new connection may not know the znode yet.
 func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -414,11 +415,11 @@ func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
 	})
 }
 
-// TestRegistrationDoubtfulAtOnce: a connection that is lost as soon as the znode
-// stands, before anybody has looked, is no refusal.
+// TestRegistrationDoubtfulAtOnce checks that a connection that is lost as soon as the znode exists does
+// not count as a refusal.
 func TestRegistrationDoubtfulAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := &Registration{b: &agent{}, status: RegistrationStatus{link: newStandingLink()}}
+		r := &Registration{b: &agent{}, status: RegistrationStatus{link: newStatusLink()}}
 		r.follow(Stands, nil, false)
 		r.follow(Doubtful, wire.ErrConnectionLoss, false)
 		out := make(chan error, 1)
@@ -431,7 +432,7 @@ func TestRegistrationDoubtfulAtOnce(t *testing.T) {
 	})
 }
 
-// TestRegistrationLeavesNoWatch on a foreign znode, which may stay for good.
+// TestRegistrationLeavesNoWatch checks that no watch is left on a foreign znode, which may exist for ever.
 func TestRegistrationLeavesNoWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		for _, dir := range []string{"/app", "/app/workers", place} {

@@ -35,10 +35,9 @@ import (
 //
 // The locks of a MultiLock, the elections of a Partitioner and of Work, and the registrations
 // of a Group and of a Discovery are reported under their own recipe names.
-// of a Group and of a Discovery are observed as what they are.
 type Observation struct {
 	Recipe string // the name with which its errors begin
-	Path   string // of the recipe; for a semaphore the path of its leases
+	Path   string // path of the recipe; for a semaphore the path of its leases
 	Znode  string // the znode that the event is about: an item, a transaction, or the same as Path
 	Event  string
 	Took   time.Duration
@@ -114,11 +113,11 @@ func (a *agent) observed(event, znode string, start time.Time, err error) {
 }
 
 // tell logs an observation of a machine. If the machine could not remove its bid, tell also records the leftover.
-func (a *agent) tell(h claim.Happening) {
+func (a *agent) tell(h claim.Observation) {
 	level := slog.LevelDebug
 	what := h
 	if g, ok := h.(lines.AtGate); ok {
-		what = g.Happening
+		what = g.Observation
 	}
 	switch what := what.(type) {
 	case lines.Leads:
@@ -127,15 +126,15 @@ func (a *agent) tell(h claim.Happening) {
 		if what.Led {
 			level = slog.LevelInfo
 		}
-	case queues.Buried:
+	case queues.DeadLetter:
 		level = slog.LevelWarn
 		a.observed("dead letter", what.Item, time.Time{}, nil)
-	case lines.Unpublished, commit.Passed:
+	case lines.Unpublished, commit.NotTransaction:
 		level = slog.LevelWarn
 	case lines.Left:
 		if what.Err != nil {
 			level = slog.LevelWarn
-			a.leave(what.Path)
+			a.recordLeftover(what.Path)
 		}
 	}
 	if a.report == nil {

@@ -16,12 +16,12 @@ import (
 	"bellwether/zk"
 )
 
-// recorder is an Observer, and a Handler of logs, that keep what they are told.
+// recorder is an Observer and a slog.Handler that keep what they receive.
 type recorder struct {
 	mu     sync.Mutex
 	events []Observation
 	logs   []slog.Record
-	stall  chan struct{} // what they wait for
+	stall  chan struct{} // if set, both wait for it
 }
 
 func (r *recorder) observe(o Observation) {
@@ -47,7 +47,7 @@ func (r *recorder) Handle(_ context.Context, rec slog.Record) error {
 	return nil
 }
 
-// saw is the first observation of an event.
+// saw returns the first observation of an event.
 func (r *recorder) saw(event string) (Observation, bool) {
 	synctest.Wait()
 	r.mu.Lock()
@@ -68,12 +68,12 @@ func withReports[O any](o *O, r *recorder) *O {
 	return o
 }
 
-// TestEveryRecipeReports what it does, and for how long, to its Logger and its Observer.
+// TestEveryRecipeReports checks what each recipe reports to its Logger and its Observer.
 func TestEveryRecipeReports(t *testing.T) {
 	const path = "/app/x"
 	for _, test := range []struct {
 		recipe string
-		events []string // with no error
+		events []string // events of observations without an error
 		use    func(ctx context.Context, c *zk.Client, r *recorder) error
 	}{
 		{"election", []string{"campaign", "publish"}, func(ctx context.Context, c *zk.Client, r *recorder) error {
@@ -237,7 +237,7 @@ func putInto(ctx context.Context, put func(context.Context, []byte) error) conte
 	return ctx
 }
 
-// TestTermIsObserved with its length and the reason of its end.
+// TestTermIsObserved checks the length of a term and the reason of its end.
 func TestTermIsObserved(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -259,8 +259,8 @@ func TestTermIsObserved(t *testing.T) {
 	})
 }
 
-// TestStuckReportsDelayNothing: neither the end of a term nor the removal of a bid waits for a
-// Logger or an Observer that blocks, and what waits for them is bounded.
+// TestStuckReportsDelayNothing checks that neither the end of a term nor the removal of a bid waits for a
+// Logger or an Observer that blocks, and that the number of waiting reports is bounded.
 func TestStuckReportsDelayNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
@@ -297,7 +297,7 @@ func TestStuckReportsDelayNothing(t *testing.T) {
 	})
 }
 
-// TestCloseWithinAnObserver: an Observer, or the handler of a Logger, may close the client.
+// TestCloseWithinAnObserver checks that an Observer, or the handler of a Logger, may close the client.
 func TestCloseWithinAnObserver(t *testing.T) {
 	for name, end := range map[string]func(c *zk.Client){
 		"Close":  func(c *zk.Client) { _ = c.Close(context.Background()) },

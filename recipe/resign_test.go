@@ -14,9 +14,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestResignEndsLeadAtAnyMoment: whatever befalls the candidates, and whenever Resign is
-// called, a Resign that returned nil ends Lead: it has returned, its function does not run, and
-// no bid of it stands.
+// TestResignEndsLeadAtAnyMoment checks that Lead has ended when Resign has returned nil: Lead has
+// returned, its function does not run, and it has no bid. Resign is called at random moments while faults
+// harm the candidates.
 func TestResignEndsLeadAtAnyMoment(t *testing.T) {
 	for seed := range uint64(300) {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -41,7 +41,7 @@ func TestResignEndsLeadAtAnyMoment(t *testing.T) {
 			}()
 			var harm sync.WaitGroup
 			harms := r.IntN(5)
-			harm.Go(func() { // one after the other: a server that is silent twice at once would come back too early
+			harm.Go(func() { // one after the other: if the server were silent twice at once, it would answer again too early
 				for range harms {
 					time.Sleep(time.Duration(dice.Int64N(int64(10 * time.Second))))
 					harmCandidate(s, e, dice.IntN(4))
@@ -49,7 +49,7 @@ func TestResignEndsLeadAtAnyMoment(t *testing.T) {
 			})
 			synctest.Wait() // Lead has begun
 			time.Sleep(time.Duration(r.Int64N(int64(30 * time.Second))))
-			if r.IntN(3) == 0 { // at the same moment as an expiry
+			if r.IntN(3) == 0 { // at the moment of an expiry
 				harm.Go(func() { s.expire(e.c.Session().ID) })
 			}
 			ctx, end := context.WithTimeout(t.Context(), time.Minute)
@@ -81,7 +81,7 @@ func TestResignEndsLeadAtAnyMoment(t *testing.T) {
 	}
 }
 
-// harmCandidate does something to a candidate that ends its term or its bid.
+// harmCandidate causes a fault that ends the term or the bid of a candidate.
 func harmCandidate(s *fakeServer, e *Election, what int) {
 	switch what {
 	case 0:
@@ -100,7 +100,7 @@ func harmCandidate(s *fakeServer, e *Election, what int) {
 	}
 }
 
-// TestResignBetweenTerms, while Lead pauses: no other bid follows.
+// TestResignBetweenTerms resigns while Lead pauses: no other bid follows.
 func TestResignBetweenTerms(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -120,7 +120,8 @@ func TestResignBetweenTerms(t *testing.T) {
 	})
 }
 
-// TestResignBeforeAndAfter a candidacy does nothing, and a later one is not concerned.
+// TestResignBeforeAndAfter checks that Resign does nothing without a candidacy, and does not affect a
+// later one.
 func TestResignBeforeAndAfter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -144,7 +145,7 @@ func TestResignBeforeAndAfter(t *testing.T) {
 	})
 }
 
-// TestResignWithAnEndedContext takes effect all the same.
+// TestResignWithAnEndedContext checks that a Resign whose context has ended still takes effect.
 func TestResignWithAnEndedContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		ended, cancel := context.WithCancel(t.Context())
@@ -168,8 +169,8 @@ func TestResignWithAnEndedContext(t *testing.T) {
 	})
 }
 
-// TestFunctionResigns: Handle.Resign with whatever context, and Election.Resign with one derived from
-// the function's, do not wait for the function that calls them, and end Lead.
+// TestFunctionResigns checks that Handle.Resign with any context, and Election.Resign with a context
+// derived from the function's, do not wait for the function that calls them, and end Lead.
 func TestFunctionResigns(t *testing.T) {
 	for i := range 4 {
 		late, byElection := i%2 > 0, i > 1
@@ -206,7 +207,8 @@ func TestFunctionResigns(t *testing.T) {
 	}
 }
 
-// TestHandleResign of a Campaign waits until the bid is gone, from any number of goroutines.
+// TestHandleResign checks that Resign of a handle of Campaign waits until the bid is gone, from any number
+// of goroutines.
 func TestHandleResign(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -231,7 +233,8 @@ func TestHandleResign(t *testing.T) {
 	})
 }
 
-// TestResignWhileTheServerIsAway: Lead returns soon; Resign waits until the bid is gone.
+// TestResignWhileTheServerIsAway checks that Lead returns soon, and that Resign waits until the bid is
+// gone.
 func TestResignWhileTheServerIsAway(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		for _, leads := range []bool{true, false} {
@@ -271,7 +274,8 @@ func TestResignWhileTheServerIsAway(t *testing.T) {
 	})
 }
 
-// TestLeadOutlivesConnectionErrors that its function returns: it campaigns again, after pauses that grow.
+// TestLeadOutlivesConnectionErrors checks that Lead campaigns again after connection errors of its
+// function, with pauses that grow.
 func TestLeadOutlivesConnectionErrors(t *testing.T) {
 	lost := &LostError{Parent: "/other", Reason: SessionExpired, recipe: "lock"}
 	for _, failure := range []error{
@@ -298,7 +302,7 @@ func TestLeadOutlivesConnectionErrors(t *testing.T) {
 	}
 }
 
-// TestStopEndsLead with any error, and Partitioner.Run and Work.Run too.
+// TestStopEndsLead checks that Stop ends Lead, Partitioner.Run and Work.Run with any error.
 func TestStopEndsLead(t *testing.T) {
 	if Stop(nil) != nil {
 		t.Error("Stop(nil) is an error")
@@ -329,7 +333,8 @@ func TestStopEndsLead(t *testing.T) {
 	}
 }
 
-// TestSharingOutlivesConnectionErrors: a part, or a task, whose function returns one is taken up again.
+// TestSharingOutlivesConnectionErrors checks that a part or a task whose function returns a connection
+// error is taken up again.
 func TestSharingOutlivesConnectionErrors(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -354,7 +359,7 @@ func TestSharingOutlivesConnectionErrors(t *testing.T) {
 	})
 }
 
-// TestResignAfterClose of the client, and while it closes, returns.
+// TestResignAfterClose checks that Resign returns if the client is closed or being closed.
 func TestResignAfterClose(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		for _, first := range []bool{true, false} {
@@ -377,7 +382,8 @@ func TestResignAfterClose(t *testing.T) {
 	})
 }
 
-// TestResignWaitsForADeafFunction as long as its own context lasts; it takes effect when the function returns.
+// TestResignWaitsForADeafFunction checks a function that ignores its context: Resign waits as long as its
+// own context lasts, and takes effect when the function returns.
 func TestResignWaitsForADeafFunction(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -398,8 +404,8 @@ func TestResignWaitsForADeafFunction(t *testing.T) {
 	})
 }
 
-// TestOwnerResigns: Run of a Partitioner or of Work ends with ErrResigned, and a task that was not
-// done stays.
+// TestOwnerResigns checks that Run of a Partitioner or of Work ends with ErrResigned, and that an
+// unfinished task stays.
 func TestOwnerResigns(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -426,7 +432,7 @@ func TestOwnerResigns(t *testing.T) {
 	})
 }
 
-// TestPanicLeavesTheElectionUsable.
+// TestPanicLeavesTheElectionUsable checks that an Election can campaign again after a panic.
 func TestPanicLeavesTheElectionUsable(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -443,7 +449,7 @@ func TestPanicLeavesTheElectionUsable(t *testing.T) {
 	})
 }
 
-// TestOneCandidacyAtATime: Lead keeps its Election busy between its terms too.
+// TestOneCandidacyAtATime checks that Lead keeps its Election busy between its terms too.
 func TestOneCandidacyAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)

@@ -23,10 +23,10 @@ type Semaphore struct {
 // Under KazooNames they are at parent and at parent-__lock__. All these znodes are created if
 // they are missing.
 func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphore, error) {
-	o = o.orDefault()
-	leases := lines.Config{Parent: claim.Join(parent, "leases"), Naming: o.Naming, Rule: lines.Leases, Leases: n}
-	gate := lines.Config{Parent: claim.Join(parent, "locks"), ID: o.ID, Naming: o.Naming, Rule: lines.Exclusive}
-	switch o.Naming {
+	opt := optionsOr(o)
+	leases := lines.Config{Parent: claim.Join(parent, "leases"), Naming: opt.Naming, Rule: lines.Leases, Leases: n}
+	gate := lines.Config{Parent: claim.Join(parent, "locks"), ID: opt.ID, Naming: opt.Naming, Rule: lines.Exclusive}
+	switch opt.Naming {
 	case CuratorLockNames:
 		leases.Naming = claim.CuratorLease
 	case KazooNames:
@@ -35,7 +35,7 @@ func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphor
 	if leases.Parent != parent {
 		leases.Root, gate.Root = parent, parent
 	}
-	s := &Semaphore{leases: newLock(c, leases, o, "semaphore")}
+	s := &Semaphore{leases: newLock(c, leases, opt, "semaphore")}
 	s.leases.gate = gate
 	if err := checkPath("semaphore", parent); err != nil {
 		return s, err

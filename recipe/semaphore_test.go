@@ -21,10 +21,10 @@ func (s *fakeServer) semaphore(n int, o *LockOptions) *Semaphore {
 	return m
 }
 
-// semaphoreParents are where leases and gates stand, under all namings.
+// semaphoreParents are the parents of leases and gates, for each naming.
 var semaphoreParents = []string{parent + "/leases", parent + "/locks", parent + "-__lock__"}
 
-// TestSemaphoreHasItsLeases and no more, whichever holder leaves.
+// TestSemaphoreHasItsLeases checks that there are never more holders than leases, whichever holder leaves.
 func TestSemaphoreHasItsLeases(t *testing.T) {
 	for _, naming := range []Naming{OwnNames, CuratorLockNames, KazooNames} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -37,7 +37,7 @@ func TestSemaphoreHasItsLeases(t *testing.T) {
 			for range 3 {
 				line = append(line, acquireLater(t.Context(), s.semaphore(3, o).Acquire))
 			}
-			for i, h := range []*Hold{holds[1], holds[2], holds[0]} { // in no order
+			for i, h := range []*Hold{holds[1], holds[2], holds[0]} { // in no particular order
 				waits(t, line[i])
 				release(t, h)
 				holds[i] = got(t, line[i])
@@ -59,9 +59,8 @@ func TestSemaphoreHasItsLeases(t *testing.T) {
 	}
 }
 
-// TestSemaphoreWakesOne for each release, of 10, 100 and 1,000 who wait: one
-// event tells it that a lease is free; one more lets the next one behind it
-// come to the gate.
+// TestSemaphoreWakesOne checks that a release wakes one of 10, 100 and 1,000 waiting clients. One event
+// tells it that a lease is free, and one more lets the next client take the gate.
 func TestSemaphoreWakesOne(t *testing.T) {
 	for _, n := range sizes() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -97,8 +96,8 @@ func TestSemaphoreWakesOne(t *testing.T) {
 	}
 }
 
-// TestKazooReadsTheLeases where ours makes the parent: kazoo's Semaphore fails
-// where its data is missing, and compares the number that stands there.
+// TestKazooReadsTheLeases checks the data of the parent: kazoo's Semaphore fails if it is missing, and
+// compares the number in it.
 func TestKazooReadsTheLeases(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		release(t, acquire(t, s.semaphore(3, &LockOptions{Naming: KazooNames}).Acquire))
@@ -109,7 +108,7 @@ func TestKazooReadsTheLeases(t *testing.T) {
 	})
 }
 
-// TestKazoo429TryAcquireLeavesNothing: neither a lease nor a place at the gate.
+// TestKazoo429TryAcquireLeavesNothing checks that neither a lease nor a bid at the gate is left.
 func TestKazoo429TryAcquireLeavesNothing(t *testing.T) {
 	for _, naming := range []Naming{OwnNames, CuratorLockNames, KazooNames} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -125,7 +124,7 @@ func TestKazoo429TryAcquireLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestTryAcquireDoesNotOvertake who waits.
+// TestTryAcquireDoesNotOvertake checks that TryAcquire takes no lease while a client waits.
 func TestTryAcquireDoesNotOvertake(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := acquire(t, s.semaphore(1, nil).Acquire)
@@ -138,8 +137,8 @@ func TestTryAcquireDoesNotOvertake(t *testing.T) {
 	})
 }
 
-// TestCancelledAcquireLeavesNothing, at the gate or behind it, and lets the
-// next one come.
+// TestCancelledAcquireLeavesNothing checks a client at the gate and one behind it, and that the next
+// client gets the lease.
 func TestCancelledAcquireLeavesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := acquire(t, s.semaphore(1, nil).Acquire)
@@ -163,8 +162,8 @@ func TestCancelledAcquireLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestSemaphoreLostReplies: creates whose replies get lost, at the gate and
-// for the lease, leave nothing that nobody knows of.
+// TestSemaphoreLostReplies loses the replies to creations, at the gate and of the lease. No unknown bid
+// may be left.
 func TestSemaphoreLostReplies(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		for _, part := range []string{"/locks/", "/leases/"} {
@@ -181,7 +180,7 @@ func TestSemaphoreLostReplies(t *testing.T) {
 				if first {
 					t.Error("the test wants a lost reply")
 				}
-				time.Sleep(time.Second) // the gate is left
+				time.Sleep(time.Second) // until the gate is left
 				if n := len(s.bids(semaphoreParents[0])); n != 1 {
 					t.Errorf("%d leases", n)
 				}
@@ -192,8 +191,8 @@ func TestSemaphoreLostReplies(t *testing.T) {
 	}
 }
 
-// TestSemaphoreOfExpiredSessions: of a holder's and of the one's that waits
-// for a lease.
+// TestSemaphoreOfExpiredSessions expires the session of a holder and that of a client that waits for a
+// lease.
 func TestSemaphoreOfExpiredSessions(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.semaphore(1, nil), s.semaphore(1, nil)
@@ -201,7 +200,7 @@ func TestSemaphoreOfExpiredSessions(t *testing.T) {
 		lb := acquireLater(t.Context(), b.Acquire)
 		lc := acquireLater(t.Context(), s.semaphore(1, nil).Acquire)
 		s.expire(b.leases.c.Session().ID)
-		time.Sleep(time.Second) // b stands at the end of the line now
+		time.Sleep(time.Second) // until b is at the end of the line
 		waits(t, lb)
 		s.expire(a.leases.c.Session().ID)
 		hc := got(t, lc)
@@ -213,8 +212,7 @@ func TestSemaphoreOfExpiredSessions(t *testing.T) {
 	})
 }
 
-// TestSemaphoreOverLostConnections: the one that waits for a lease is away
-// when it becomes free.
+// TestSemaphoreOverLostConnections frees a lease while the client that waits for it has no connection.
 func TestSemaphoreOverLostConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := acquire(t, s.semaphore(1, nil).Acquire)

@@ -18,9 +18,9 @@ import (
 	"bellwether/zk"
 )
 
-// fakeServer is a ZooKeeper server small enough to be told what to do: a tree,
-// sessions that expire, watches, and hooks between request and reply. It lives
-// in a synctest bubble, so its clock is the test's.
+// fakeServer is a small ZooKeeper server that tests can control: it has a tree, sessions that expire,
+// watches, and hooks between request and reply. It runs in a synctest bubble, so its clock is that of the
+// test.
 type fakeServer struct {
 	t *testing.T
 
@@ -31,20 +31,20 @@ type fakeServer struct {
 	lastID   wire.SessionID
 	zxid     wire.Zxid
 	events   int // watch events sent
-	reads    int // znodes read or listed, also within a multiRead
+	reads    int // number of znodes read or listed, also in a multiRead
 	requests map[wire.OpCode]int
 
-	ahead   time.Duration // of its clock before that of the clients
-	away    bool          // nobody can connect
-	poor    bool          // has no quorum: it takes clients that accept that, and no writes
-	guarded bool          // lets no transaction set data
-	old     bool          // knows what 3.4 knows, and cuts the connection at anything else
-	// before sees each request; what it returns decides what becomes of it.
+	ahead   time.Duration // how far its clock is ahead of that of the clients
+	away    bool          // no client can connect
+	poor    bool          // it has no quorum: it accepts only clients that allow that, and no writes
+	guarded bool          // it lets no transaction set data
+	old     bool          // it knows what 3.4 knows, and ends the connection at any other request
+	// before sees each request. Its result decides what happens to the request.
 	before  func(p *peer, op wire.OpCode, path string) fate
-	refusal wire.Code // what deny answers with, ErrNoAuth by default
+	refusal wire.Code // the code with which deny answers; ErrNoAuth by default
 }
 
-// fate is what becomes of a request.
+// fate is what happens to a request.
 type fate int
 
 const (
@@ -54,15 +54,15 @@ const (
 	swallow          // never answered
 	answerTwice      // with the same answer
 	deny             // answered with an error, see refusal
-	throttle         // not carried out, the server has too much to do
+	throttle         // not carried out, because the server has too much to do
 )
 
 type fakeNode struct {
 	data  []byte
 	stat  wire.Stat
 	seq   int32
-	watch map[*peer]bool // for data
-	child map[*peer]bool // for children
+	watch map[*peer]bool // data watches
+	child map[*peer]bool // child watches
 }
 
 type fakeSession struct {
@@ -88,7 +88,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 		zxid: 0x100000000, requests: map[wire.OpCode]int{}}
 }
 
-// bubble runs a test with a clock of its own.
+// bubble runs a test with a fake clock.
 func bubble(t *testing.T, test func(t *testing.T, s *fakeServer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,8 +110,8 @@ func (s *fakeServer) stop() {
 	}
 }
 
-// connect opens a client with a session of 10 s, of whose life the server is
-// sure to within a second, and closes it with the test.
+// connect opens a client that is closed with the test. Its session has a timeout of 10 s; the server may
+// be wrong about a session for a second.
 func (s *fakeServer) connect(o zk.Options) *zk.Client {
 	s.t.Helper()
 	return s.connectAt("", o)
@@ -176,7 +176,7 @@ func (p *peer) run() {
 	}
 }
 
-// write sends what is queued; a pipe blocks who writes into it.
+// write sends the queued replies and events. A pipe blocks its writer.
 func (p *peer) write(ended chan struct{}) {
 	for {
 		p.out.Lock()
@@ -281,7 +281,7 @@ func (s *fakeServer) event(p *peer, typ wire.EventType, name string) {
 	p.send(&wire.ReplyHeader{Xid: wire.XidEvent, Zxid: -1}, &wire.WatcherEvent{Type: typ, State: wire.StateSyncConnected, Path: name})
 }
 
-// serve carries out one request; false ends the connection.
+// serve carries out one request. It returns false to end the connection.
 func (s *fakeServer) serve(p *peer, frame []byte) bool {
 	c := wire.Decoder(frame)
 	var h wire.RequestHeader
@@ -331,7 +331,7 @@ func (s *fakeServer) serve(p *peer, frame []byte) bool {
 	return true
 }
 
-// pathOf is the path in the request, the second operation's in a multi.
+// pathOf returns the path of a request, for a multi that of its second operation.
 func pathOf(op wire.OpCode, body []byte) string {
 	switch op {
 	case wire.OpPing, wire.OpCloseSession, wire.OpMultiRead, wire.OpSetWatches, wire.OpSetWatches2:
@@ -372,7 +372,7 @@ func (s *fakeServer) cut(c *zk.Client) {
 	}
 }
 
-// setAway lets nobody connect, or everybody.
+// setAway makes the server unreachable, or reachable again.
 func (s *fakeServer) setAway(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -385,13 +385,13 @@ func (s *fakeServer) hook(f func(p *peer, op wire.OpCode, path string) fate) {
 	s.before = f
 }
 
-// silence lets connections stand and answers nobody.
+// silence keeps connections open, but answers nothing.
 func (s *fakeServer) silence() {
 	s.setAway(true)
 	s.hook(func(*peer, wire.OpCode, string) fate { return swallow })
 }
 
-// bids are the children of a parent besides LEADER.
+// bids returns the children of a parent without LEADER.
 func (s *fakeServer) bids(parent string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -400,7 +400,7 @@ func (s *fakeServer) bids(parent string) []string {
 	return names
 }
 
-// node is a znode's data and owner, or false.
+// node returns the data and the owner of a znode, or false.
 func (s *fakeServer) node(name string) (string, wire.SessionID, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

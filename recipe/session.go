@@ -11,18 +11,18 @@ import (
 // unwatchTime limits how long a call that ends tries to remove its watches.
 const unwatchTime = time.Second
 
-// absent returns nil for zk.ErrNoNode, and any other error unchanged.
-func absent(err error) error {
+// ignoreNoNode returns nil for zk.ErrNoNode, and any other error unchanged.
+func ignoreNoNode(err error) error {
 	if errors.Is(err, zk.ErrNoNode) {
 		return nil
 	}
 	return err
 }
 
-// whileAnswered returns a context for removals from the servers after the
+// whileConnected returns a context for removals from the servers after the
 // caller's context has ended. It ends after most, or as soon as the client has no connection,
 // because nothing can be removed then.
-func whileAnswered(ctx context.Context, c *zk.Client, most time.Duration) (context.Context, context.CancelFunc) {
+func whileConnected(ctx context.Context, c *zk.Client, most time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), most)
 	go func() {
 		defer cancel()
@@ -36,9 +36,9 @@ func whileAnswered(ctx context.Context, c *zk.Client, most time.Duration) (conte
 	return ctx, cancel
 }
 
-// awaitTidy waits until done is closed, for most at the longest, and only while the client has a connection.
-func awaitTidy(ctx context.Context, c *zk.Client, done <-chan struct{}, most time.Duration) {
-	ctx, cancel := whileAnswered(ctx, c, most)
+// awaitCleanUp waits until done is closed, for most at the longest, and only while the client has a connection.
+func awaitCleanUp(ctx context.Context, c *zk.Client, done <-chan struct{}, most time.Duration) {
+	ctx, cancel := whileConnected(ctx, c, most)
 	defer cancel()
 	select {
 	case <-done:
@@ -51,7 +51,7 @@ func unwatch(ctx context.Context, c *zk.Client, w *zk.Watch) {
 	if w == nil {
 		return
 	}
-	ctx, cancel := whileAnswered(ctx, c, unwatchTime)
+	ctx, cancel := whileConnected(ctx, c, unwatchTime)
 	defer cancel()
 	_ = w.Remove(ctx) // if the request fails, the server drops the watch when the connection ends
 }

@@ -10,8 +10,8 @@ import (
 	"bellwether/zk"
 )
 
-// TestLastSession: when the only session of a client (zk.Options.OneSession)
-// has expired, nothing waits for another one, or asks again and again.
+// TestLastSession checks that no call waits for another session, or sends further requests, when the only
+// session of a client (zk.Options.OneSession) has expired.
 func TestLastSession(t *testing.T) {
 	waits := map[string]func(ctx context.Context, c *zk.Client) error{
 		"barrier": func(ctx context.Context, c *zk.Client) error {
@@ -92,7 +92,7 @@ func TestLastSession(t *testing.T) {
 	}
 }
 
-// made is what a constructor makes.
+// made is the result of a constructor.
 func made[T any](v T, err error) T {
 	if err != nil {
 		panic(err)
@@ -100,7 +100,7 @@ func made[T any](v T, err error) T {
 	return v
 }
 
-// TestConstructorsRefusePaths that are none.
+// TestConstructorsRefusePaths checks that constructors refuse invalid paths.
 func TestConstructorsRefusePaths(t *testing.T) {
 	for _, path := range []string{"", "app", "/app/"} {
 		_, value := NewValue(nil, path, nil)

@@ -24,7 +24,7 @@ type sharing struct {
 
 	// Only the loop uses these fields.
 	ends   map[string]context.CancelFunc // cancel bids and caches, by their paths
-	pauses map[string]*claim.Backoff     // of parts that have a bid or will have another one
+	pauses map[string]*claim.Backoff     // the pauses of parts that have a bid or will have another one
 }
 
 func newSharing(c *zk.Client, cfg share.SharingConfig, o ElectionOptions, own func(context.Context, string, *Handle) error) *sharing {
@@ -39,9 +39,9 @@ func (s *sharing) run(ctx context.Context) error {
 	a := newAgent(s.c, "sharing", s.cfg.Parent, s.opt.ACL, s.opt.Logger, s.opt.Observer)
 	m := share.NewSharing(s.cfg)
 	s.driver = a.newDriver(m)
-	s.resigns, s.locked = true, s.forget
+	s.resigns, s.afterStepLocked = true, s.forget
 	s.start = func(driven context.Context, op claim.Op) { s.begin(ctx, driven, op) }
-	_ = s.driver.run(ctx) // which ends with the machine
+	_ = s.driver.run(ctx) // run returns when the machine has ended
 	return m.Err()
 }
 
@@ -51,7 +51,7 @@ func (s *sharing) vet(ctx context.Context) error {
 	if ctx.Err() != nil || err != nil {
 		return context.Cause(ctx)
 	}
-	return s.cfg.Strangers(names)
+	return s.cfg.OtherRecipe(names)
 }
 
 // forget deletes the state of a bid that is over.
@@ -77,16 +77,16 @@ func (s *sharing) begin(ctx, driven context.Context, op claim.Op) {
 		pause := s.pauseOf(op.Part())
 		s.keep(ctx, driven, op, func(ctx context.Context) claim.Event {
 			end := s.bid(ctx, op, pause)
-			return share.BidOver{Part: op.Part(), Told: ctx.Err() != nil, TermEnd: end}
+			return share.BidOver{Part: op.Part(), Resigned: ctx.Err() != nil, TermEnd: end}
 		})
 	case claim.OpTidy:
 		s.threads.Go(func() {
-			bye, stop := whileAnswered(ctx, s.c, unwatchTime)
+			bye, stop := whileConnected(ctx, s.c, unwatchTime)
 			defer stop()
 			_ = s.c.Delete(bye, op.Path, zk.AnyVersion) // the next candidate creates it again
 			s.tell(driven, share.Tidied{Part: op.Part()})
 		})
-	case claim.OpLetGo, claim.OpUnfollow:
+	case claim.OpResign, claim.OpUnfollow:
 		s.ends[op.Path]()
 	case claim.OpDeregister:
 		s.step(driven, s.deregister(ctx))
@@ -126,7 +126,7 @@ func (s *sharing) register(ctx context.Context) claim.Event {
 // deregister removes the member's znode. After cleanUpDefault the removal continues in the background. deregister
 // reports only errors that a server returned.
 func (s *sharing) deregister(ctx context.Context) claim.Event {
-	bye, stop := whileAnswered(ctx, s.c, cleanUpDefault)
+	bye, stop := whileConnected(ctx, s.c, cleanUpDefault)
 	defer stop()
 	err := s.me.Close(bye)
 	if code := wire.OK; !errors.As(err, &code) {
@@ -146,12 +146,12 @@ func (s *sharing) follow(ctx context.Context, root string) error {
 		if err != nil {
 			return err
 		}
-		seen := share.Seen{Path: root, Events: make([]cache.CacheEvent, len(events))}
+		seen := share.Seen{Path: root, Events: make([]cache.Event, len(events))}
 		for i := range events {
-			seen.Events[i] = cache.CacheEvent{Type: cache.CacheEventType(events[i].Type), Node: (*cache.Node)(&events[i].Node)}
+			seen.Events[i] = cache.Event{Type: cache.EventType(events[i].Type), Node: (*cache.Node)(&events[i].Node)}
 		}
 		select {
-		case s.events <- heard{ev: seen}:
+		case s.events <- input{event: seen}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -179,7 +179,7 @@ func (s *sharing) bid(ctx context.Context, op claim.Op, pause *claim.Backoff) cl
 		case <-k.bid().gone:
 		case <-ctx.Done():
 		}
-		_ = e.rest(ctx, pause)
+		_ = e.pause(ctx, pause)
 	}
 	return end
 }

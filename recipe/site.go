@@ -28,7 +28,7 @@ type Participant interface {
 
 // PrepareError says why a site voted to abort: Participant.Prepare returned Err.
 type PrepareError struct {
-	Path string // of the transaction
+	Path string // path of the transaction
 	Err  error
 }
 
@@ -73,7 +73,7 @@ func (s *Site) Recover(ctx context.Context, path string) (Decision, error) {
 	return s.join(ctx, cfg)
 }
 
-func (s *Site) join(ctx context.Context, cfg commit.CommitConfig) (Decision, error) {
+func (s *Site) join(ctx context.Context, cfg commit.Config) (Decision, error) {
 	if err := s.checkTx(cfg.Path); err != nil {
 		return Undecided, err
 	}
@@ -83,7 +83,7 @@ func (s *Site) join(ctx context.Context, cfg commit.CommitConfig) (Decision, err
 		}
 		return s.p.Abort(ctx, tx)
 	}
-	return s.b.commit(ctx, cfg.Path, commit.NewSite(cfg), &actor{prepare: s.p.Prepare, decided: decided})
+	return s.b.commit(ctx, cfg.Path, commit.NewSite(cfg), &application{prepare: s.p.Prepare, decided: decided})
 }
 
 // serveMax limits the transactions in which Serve takes part at a time.

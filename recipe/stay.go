@@ -29,8 +29,8 @@ func (a *agent) newStay(ctx context.Context, session zk.SessionID) *stay {
 		s.end(a.lost(Resigned, nil))
 		cancel()
 	}
-	s.d.session, s.d.resigns, s.d.locked = session, true, s.confirm
-	s.d.stepped = func(context.Context, claim.Event) {
+	s.d.session, s.d.resigns, s.d.afterStepLocked = session, true, s.confirm
+	s.d.afterStep = func(context.Context, claim.Event) {
 		if s.m.Over() {
 			s.end(a.lost(s.m.Reason(), nil))
 		}
@@ -47,8 +47,9 @@ func (a *agent) newStay(ctx context.Context, session zk.SessionID) *stay {
 	return s
 }
 
-// confirm steps the latest proof that the session lives. If the client has dropped the session, confirm steps its
-// end, because no further proof follows.
+// confirm gives the machine the latest proof that the session lives. If the client has
+// dropped the session, confirm tells the machine that the session has ended, because no
+// further proof follows.
 func (s *stay) confirm(now claim.Moment, _ claim.Event) {
 	if proof, ok := s.d.a.lease(s.d.session); ok {
 		s.m.Step(now, claim.Confirmed{Lease: proof})

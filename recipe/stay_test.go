@@ -10,7 +10,7 @@ import (
 	"bellwether/zk"
 )
 
-// stayer is what an Item and a DoubleBarrier have in common with a Hold and a Handle.
+// stayer is the common part of an Item, a DoubleBarrier, a Hold and a Handle.
 type stayer interface {
 	Context() context.Context
 	Left() time.Duration
@@ -18,7 +18,8 @@ type stayer interface {
 	Lost() error
 }
 
-// stays are what has a Context for as long as something of the client stands, and how it is given back.
+// stays lists the objects that have a Context for as long as a znode of the client exists, and how each
+// is given back.
 var stays = map[string]func(t *testing.T, c *zk.Client) (h stayer, giveBack func(context.Context) error){
 	"acknowledged": func(t *testing.T, c *zk.Client) (stayer, func(context.Context) error) {
 		w := takeOne(t, made(NewWorkQueue(c, jobs, nil)))
@@ -37,8 +38,8 @@ var stays = map[string]func(t *testing.T, c *zk.Client) (h stayer, giveBack func
 	},
 }
 
-// TestStayEnds by its deadline, with the session, with the client before a server hears of it, and
-// when it is given back.
+// TestStayEnds checks the end by the deadline, by the end of the session, by the close of the client
+// before a server learns of it, and by giving it back.
 func TestStayEnds(t *testing.T) {
 	for name, begin := range stays {
 		for _, by := range []struct {
@@ -61,7 +62,7 @@ func TestStayEnds(t *testing.T) {
 				time.Sleep(10*time.Second - time.Second)
 			}, LeaseLapsed},
 			{"the client is closed", func(s *fakeServer, c *zk.Client, _ func(context.Context) error) {
-				s.silence() // no server hears of it
+				s.silence() // no server learns of it
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
 				_ = c.Close(ctx)
@@ -72,7 +73,7 @@ func TestStayEnds(t *testing.T) {
 					s.put("/app", "")
 					c := s.connect(zk.Options{})
 					h, giveBack := begin(t, c)
-					time.Sleep(time.Minute) // pings prove that the session lives
+					time.Sleep(time.Minute) // pings prove that the session is alive
 					synctest.Wait()
 					if left := h.Left(); h.Context().Err() != nil || h.Lost() != nil || h.Proof() != nil || left < 7*time.Second || left > 9*time.Second {
 						t.Fatalf("context %v, lost %v, proof %v, left %v", h.Context().Err(), h.Lost(), h.Proof(), left)
@@ -88,7 +89,7 @@ func TestStayEnds(t *testing.T) {
 	}
 }
 
-// TestStayWithoutProof says so where the session's timeout is too short for one.
+// TestStayWithoutProof checks what Proof returns if the session timeout is too short for a proof.
 func TestStayWithoutProof(t *testing.T) {
 	for name, begin := range stays {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -101,7 +102,7 @@ func TestStayWithoutProof(t *testing.T) {
 	}
 }
 
-// TestDoubleBarrierBeforeEnter has no time left.
+// TestDoubleBarrierBeforeEnter checks that Left is 0 before the first Enter.
 func TestDoubleBarrierBeforeEnter(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		d := made(NewDoubleBarrier(s.connect(zk.Options{}), gate, 1, nil))

@@ -8,7 +8,7 @@ import (
 	"bellwether/zk"
 )
 
-// TestEnsurePathAndDeleteRecursive makes a subtree and deletes it, each twice.
+// TestEnsurePathAndDeleteRecursive creates a subtree and deletes it, each twice.
 func TestEnsurePathAndDeleteRecursive(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})

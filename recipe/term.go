@@ -22,7 +22,7 @@ type term struct {
 	cfg lines.Config
 	bid bidMachine
 
-	candidacy *candidacy // of an election, set before run; nil for a lock
+	candidacy *candidacy // only for an election, set before run; nil for a lock
 
 	led    chan struct{}   // closed when the handle is made
 	gone   chan struct{}   // closed when run has returned
@@ -41,8 +41,8 @@ func newTerm(ctx context.Context, b *bidder, cfg lines.Config, m bidMachine) (*t
 		driver: b.newDriver(m), b: b, cfg: cfg, bid: m,
 		led: make(chan struct{}), gone: make(chan struct{}), giveUp: giveUp, given: ctx.Done(),
 	}
-	t.resigns, t.locked = true, t.confirm
-	t.stepped = func(ctx context.Context, _ claim.Event) { t.present(ctx, t.state()) }
+	t.resigns, t.afterStepLocked = true, t.confirm
+	t.afterStep = func(ctx context.Context, _ claim.Event) { t.present(ctx, t.state()) }
 	return t, ctx
 }
 
@@ -55,8 +55,8 @@ func (t *term) run(ctx context.Context) {
 	}
 }
 
-// confirm steps the latest proof that the session lives. If there is none, the client has dropped the session, and
-// confirm ends the term.
+// confirm gives the machine the latest proof that the session lives. If there is no
+// proof, the client has dropped the session, and confirm ends the term.
 func (t *term) confirm(now claim.Moment, _ claim.Event) {
 	l, ok := t.b.lease(t.session)
 	switch {
@@ -107,7 +107,7 @@ func (t *term) state() lines.State {
 // claims reports whether the bid leads or may still lead.
 func (t *term) claims() bool { return t.state().Phase < lines.Leaving && !t.over() }
 
-// left returns the result of Handle.Left.
+// left computes the result of Handle.Left.
 func (t *term) left() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,8 +121,8 @@ func (t *term) left() time.Duration {
 // makes another bid.
 func (t *term) verdict() error {
 	switch s := t.state(); {
-	case s.Reason.Passing():
-		return t.b.c.Err() // with OneSession
+	case claim.Passing(s.Reason):
+		return t.b.c.Err() // nil unless the client has ended, as it does with OneSession
 	case s.Reason == claim.Resigned:
 		return ErrResigned
 	case s.Reason == claim.Occupied:
@@ -171,23 +171,24 @@ func (t *term) awaitOverrun(h *Handle, returned <-chan struct{}) {
 	}
 }
 
-// stays returns the error that says why the bid was not removed, or nil.
-func (t *term) stays() error {
-	if err := t.state().Stays; err != nil {
+// removalError returns the error that says why the bid was not removed, or nil.
+func (t *term) removalError() error {
+	if err := t.state().RemoveErr; err != nil {
 		return fmt.Errorf("%s %s: the bid stays: %w", t.b.recipe, t.b.path, err)
 	}
 	return nil
 }
 
-// awaitGone waits until the bid is gone. It returns the error of stays or of the context.
+// awaitGone waits until the bid is gone. It returns the context's error, or the reason
+// why the bid could not be removed.
 func (t *term) awaitGone(ctx context.Context) error {
 	select {
 	case <-t.gone:
-		return t.stays()
+		return t.removalError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
 // waitAtMost waits for the bid's removal for at most d, and only while the client has a connection.
-func (t *term) waitAtMost(ctx context.Context, d time.Duration) { awaitTidy(ctx, t.b.c, t.gone, d) }
+func (t *term) waitAtMost(ctx context.Context, d time.Duration) { awaitCleanUp(ctx, t.b.c, t.gone, d) }

@@ -12,23 +12,23 @@ import (
 	"bellwether/zk"
 )
 
-// These tests give each recipe that calls the application a function that fails: its error must
-// reach the caller, or the log where the caller goes on.
+// These tests give a function that fails to each recipe that calls the application. Its error must reach
+// the caller, or the log if the caller goes on.
 
 var errApplication = errors.New("the disk is full")
 
-// failing is a Participant whose methods return what they are given.
+// failing is a Participant whose methods return the given errors.
 type failing struct{ prepare, commit, abort error }
 
 func (f failing) Prepare(context.Context, Tx) error { return f.prepare }
 func (f failing) Commit(context.Context, Tx) error  { return f.commit }
 func (f failing) Abort(context.Context, Tx) error   { return f.abort }
 
-// TestPrepareErrorIsTold by Join, together with the decision.
+// TestPrepareErrorIsTold checks that Join returns the error of Prepare together with the decision.
 func TestPrepareErrorIsTold(t *testing.T) {
 	for name, p := range map[string]failing{
 		"prepare":           {prepare: errApplication},
-		"prepare and abort": {prepare: errApplication, abort: errors.New("and so is the other one")},
+		"prepare and abort": {prepare: errApplication, abort: errors.New("the other disk is full too")},
 		"commit":            {commit: errApplication},
 	} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -52,7 +52,7 @@ func TestPrepareErrorIsTold(t *testing.T) {
 	}
 }
 
-// TestServeLogsWhyItVotedToAbort, and goes on.
+// TestServeLogsWhyItVotedToAbort also checks that Serve goes on.
 func TestServeLogsWhyItVotedToAbort(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		var r recorder
@@ -84,8 +84,8 @@ func TestServeLogsWhyItVotedToAbort(t *testing.T) {
 	})
 }
 
-// TestErrorAfterTheLossIsTold: an error that the application returns after it has lost its
-// part is its own, and ends Run.
+// TestErrorAfterTheLossIsTold checks that an error that the application returns after the loss of its part
+// ends Run.
 func TestErrorAfterTheLossIsTold(t *testing.T) {
 	lose := func(s *fakeServer, c *zk.Client, h *Handle) {
 		s.expire(c.Session().ID)

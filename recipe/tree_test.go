@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// The fake server's tree: what each operation does.
+// This file holds the tree of the fake server: what each operation does.
 
 func (s *fakeServer) do(p *peer, op wire.OpCode, body []byte) (wire.Code, wire.Record) {
 	read := func(r wire.Record) {
@@ -108,7 +108,7 @@ func (s *fakeServer) do(p *peer, op wire.OpCode, body []byte) (wire.Code, wire.R
 	return s.get(p, op, r)
 }
 
-// get answers the reads of one znode.
+// get answers a read of one znode.
 func (s *fakeServer) get(p *peer, op wire.OpCode, r wire.PathWatchRequest) (wire.Code, wire.Record) {
 	s.reads++
 	n := s.nodes[r.Path]
@@ -184,7 +184,7 @@ func (s *fakeServer) create(p *peer, r *wire.CreateRequest) (string, wire.Code) 
 	return name, wire.OK
 }
 
-// set replaces the data of a znode that is there.
+// set replaces the data of an existing znode.
 func (s *fakeServer) set(r *wire.SetDataRequest) {
 	n := s.nodes[r.Path]
 	n.data = r.Data
@@ -203,9 +203,8 @@ func (s *fakeServer) check(r *wire.PathVersionRequest) wire.Code {
 	return wire.OK
 }
 
-// multi checks everything first. Its operations may depend on each other as
-// far as a delete precedes a create of the same path, and a parent's creation
-// its children's, or their deletion its own.
+// multi checks all operations first. An operation may depend on an earlier one only in these cases: a
+// delete before a create of the same path, and a create or delete of a parent and of its children.
 func (s *fakeServer) multi(p *peer, ops []wire.Op) *wire.MultiResponse {
 	var out wire.MultiResponse
 	gone, made := map[string]bool{}, map[string]bool{}

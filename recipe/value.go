@@ -57,10 +57,7 @@ type ValueOptions struct {
 
 // NewValue prepares a Value at path. The caller still owns the client.
 func NewValue(c *zk.Client, path string, o *ValueOptions) (*Value, error) {
-	var opt ValueOptions
-	if o != nil {
-		opt = *o
-	}
+	opt := optionsOr(o)
 	v := &Value{b: newAgent(c, "value", path, opt.ACL, opt.Logger, opt.Observer), turn: newTurn()}
 	v.cfg = value.ChangeConfig{Path: path, Initial: bytes.Clone(opt.Initial), Mark: claim.Join(path, "_m_"+nonce())}
 	return v, v.b.validate()
@@ -88,7 +85,7 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 	m := value.NewChange(v.cfg, v.mark)
 	d := v.b.newDriver(m)
 	var refused error
-	d.stepped = func(ctx context.Context, _ claim.Event) {
+	d.afterStep = func(ctx context.Context, _ claim.Event) {
 		old, awaited := m.Old()
 		if !awaited {
 			return
@@ -101,18 +98,14 @@ func (v *Value) Update(ctx context.Context, change func(old []byte) ([]byte, err
 		}
 	}
 	start := time.Now()
-	err := d.run(ctx)
+	err := v.outcome(ctx, m, d.conclude(ctx, "change", v.cfg.Path, m))
 	v.mark = m.Mark()
-	switch {
-	case refused != nil:
-		v.b.observed("change", v.cfg.Path, start, refused)
-		return nil, refused
-	case err == nil:
-		err = v.b.verdict(ctx, "change", v.cfg.Path, m)
+	data := m.Value()
+	if refused != nil {
+		data, err = nil, refused
 	}
-	err = v.outcome(ctx, m, err)
 	v.b.observed("change", v.cfg.Path, start, err)
-	return m.Value(), err
+	return data, err
 }
 
 // outcome returns the error of a change that has ended. It is an *zk.UnknownOutcomeError if the outcome is unknown.
@@ -121,7 +114,7 @@ func (v *Value) outcome(ctx context.Context, m *value.Change, err error) error {
 	case err == nil, !m.Over() && m.Doubt() == 0:
 		return err
 	case !m.Over():
-		return unclear(ctx, "change", v.cfg.Path, m.Doubt())
+		return unknownOutcome(ctx, "change", v.cfg.Path, m.Doubt())
 	case errors.Is(err, value.ErrVersion):
 		return fmt.Errorf("value %s: %w", v.cfg.Path, err)
 	}
@@ -144,9 +137,9 @@ func (v *Value) CompareAndSet(ctx context.Context, old, data []byte) (bool, erro
 
 var errOther = errors.New("the value is another")
 
-// Close removes the mark, which otherwise stays until the session ends. The error is the
-// context's, that of a client that has ended, or that of a server that refused a request. After an error
-// Close may be called again.
+// Close removes the mark, which otherwise stays until the session ends. Close returns an
+// error if the context ends, the client has ended, or a server refuses a request. It may
+// then be called again.
 func (v *Value) Close(ctx context.Context) error {
 	if err := v.turn.take(ctx); err != nil {
 		return err
@@ -156,10 +149,7 @@ func (v *Value) Close(ctx context.Context) error {
 		return nil
 	}
 	m := registry.NewRemoval(v.cfg.Mark, v.mark.Session)
-	err := v.b.newDriver(m).run(ctx)
-	if err == nil {
-		err = v.b.verdict(ctx, "close", v.cfg.Path, m)
-	}
+	err := v.b.newDriver(m).conclude(ctx, "close", v.cfg.Path, m)
 	if err == nil {
 		v.mark.Session = 0
 	}

@@ -15,7 +15,7 @@ import (
 
 const tally = "/app/tally"
 
-// TestValueComparesAndSets, the znode that is missing included.
+// TestValueComparesAndSets also checks a value whose znode does not exist.
 func TestValueComparesAndSets(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		v := made(NewValue(s.connect(zk.Options{}), tally, &ValueOptions{Initial: []byte("none")}))
@@ -43,7 +43,7 @@ func TestValueComparesAndSets(t *testing.T) {
 	})
 }
 
-// TestCounterCostsTwoRequests when nobody else counts: a read and a transaction.
+// TestCounterCostsTwoRequests checks a counter that no other client changes: a read and a transaction.
 func TestCounterCostsTwoRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		n := made(NewCounter(s.connect(zk.Options{}), tally, nil))
@@ -59,8 +59,8 @@ func TestCounterCostsTwoRequests(t *testing.T) {
 	})
 }
 
-// TestCounterLosesNothing: many clients add at the same time, and every third
-// transaction loses its answer, carried out or not.
+// TestCounterLosesNothing lets many clients add at the same time. Every third transaction loses its
+// answer, whether it was carried out or not.
 func TestCounterLosesNothing(t *testing.T) {
 	for _, f := range []fate{normal, dropReply, dropAll} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -96,8 +96,8 @@ func TestCounterLosesNothing(t *testing.T) {
 	}
 }
 
-// TestCounterSaysWhenItCannotKnow: the answer is lost and the session is over;
-// where the number tells nothing, an UnknownOutcomeError does, and nothing is counted twice.
+// TestCounterSaysWhenItCannotKnow loses the answer and ends the session. If the number does not show the
+// outcome, the error is an UnknownOutcomeError, and nothing is counted twice.
 func TestCounterSaysWhenItCannotKnow(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -126,8 +126,8 @@ func TestCounterSaysWhenItCannotKnow(t *testing.T) {
 	}
 }
 
-// TestCounterPastTheLastVersion (CURATOR-688): a znode's version wraps around;
-// adding goes on, and never through -1, which as a condition would mean any.
+// TestCounterPastTheLastVersion (CURATOR-688) lets the version of the znode wrap around. Adding goes on,
+// and never uses -1, which as a condition would match any version.
 func TestCounterPastTheLastVersion(t *testing.T) {
 	for _, start := range []int32{math.MaxInt32 - 1, -3} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -162,7 +162,7 @@ func (s *fakeServer) version(name string, v int32) {
 	s.nodes[name].stat.Version = v
 }
 
-// TestCounterFormats are those of the other libraries.
+// TestCounterFormats checks the formats of the other libraries.
 func TestCounterFormats(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -192,8 +192,8 @@ func TestCounterFormats(t *testing.T) {
 	})
 }
 
-// TestIDsAreGivenOutOnce, to many at the same time, with one transaction a
-// block, and also when that loses its answer.
+// TestIDsAreGivenOutOnce checks many concurrent calls, with one transaction for each block, also if that
+// transaction loses its answer.
 func TestIDsAreGivenOutOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		multis := 0
@@ -237,8 +237,8 @@ func TestIDsAreGivenOutOnce(t *testing.T) {
 	})
 }
 
-// TestIDsPassOverABlock of which it cannot be known whether it was reserved: the
-// answer is lost, and the session is over.
+// TestIDsPassOverABlock checks that a block stays unused if its answer is lost and the session has ended,
+// so that it is unknown whether the block was reserved.
 func TestIDsPassOverABlock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})

@@ -6,14 +6,14 @@ import (
 	"bellwether/wire"
 )
 
-// The fake server's watches: one-shot, persistent and recursive ones, and
-// what setWatches tells of a time that was missed.
+// This file holds the watches of the fake server: one-shot, persistent and recursive ones, and the events
+// that setWatches reports for the time without a connection.
 
 // newer are the operations that servers of version 3.4 do not know.
 var newer = map[wire.OpCode]bool{wire.OpCreate2: true, wire.OpMultiRead: true, wire.OpAddWatch: true, wire.OpSetWatches2: true,
 	wire.OpRemoveWatches: true, wire.OpGetEphemerals: true, wire.OpGetAllChildrenNumber: true}
 
-// watched notes a one-shot watch in one of the znode's tables.
+// watched records a one-shot watch in one of the tables of a znode.
 func (n *fakeNode) watched(p *peer, table *map[*peer]bool, on bool) {
 	if !on {
 		return
@@ -24,7 +24,7 @@ func (n *fakeNode) watched(p *peer, table *map[*peer]bool, on bool) {
 	(*table)[p] = true
 }
 
-// fire sends an event to all who watch for it, once each.
+// fire sends an event once to each client that watches for it.
 func (s *fakeServer) fire(typ wire.EventType, name string, tables ...map[*peer]bool) {
 	for p := range s.peers {
 		wants := p.streamed(typ, name)
@@ -42,7 +42,7 @@ func (s *fakeServer) fire(typ wire.EventType, name string, tables ...map[*peer]b
 	}
 }
 
-// streamed reports whether one of the peer's persistent watches wants the event.
+// streamed reports whether one of the persistent watches of a peer covers the event.
 func (p *peer) streamed(typ wire.EventType, name string) bool {
 	if mode, ok := p.streams[name]; ok && mode == wire.WatchPersistent {
 		return true
@@ -60,7 +60,7 @@ func (p *peer) streamed(typ wire.EventType, name string) bool {
 	}
 }
 
-// parentChanged counts a child that came or went.
+// parentChanged counts a child that was created or deleted.
 func (s *fakeServer) parentChanged(name string, by int32) {
 	if parent := s.nodes[path.Dir(name)]; parent != nil {
 		parent.stat.Pzxid = s.zxid
@@ -105,7 +105,7 @@ func (s *fakeServer) setWatches(p *peer, r wire.SetWatchesRequest) {
 	}
 }
 
-// oneShots is how many one-shot watches there are.
+// oneShots returns the number of one-shot watches.
 func (s *fakeServer) oneShots() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +134,7 @@ func (s *fakeServer) removeWatches(p *peer, r wire.WatchesRequest) {
 	}
 }
 
-// change sets a znode's data as an operator would.
+// change sets the data of a znode as an operator would.
 func (s *fakeServer) change(name, data string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,14 +142,14 @@ func (s *fakeServer) change(name, data string) {
 	s.set(&wire.SetDataRequest{Path: name, Data: []byte(data)})
 }
 
-// readCount is how many znodes were read or listed.
+// readCount returns how many znodes were read or listed.
 func (s *fakeServer) readCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reads
 }
 
-// asked is how many requests of all kinds but pings were served.
+// asked returns how many requests other than pings were served.
 func (s *fakeServer) asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *fakeServer) asked() int {
 	return n
 }
 
-// forgetSession ends a session and leaves its znodes for now, as a server
-// does whose closeSession is under way.
+// forgetSession ends a session but keeps its znodes for now, like a server while a closeSession is under
+// way.
 func (s *fakeServer) forgetSession(id wire.SessionID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

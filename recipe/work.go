@@ -14,7 +14,7 @@ import (
 type Task struct {
 	ID   string
 	Data []byte
-	Path string // of its znode
+	Path string // path of the task's znode
 }
 
 // Work is a set of tasks that the members of a group do. Each task is assigned to one of
@@ -30,10 +30,7 @@ type Work struct {
 
 // NewWork prepares the tasks at parent. The caller still owns the client.
 func NewWork(c *zk.Client, parent string, o *PartitionerOptions) (*Work, error) {
-	w := &Work{c: c, parent: parent}
-	if o != nil {
-		w.opt = *o
-	}
+	w := &Work{c: c, parent: parent, opt: optionsOr(o)}
 	if w.opt.Parallel <= 0 {
 		w.opt.Parallel = 1
 	}
@@ -57,7 +54,7 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 	start := time.Now()
 	defer func() { b.observed("submit", claim.Join(w.tasks(), id), start, err) }()
 	for _, op := range w.cfg("").Submission(id, data) {
-		if r, _ := b.course(ctx, op); r.Err != nil {
+		if r, _ := b.runPlan(ctx, op); r.Err != nil {
 			return r.Err
 		}
 	}
@@ -90,7 +87,7 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	stop := context.AfterFunc(ctx, func() { d.tell(inner, claim.Resign{}) })
 	defer stop()
 	var failed error
-	d.stepped = func(driven context.Context, _ claim.Event) {
+	d.afterStep = func(driven context.Context, _ claim.Event) {
 		data, due := m.Due()
 		if !due || ctx.Err() != nil {
 			return
@@ -104,11 +101,11 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 		}
 	}
 	err := d.run(inner)
+	if err == nil {
+		err = b.verdict(ctx, "work", t.Path, m) // the caller's context, not the term's, says why the task was withdrawn
+	}
 	if failed != nil {
 		return failed // ends Run, unless it says only that the term is over
-	}
-	if err == nil {
-		err = b.verdict(ctx, "work", t.Path, m)
 	}
 	var lost *LostError
 	var stopped *stopError

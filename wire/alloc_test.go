@@ -8,10 +8,10 @@ import (
 	"bellwether/wire"
 )
 
-// The hot paths of a server and of a client, each written as its users write
-// it: direct calls of Code on a coder and records that are used again.
+// The frequent operations of a server and of a client, written as their callers write them: with direct
+// calls of Code on a coder, and with records that are used again.
 
-// getDataReply encodes a getData reply into memory that is used again.
+// getDataReply encodes a getData reply into memory that is reused.
 type getDataReply struct {
 	header wire.ReplyHeader
 	reply  wire.DataResponse
@@ -57,9 +57,8 @@ func (d *setDataRequest) decode() {
 	d.err = c.Err()
 }
 
-// TestHotPathsAllocateOnlyThePayload: encoding takes nothing at all where
-// the caller has memory; decoding takes the strings, and not even those when
-// they may share the frame's memory.
+// TestHotPathsAllocateOnlyThePayload: encoding allocates nothing if the caller has memory. Decoding
+// allocates the strings, and not even these if they may share the frame's memory.
 func TestHotPathsAllocateOnlyThePayload(t *testing.T) {
 	reply := newGetDataReply(1000)
 	aliased, copied := newSetDataRequest(1000, true), newSetDataRequest(1000, false)

@@ -26,8 +26,7 @@ func clientVectors(t testing.TB) []clientVector {
 	return file.Vectors
 }
 
-// newRequest returns an empty record for the body of a request; nil where
-// there is none.
+// newRequest returns an empty record for the body of a request, or nil if the request has no body.
 func newRequest(op wire.OpCode) wire.Record {
 	switch op {
 	case wire.OpCreate, wire.OpCreate2, wire.OpCreateContainer:
@@ -66,7 +65,7 @@ func newRequest(op wire.OpCode) wire.Record {
 	return nil
 }
 
-// newReply returns an empty record for the body of a reply; nil where there is none.
+// newReply returns an empty record for the body of a reply, or nil if the reply has no body.
 func newReply(op wire.OpCode) wire.Record {
 	switch op {
 	case wire.OpCreate:
@@ -101,8 +100,8 @@ func newReply(op wire.OpCode) wire.Record {
 	return nil
 }
 
-// TestClientFramesDecodeAndEncode takes every captured frame both ways: it
-// decodes to the recorded values, and these encode to the captured bytes.
+// TestClientFramesDecodeAndEncode takes every captured frame in both directions: it decodes to the
+// recorded values, and these encode to the captured bytes.
 func TestClientFramesDecodeAndEncode(t *testing.T) {
 	vectors := clientVectors(t)
 	if len(vectors) != 149 {
@@ -170,7 +169,7 @@ func checkMessage(t *testing.T, v clientVector, raw, frame []byte) {
 	wiretest.EqualBytes(t, wire.AppendFrame(nil, parts...), raw)
 }
 
-// decodeHeader decodes the header of v's kind and shows it.
+// decodeHeader decodes the header of a frame of v's kind, and shows it.
 func decodeHeader(c *wire.Coder, v clientVector) ([]wire.Record, wiretest.Object) {
 	if v.Kind == "request" {
 		h := new(wire.RequestHeader)
@@ -182,7 +181,7 @@ func decodeHeader(c *wire.Coder, v clientVector) ([]wire.Record, wiretest.Object
 	return []wire.Record{h}, wiretest.Object{"xid": h.Xid, "zxid": wiretest.Long(h.Zxid), "err": int32(h.Err)}
 }
 
-// newBody returns the record behind a header, nil where there is none.
+// newBody returns an empty record for the body after a header, or nil if there is none.
 func newBody(v clientVector, header wire.Record) wire.Record {
 	switch h := header.(type) {
 	case *wire.RequestHeader:

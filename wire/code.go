@@ -12,7 +12,7 @@ const OK Code = 0
 // Errors of the server, or of the request as such.
 const (
 	ErrSystem               Code = -1  // marks the range of these codes; ZooKeeper never sends it
-	ErrRuntimeInconsistency Code = -2  // a multi's operation behind the one that failed
+	ErrRuntimeInconsistency Code = -2  // the result of an operation that follows the failed one in a multi
 	ErrDataInconsistency    Code = -3  // never on the wire
 	ErrConnectionLoss       Code = -4  // made only by clients: the connection ended before the answer
 	ErrMarshalling          Code = -5  // the request could not be decoded
@@ -43,7 +43,7 @@ const (
 const (
 	ErrSessionExpired           Code = -112
 	ErrInvalidCallback          Code = -113 // made only by clients
-	ErrAuthFailed               Code = -115 // the server closes the connection behind it
+	ErrAuthFailed               Code = -115 // the server then closes the connection
 	ErrClosing                  Code = -116 // made only by clients
 	ErrNothing                  Code = -117 // made only by the C client: no answer to process
 	ErrSessionMoved             Code = -118 // never in a reply: the connection is closed

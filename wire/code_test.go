@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestCodesHaveTheirNumbers: the numbers of the protocol, each with words.
+// TestCodesHaveTheirNumbers: each code has its number in the protocol and a text.
 func TestCodesHaveTheirNumbers(t *testing.T) {
 	numbers := map[wire.Code]int32{
 		wire.OK: 0, wire.ErrSystem: -1, wire.ErrRuntimeInconsistency: -2, wire.ErrDataInconsistency: -3, wire.ErrConnectionLoss: -4,
@@ -35,7 +35,8 @@ func TestCodesHaveTheirNumbers(t *testing.T) {
 	}
 }
 
-// TestCodesAreErrors: OK is none, and any other number is one that says it.
+// TestCodesAreErrors: OK is no error. Any other number is an error, whose text contains the number if the
+// number is unknown.
 func TestCodesAreErrors(t *testing.T) {
 	if err := wire.OK.Err(); err != nil {
 		t.Errorf("OK is the error %v", err)
@@ -48,7 +49,7 @@ func TestCodesAreErrors(t *testing.T) {
 	}
 }
 
-// TestOperationsHaveTheirNumbersAndNames: and those without a name a number.
+// TestOperationsHaveTheirNumbersAndNames also checks that operations without a name print as a number.
 func TestOperationsHaveTheirNumbersAndNames(t *testing.T) {
 	numbers := map[string]int32{
 		"notification": 0, "create": 1, "delete": 2, "exists": 3, "getData": 4, "setData": 5, "getACL": 6,
@@ -71,7 +72,7 @@ func TestOperationsHaveTheirNumbersAndNames(t *testing.T) {
 	}
 }
 
-// TestWritesGoThroughTheLeader: exactly those that become transactions.
+// TestWritesGoThroughTheLeader: exactly those operations that become transactions count as writes.
 func TestWritesGoThroughTheLeader(t *testing.T) {
 	writes := map[wire.OpCode]bool{
 		wire.OpCreate: true, wire.OpCreate2: true, wire.OpCreateContainer: true, wire.OpCreateTTL: true, wire.OpDelete: true,
@@ -84,7 +85,7 @@ func TestWritesGoThroughTheLeader(t *testing.T) {
 	}
 }
 
-// TestZxidsPrintInHex and take themselves apart.
+// TestZxidsPrintInHex also checks the epoch and the counter of a zxid.
 func TestZxidsPrintInHex(t *testing.T) {
 	for _, tt := range []struct {
 		zxid    wire.Zxid

@@ -12,8 +12,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestNullAndEmptyAreDifferent: each has its own encoding and comes back as
-// what it was.
+// TestNullAndEmptyAreDifferent: null and empty values have different encodings, and decode to what they
+// were.
 func TestNullAndEmptyAreDifferent(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -44,12 +44,13 @@ func TestNullAndEmptyAreDifferent(t *testing.T) {
 	}
 }
 
-// TestSetWatchesWritesNilAsEmpty: upstream refuses null lists.
+// TestSetWatchesWritesNilAsEmpty: nil lists are written as empty ones, because ZooKeeper refuses null
+// lists.
 func TestSetWatchesWritesNilAsEmpty(t *testing.T) {
 	wiretest.EqualBytes(t, wire.Append(nil, &wire.SetWatches2Request{}), make([]byte, 8+5*4))
 }
 
-// TestBadRequestsAreUndecodable: the sender gets a marshalling error.
+// TestBadRequestsAreUndecodable: the sender of an invalid request gets a marshalling error.
 func TestBadRequestsAreUndecodable(t *testing.T) {
 	const multiDone = "ffffffff 01 ffffffff"
 	for _, tt := range []struct {
@@ -98,8 +99,8 @@ func TestBadRequestsAreUndecodable(t *testing.T) {
 	}
 }
 
-// TestToleratedInputIsNotCanonical: what upstream reads in its own way is
-// read so here, and Canonical says that the bytes were others.
+// TestToleratedInputIsNotCanonical: input that ZooKeeper reads in a way of its own is read in the same
+// way here. Canonical reports that the bytes differ from the usual encoding.
 func TestToleratedInputIsNotCanonical(t *testing.T) {
 	acl := func(entry string) string { return "00000000 00000000 00000001 0000001f" + entry + "00000000" }
 	withACL := func(scheme, id string) *wire.CreateRequest {
@@ -148,8 +149,8 @@ func TestToleratedInputIsNotCanonical(t *testing.T) {
 	}
 }
 
-// TestNullPathsAreNoted: the requests whose null path upstream finds out late
-// say that it was null, and encode it again.
+// TestNullPathsAreNoted: ZooKeeper notices the null path of some requests only after it has decoded them.
+// Such a request decodes here too. It records that its path was null, and encodes it as null again.
 func TestNullPathsAreNoted(t *testing.T) {
 	create, watches := new(wire.CreateRequest), new(wire.WatchesRequest)
 	for _, tt := range []struct {
@@ -169,8 +170,8 @@ func TestNullPathsAreNoted(t *testing.T) {
 	}
 }
 
-// TestMalformedTextReadsAsUpstreamReadsIt: one U+FFFD for each bad sequence.
-// The sequences of the first case and their count were seen on a 3.8.0 server.
+// TestMalformedTextReadsAsUpstreamReadsIt: each invalid sequence of bytes is read as one U+FFFD. The
+// sequences of the first case and their count were seen on a 3.8.0 server.
 func TestMalformedTextReadsAsUpstreamReadsIt(t *testing.T) {
 	for _, tt := range []struct{ input, want string }{
 		{"/\xe2\x82A\xc0\x80\xed\xa0\x80\xf5\xf0\x9f\x98\xe0\x80\x80\xff", "/?A?????????"},
@@ -204,8 +205,8 @@ func TestMalformedTextReadsAsUpstreamReadsIt(t *testing.T) {
 	}
 }
 
-// TestHandshakeWithoutItsLastByte: old clients leave the flag out, and what
-// follows the flag is ignored.
+// TestHandshakeWithoutItsLastByte: old clients do not send the flag at the end. Bytes after the flag are
+// ignored.
 func TestHandshakeWithoutItsLastByte(t *testing.T) {
 	full := wire.Append(nil, &wire.ConnectRequest{TimeoutMS: 10000, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true})
 	for _, tt := range []struct {
@@ -221,7 +222,7 @@ func TestHandshakeWithoutItsLastByte(t *testing.T) {
 		{"empty", nil, false, false, wire.ErrShort},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := wire.ConnectRequest{ReadOnly: true, HasReadOnly: true} // left from an earlier use
+			r := wire.ConnectRequest{ReadOnly: true, HasReadOnly: true} // values that an earlier use has left in the record
 			if err := wire.Decode(tt.frame, &r); !errors.Is(err, tt.err) {
 				t.Fatalf("error %v, want %v", err, tt.err)
 			}
@@ -232,7 +233,7 @@ func TestHandshakeWithoutItsLastByte(t *testing.T) {
 	}
 }
 
-// TestAPasswordMayBeNull: null and empty ones ask for a new session as well.
+// TestAPasswordMayBeNull: a null or an empty password also requests a new session.
 func TestAPasswordMayBeNull(t *testing.T) {
 	for _, password := range [][]byte{nil, {}} {
 		want := &wire.ConnectRequest{Password: password}
@@ -244,8 +245,7 @@ func TestAPasswordMayBeNull(t *testing.T) {
 	}
 }
 
-// TestElementsMayBeLargerThanTheDefaultLimit: jute.maxbuffer is the frame's
-// to enforce, and it can be raised.
+// TestElementsMayBeLargerThanTheDefaultLimit: jute.maxbuffer limits only whole frames, and can be raised.
 func TestElementsMayBeLargerThanTheDefaultLimit(t *testing.T) {
 	want := &wire.SASLRequest{Token: make([]byte, wire.ElementMax+1)}
 	got := new(wire.SASLRequest)
@@ -255,7 +255,7 @@ func TestElementsMayBeLargerThanTheDefaultLimit(t *testing.T) {
 	}
 }
 
-// TestTheFirstErrorSticks: nothing is read behind it, and it keeps its place.
+// TestTheFirstErrorSticks: after the first error nothing more is read, and the error keeps its offset.
 func TestTheFirstErrorSticks(t *testing.T) {
 	c := wire.Decoder(wiretest.BytesOf(t, "00000001 00000002 2f"))
 	var n int32
@@ -273,8 +273,8 @@ func TestTheFirstErrorSticks(t *testing.T) {
 	}
 }
 
-// TestAliasedStringsShareTheInput is what Alias is for, also inside the
-// operations of a multi; without it they do not.
+// TestAliasedStringsShareTheInput: with Alias, strings share the memory of the input, also inside the
+// operations of a multi. Without Alias they do not.
 func TestAliasedStringsShareTheInput(t *testing.T) {
 	for _, alias := range []bool{true, false} {
 		want := map[bool]string{true: "/b", false: "/a"}[alias]

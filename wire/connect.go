@@ -32,7 +32,7 @@ type ConnectResponse struct {
 	Session         SessionID
 	Password        []byte
 	ReadOnly        bool
-	HasReadOnly     bool // as in the request
+	HasReadOnly     bool // whether ReadOnly was sent, as in ConnectRequest
 }
 
 // Code lists the fields.

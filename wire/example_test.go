@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// A client's side of one request: the frame is written, and the reply's
-// header says whether a record follows it.
+// A client's side of one request: it writes the frame. The header of the reply says whether a record
+// follows.
 func Example_client() {
 	request := wire.AppendFrame(nil,
 		&wire.RequestHeader{Xid: 1, Op: wire.OpGetData},
@@ -39,8 +39,8 @@ func Example_client() {
 	// 0x2a: hello, version 3, error <nil>
 }
 
-// A server's side: the coder is reused, and strings share the frame's memory
-// because the frame is never written again.
+// A server's side: the coder is reused, and strings share the frame's memory because the frame is never
+// written again.
 func Example_server() {
 	frame := wire.Append(nil, &wire.RequestHeader{Xid: 7, Op: wire.OpSetData})
 	frame = append(frame, wire.Append(nil, &wire.SetDataRequest{Path: "/a", Data: []byte("x"), Version: -1})...)
@@ -52,7 +52,7 @@ func Example_server() {
 	var request wire.SetDataRequest
 	request.Code(&c)
 	if c.Err() != nil {
-		fmt.Println(wire.ErrMarshalling) // the reply's code; the connection goes on
+		fmt.Println(wire.ErrMarshalling) // the code of the reply; the connection stays open
 		return
 	}
 	fmt.Println(header.Op, request.Path, string(request.Data))
@@ -80,7 +80,7 @@ func ExampleCode() {
 	// Output: delete /a: node does not exist true
 }
 
-// All operations of a multi share the fate of the first that fails.
+// If one operation of a multi fails, none is carried out.
 func ExampleMultiRequest() {
 	request := &wire.MultiRequest{Ops: []wire.Op{
 		{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: "/leader", Version: 3}},

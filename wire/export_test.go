@@ -1,6 +1,6 @@
 package wire
 
-// What tests outside of the package need to see.
+// Identifiers that only the tests outside of the package need.
 var (
 	CodeNames = codeNames
 	OpNames   = opNames

@@ -14,7 +14,7 @@ import (
 	"bellwether/wire"
 )
 
-// readers are the ways in which bytes arrive.
+// readers are different ways in which the bytes of a stream may arrive.
 var readers = map[string]func([]byte) io.Reader{
 	"at once":      func(b []byte) io.Reader { return bytes.NewReader(b) },
 	"byte by byte": func(b []byte) io.Reader { return iotest.OneByteReader(bytes.NewReader(b)) },
@@ -25,8 +25,8 @@ var readers = map[string]func([]byte) io.Reader{
 	},
 }
 
-// TestFramesArriveInAnyPieces: however the stream is cut, the frames are the
-// same, and the end between two of them is io.EOF.
+// TestFramesArriveInAnyPieces: the frames are the same in whatever pieces the stream arrives. The end of
+// the stream between two frames is io.EOF.
 func TestFramesArriveInAnyPieces(t *testing.T) {
 	payloads := []string{"", "a", strings.Repeat("b", wiretest.ReadStep), strings.Repeat("c", 5*wiretest.ReadStep+1), "d"}
 	var stream []byte
@@ -51,7 +51,8 @@ func TestFramesArriveInAnyPieces(t *testing.T) {
 	}
 }
 
-// TestBadFramesAreRefused: by their length alone, or where they end too soon.
+// TestBadFramesAreRefused: a frame is refused because of its length, or because the stream ends within
+// it.
 func TestBadFramesAreRefused(t *testing.T) {
 	tooLong := func(n int) error { return &wire.FrameError{Len: n, Max: 8} }
 	for _, tt := range []struct {
@@ -88,7 +89,8 @@ func TestBadFramesAreRefused(t *testing.T) {
 	}
 }
 
-// TestFrameErrorSaysTheLimit: an operator reads which key raises it.
+// TestFrameErrorSaysTheLimit: the error for a frame that is too large names the key that raises the
+// limit.
 func TestFrameErrorSaysTheLimit(t *testing.T) {
 	const want = "frame of 2000000 bytes, at most 1048575 are accepted (jute.maxbuffer)"
 	if got := (&wire.FrameError{Len: 2000000, Max: wire.FrameMax}).Error(); got != want {
@@ -96,7 +98,8 @@ func TestFrameErrorSaysTheLimit(t *testing.T) {
 	}
 }
 
-// TestReadErrorsPassThrough: a failing connection is not taken for bad input.
+// TestReadErrorsPassThrough: the error of a failed connection is returned as it is, and not as an error
+// of the input.
 func TestReadErrorsPassThrough(t *testing.T) {
 	broken := errors.New("broken")
 	for _, sent := range []string{"", "\x00\x00", "\x00\x00\x00\x04ab"} {
@@ -112,7 +115,8 @@ func TestReadErrorsPassThrough(t *testing.T) {
 	}
 }
 
-// TestALengthAloneCostsNothing: memory is made only for bytes that came.
+// TestALengthAloneCostsNothing: memory is allocated only for bytes that have arrived, not for the
+// announced length.
 func TestALengthAloneCostsNothing(t *testing.T) {
 	head := []byte{0x00, 0x0f, 0xff, 0xff} // FrameMax
 	for _, sent := range []int{0, 1, wiretest.ReadStep, 4 * wiretest.ReadStep, 100000} {
@@ -121,8 +125,8 @@ func TestALengthAloneCostsNothing(t *testing.T) {
 	}
 }
 
-// TestReadingIntoOwnMemoryAllocatesNothing: a buffered connection that hands
-// in its last frame's memory pays for no other.
+// TestReadingIntoOwnMemoryAllocatesNothing: a reader of a buffered connection that reuses the memory of
+// its last frame allocates nothing.
 func TestReadingIntoOwnMemoryAllocatesNothing(t *testing.T) {
 	stream := wire.AppendFrame(nil, &wire.RequestHeader{}, &wire.SetDataRequest{Path: "/a", Data: make([]byte, 1000)})
 	source := bytes.NewReader(stream)
@@ -139,8 +143,8 @@ func TestReadingIntoOwnMemoryAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestFrameThatCannotBeWrittenPanics is about a fault of the caller: the
-// length would be read as a negative one.
+// TestFrameThatCannotBeWrittenPanics checks a mistake of the caller: a frame so long that its length
+// would be read as a negative number.
 func TestFrameThatCannotBeWrittenPanics(t *testing.T) {
 	n := math.MaxInt32
 	if got := wire.FrameLen(n); got != math.MaxInt32 {

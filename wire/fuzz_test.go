@@ -34,8 +34,8 @@ func seedRecords(f *testing.F, add func(wire.Record, []byte)) {
 	}
 }
 
-// FuzzReadFrame reads any input as a stream of frames, cut anywhere: frames
-// that came through are the input, and no length costs more than its bytes.
+// FuzzReadFrame reads any input as a stream of frames that arrives in pieces. The frames that are read
+// are the input, and an announced length allocates no memory before its bytes arrive.
 func FuzzReadFrame(f *testing.F) {
 	var all []byte
 	for _, v := range clientVectors(f) {
@@ -47,7 +47,7 @@ func FuzzReadFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, room uint16) {
 		var frames [][]byte
 		var err error
-		frameBytes := len(b)/wire.FrameHeaderLen*24*2 + int(room) + 2*wiretest.ReadStep // slices of them, own memory, the last one's
+		frameBytes := len(b)/wire.FrameHeaderLen*24*2 + int(room) + 2*wiretest.ReadStep // the slices that hold the frames, the reader's own memory, and the last frame
 		wiretest.CheckAllocated(t, wiretest.AllocBudget(len(b))+frameBytes, func() { frames, err = readFrames(b, int(room)) })
 		var out []byte
 		for _, frame := range frames {
@@ -67,8 +67,7 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// readFrames reads frames up to the first error, the first of them into own
-// memory.
+// readFrames reads frames up to the first error. It reads the first frame into memory of its own.
 func readFrames(b []byte, room int) (frames [][]byte, err error) {
 	r := bufio.NewReaderSize(bytes.NewReader(b), 16)
 	buf := make([]byte, room)
@@ -81,7 +80,7 @@ func readFrames(b []byte, room int) (frames [][]byte, err error) {
 	}
 }
 
-// FuzzValidPath: what is accepted is UTF-8, absolute, and splits into names.
+// FuzzValidPath: a path that is accepted is UTF-8, is absolute, and splits into names.
 func FuzzValidPath(f *testing.F) {
 	for _, s := range []string{"/", "/a/", "/a//b", "/a/.", "", "a", "/\xff", "/é"} {
 		f.Add(s)

@@ -6,8 +6,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestLeaseAnswer: an answer reads back; an echo, and what is no number of milliseconds,
-// is none.
+// TestLeaseAnswer: an answer to the lease question can be read back. An echo of the question, and a text
+// that is not a number of milliseconds, count as no answer.
 func TestLeaseAnswer(t *testing.T) {
 	for _, ms := range []int64{1, 500, 14000, 1<<31 - 1} {
 		if got, ok := wire.ParseLeaseAnswer(wire.LeaseAnswer(ms)); got != ms || !ok {

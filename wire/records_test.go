@@ -58,11 +58,11 @@ var family = wiretest.Family{
 	},
 }
 
-// TestEveryRecordIsListed: every type with a method Code is tested and fuzzed.
+// TestEveryRecordIsListed: every type with a method Code is in family, and so is tested and fuzzed.
 func TestEveryRecordIsListed(t *testing.T) { family.CheckListed(t) }
 
-// TestGreedyInputStaysWithinItsBudget: input that claims or holds many small
-// elements cannot make a decoder allocate much more than its own length.
+// TestGreedyInputStaysWithinItsBudget: input that contains many small elements, or claims to, cannot make
+// a decoder allocate much more than the length of the input.
 func TestGreedyInputStaysWithinItsBudget(t *testing.T) { family.CheckBudgets(t) }
 
 // FuzzRecord decodes any input as any record; wiretest.Family.Check holds the rules.

@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// This file says in the words of the golden files what a record holds, so
-// that decoded records can be compared with them.
+// This file prints records in the form of the golden files, so that decoded records can be compared with
+// them.
 
 func showStat(s *wire.Stat) wiretest.Object {
 	return wiretest.Object{
@@ -27,7 +27,7 @@ func showMultiHeader(h wire.MultiHeader) wiretest.Object {
 	return wiretest.Object{"type": h.Type, "done": h.Done, "err": int32(h.Err)}
 }
 
-// showConnect shows a handshake record; its last field only where it was sent.
+// showConnect shows a handshake record. It shows the last field only if it was sent.
 func showConnect(has, readOnly bool, fields wiretest.Object) wiretest.Object {
 	if has {
 		fields["readOnly"] = readOnly

@@ -79,7 +79,7 @@ func (c *Coder) read(n int) {
 	c.left -= n
 }
 
-// failRead records that the stream ended behind a part of a field.
+// failRead records that the stream ended, or failed, after only part bytes of a field.
 func (c *Coder) failRead(part int, err error) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		if c.off+part == 0 {

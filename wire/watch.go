@@ -88,7 +88,7 @@ const (
 type WatchesRequest struct {
 	Path string
 	Type WatcherType
-	// NullPath says that the path was null, which no watch is set on.
+	// NullPath says that the path was null. No watch can be set on a null path.
 	NullPath bool
 }
 

@@ -9,9 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestAbandonedWatchBesideAnother: the watch of an abandoned read stays on the server
-// where another read of the path relies on it, whether that was answered before or is
-// still under way.
+// TestAbandonedWatchBesideAnother: the watch of an abandoned read stays on the server if another read of
+// the path relies on it. That read may have been answered already, or may still be under way.
 func TestAbandonedWatchBesideAnother(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		bubble(t, func(t *testing.T) {

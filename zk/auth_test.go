@@ -3,7 +3,6 @@ package zk
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,7 +13,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestRefusedCredentialIsFinal: a refused credential of the options finishes the client.
+// TestRefusedCredentialIsFinal: if a server refuses a credential of the options, the client is closed.
 func TestRefusedCredentialIsFinal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -35,7 +34,7 @@ func TestRefusedCredentialIsFinal(t *testing.T) {
 	})
 }
 
-// refuseAuth refuses credentials that contain this text, as servers do.
+// refuseAuth makes the servers refuse credentials that contain this text.
 func (e *ensemble) refuseAuth(bad string) {
 	e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
 		if h.Op != wire.OpAuth || !strings.Contains(string(body), bad) {
@@ -47,14 +46,13 @@ func (e *ensemble) refuseAuth(bad string) {
 	}
 }
 
-// TestRefusedAddAuth: a refused AddAuth costs the connection; the session and the others
-// stay.
+// TestRefusedAddAuth: a refused AddAuth ends the connection. The session and the other credentials stay.
 func TestRefusedAddAuth(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
 		e.refuseAuth("bad")
 		c := e.connect(Options{})
-		for range 2 { // a known credential is not stored twice
+		for range 2 { // a credential that is stored already is not stored twice
 			if err := c.AddAuth(t.Context(), Auth{"digest", []byte("good")}); err != nil {
 				t.Error(err)
 			}
@@ -71,8 +69,8 @@ func TestRefusedAddAuth(t *testing.T) {
 	})
 }
 
-// TestRequiredAuthenticationIsFinal: a server that wants authentication and does not get
-// it is no server to come back to.
+// TestRequiredAuthenticationIsFinal: if a server requires an authentication that the client does not
+// offer, the client does not connect to it again.
 func TestRequiredAuthenticationIsFinal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -88,54 +86,7 @@ func TestRequiredAuthenticationIsFinal(t *testing.T) {
 	})
 }
 
-// TestDigestMD5: the exchange recorded from a 3.8.0 server.
-func TestDigestMD5(t *testing.T) {
-	d := &digestMD5{user: "bob", password: "bobsecret", cnonce: "0123456789abcdef"}
-	if token, done, err := d.Step(nil); len(token) != 0 || token == nil || done || err != nil {
-		t.Fatalf("first step: %q, %v, %v", token, done, err)
-	}
-	token, done, err := d.Step([]byte(`realm="zk-sasl-md5",nonce="zK6o/7qVnZ+HfCLurNdOZ4CUi4nIt2c17/QoL/f5",charset=utf-8,algorithm=md5-sess`))
-	f := parseDigest(string(token))
-	if err != nil || done || f["response"] != "6c861ee0cc04894459329ec79988cac7" || f["username"] != "bob" || f["qop"] != "auth" {
-		t.Fatalf("second step: %s, %v, %v", token, done, err)
-	}
-	if _, _, err := (&digestMD5{step: 2, proof: d.proof}).Step([]byte("rspauth=00")); err == nil {
-		t.Error("a server that does not know the password is accepted")
-	}
-	if token, done, err := d.Step([]byte("rspauth=9c55bd55791d576f99a988d67413100e")); token != nil || !done || err != nil {
-		t.Errorf("last step: %q, %v, %v", token, done, err)
-	}
-}
-
-func TestDigestMD5RefusesOtherChallenges(t *testing.T) {
-	for _, challenge := range []string{"", "x", `nonce="a"`, `realm="r",nonce="",algorithm=md5-sess`, `nonce="n",algorithm=md5`} {
-		d := &digestMD5{step: 1}
-		if token, _, err := d.Step([]byte(challenge)); err == nil {
-			t.Errorf("challenge %q was answered with %q", challenge, token)
-		}
-	}
-}
-
-func TestParseDigest(t *testing.T) {
-	got := parseDigest(`a=1,b="two, \"quoted\"",  c="",d=last`)
-	if want := map[string]string{"a": "1", "b": `two, "quoted"`, "c": "", "d": "last"}; fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// FuzzDigest: whatever is quoted reads back, and no input makes the parser fail.
-func FuzzDigest(f *testing.F) {
-	f.Add("bob", `realm="x",nonce="y"`)
-	f.Add(`a"b\c`, `a="\`)
-	f.Fuzz(func(t *testing.T, user, challenge string) {
-		parseDigest(challenge)
-		if got := parseDigest("username=" + quoteDigest(user))["username"]; got != user {
-			t.Errorf("%q reads back as %q", user, got)
-		}
-	})
-}
-
-// saslServer answers tokens by a script: the n-th token gets the n-th answer.
+// saslServer answers the n-th token with the n-th answer of a list.
 func (e *ensemble) saslServer(answers ...func(p *peer, xid int32)) {
 	step := make(map[*peer]int)
 	e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
@@ -192,28 +143,28 @@ func TestSASL(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				e := newEnsemble(t)
 				e.saslServer(x.answers...)
-				var server string
-				c := e.open(Options{SASL: func(_ context.Context, s string) (SASL, error) {
+				var server Server
+				c := e.open(Options{SASL: func(_ context.Context, s Server) (Exchange, error) {
 					server = s
 					return echoSASL{}, nil
 				}})
 				waitFor(t, c, x.want)
-				if server != "10.0.0.1:2181" {
-					t.Errorf("the exchange was for %q", server)
+				if server != (Server{"10.0.0.1", "10.0.0.1:2181"}) {
+					t.Errorf("the exchange was for %+v", server)
 				}
 			})
 		})
 	}
 }
 
-// TestSASLThatCannotBeginIsNoRefusal: what stands in the way of an exchange, say a ticket
-// that is not to be had, says nothing about the credentials either.
+// TestSASLThatCannotBeginIsNoRefusal: an exchange that cannot begin, for example because no ticket can be
+// obtained, does not show that the credentials are wrong.
 func TestSASLThatCannotBeginIsNoRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
 		e.saslServer(token([]byte("end")))
 		tries := 0
-		waitFor(t, e.open(Options{SASL: func(context.Context, string) (SASL, error) {
+		waitFor(t, e.open(Options{SASL: func(context.Context, Server) (Exchange, error) {
 			if tries++; tries < 3 {
 				return nil, errors.New("no ticket")
 			}
@@ -222,8 +173,8 @@ func TestSASLThatCannotBeginIsNoRefusal(t *testing.T) {
 	})
 }
 
-// TestSASLCutIsNoRefusal: the connection ends within the exchange: that says nothing about
-// the credentials.
+// TestSASLCutIsNoRefusal: a connection that ends during the exchange does not show that the credentials
+// are wrong.
 func TestSASLCutIsNoRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -237,13 +188,13 @@ func TestSASLCutIsNoRefusal(t *testing.T) {
 			}
 			return h.Op == wire.OpSASL
 		}
-		c := e.open(Options{SASL: func(context.Context, string) (SASL, error) { return echoSASL{}, nil }})
+		c := e.open(Options{SASL: func(context.Context, Server) (Exchange, error) { return echoSASL{}, nil }})
 		waitFor(t, c, Connected)
 	})
 }
 
-// TestReadOnlyServerIsLeft: a read-only server is accepted when asked for; the client asks
-// the others and moves to the first that has a quorum, with a new session if it had none.
+// TestReadOnlyServerIsLeft: a client that accepts read-only servers stays connected to one while it asks
+// the others. It moves to the first server that has a quorum, with a new session if it had none.
 func TestReadOnlyServerIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -294,8 +245,8 @@ func TestReadOnlyServerIsLeft(t *testing.T) {
 	})
 }
 
-// TestReplyHeaderInPlaceOfASession: a server without local sessions answers a read-only
-// handshake with a reply's header; that is no session.
+// TestReplyHeaderInPlaceOfASession: a server without local sessions answers a read-only handshake with
+// the header of a reply. The client does not take the header for a session.
 func TestReplyHeaderInPlaceOfASession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

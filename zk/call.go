@@ -17,9 +17,10 @@ const (
 	readTriesMax = 3
 )
 
-// call is one request from Set or Get to its answer. While it is in a list Client.mu
-// guards it; only the reader takes it off link.sent while the link lives. Once answered
-// it belongs to the goroutine that waits, or to nobody if that has left.
+// call is one request, such as that of a Set or a Get, and later its answer. While the
+// call is in a list, Client.mu guards it; only the reader takes it off link.sent while
+// the link lives. Once answered it belongs to the goroutine that waits, or to nobody if
+// that goroutine has stopped waiting.
 type call struct {
 	c     *Client
 	op    OpCode
@@ -30,7 +31,7 @@ type call struct {
 	// write: the call changes something, so it is not sent again after its answer is
 	// lost.
 	write bool
-	left  bool // no goroutine waits any more
+	left  bool // the goroutine that made the call no longer waits for the answer
 	// session is the session in which the call was last sent. pin is the only session in
 	// which it may be sent; 0: any.
 	session, pin SessionID
@@ -40,11 +41,12 @@ type call struct {
 	err      error  // why there is no answer
 	answered chan struct{}
 
-	// watch and stream are registered by the reader when it reads the answer, so their
-	// place among the events is exact.
+	// watch and stream are registered by the reader when it reads the answer, so they
+	// receive exactly the events that the server sends after the answer.
 	watch  *Watch
 	stream *Stream
-	// assumes holds the watches to register then, for a Stream.Since.
+	// assumes holds the one-shot watches that the reader registers with the answer to a
+	// Stream.Since.
 	assumes *assumption
 	// removes is the kind of watches that a removeWatches removes.
 	removes wire.WatcherType
@@ -79,8 +81,9 @@ func (c *Client) newCall(op OpCode) *call {
 	return k
 }
 
-// ownCall makes a request of the client itself, to be put on a list at once. The client
-// calls then with the answer. Client.mu is held.
+// ownCall makes a request that the client itself sends. The caller must put it on a list
+// at once. When the answer has come, the client calls the given function. The caller holds
+// Client.mu.
 func (c *Client) ownCall(op OpCode, req wire.Record, then func(*call)) *call {
 	k := c.newCall(op)
 	k.then = then
@@ -135,8 +138,8 @@ func (k *call) setWatchFlag(on bool) {
 func (k *call) addsStream() bool { return k.stream != nil }
 func (k *call) setsWatch() bool  { return k.stream != nil || k.watch != nil }
 
-// decode fills resp from the answer. With alias the strings of resp share the
-// reply's memory, which is then no longer the call's.
+// decode fills resp from the answer. With alias the strings of resp share the reply's
+// memory, and the call does not use that memory again.
 func (k *call) decode(resp wire.Record, alias bool) error {
 	k.coder = wire.Decoder(k.reply[wire.ReplyHeaderLen:])
 	k.coder.Alias = alias
@@ -147,7 +150,7 @@ func (k *call) decode(resp wire.Record, alias bool) error {
 	return k.coder.Err()
 }
 
-// fate returns the error of a call that cause leaves without an answer.
+// fate returns the error of a call that gets no answer because of cause.
 func (k *call) fate(cause error) error {
 	if k.write {
 		return &UnknownOutcomeError{Session: k.session, Err: cause}
@@ -284,7 +287,7 @@ func (c *Client) submit(k *call) error {
 // that was sent stays in its list until its answer has come.
 func (c *Client) leave(ctx context.Context, k *call) error {
 	c.mu.Lock()
-	if k.in == nil { // answered at this moment
+	if k.in == nil { // the answer has come meanwhile
 		c.mu.Unlock()
 		<-k.answered
 		return nil

@@ -16,18 +16,18 @@ import (
 	"bellwether/wire"
 )
 
-// The tests follow the check-list "what users of client libraries were hurt by", as far
-// as it concerns the client. Package recipe tests the points about recipes.
+// The tests of this file follow a checklist of defects that have hurt users of client libraries, as far
+// as they concern the client. Package recipe tests the points about recipes.
 
-// TestChecklist01CancelledProtectedCreateCleansUp: 1. A context on every call; ending the
-// one of a queued or sent protected create leaves no znode behind.
+// TestChecklist01CancelledProtectedCreateCleansUp: 1. Every call has a context. If the context of a
+// queued or sent protected create ends, no znode is left behind.
 func TestChecklist01CancelledProtectedCreateCleansUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
 		var made string
 		e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
 			switch h.Op {
-			case wire.OpCreate2: // carried out, but the answer is late
+			case wire.OpCreate2: // the create is carried out, but its answer is late
 				made = pathOf(h.Op, body)
 				return true
 			case wire.OpGetChildren2:
@@ -57,10 +57,10 @@ func TestChecklist01CancelledProtectedCreateCleansUp(t *testing.T) {
 	})
 }
 
-// replyLate answers the create that is the oldest request, once.
+// replyLate answers the oldest request, a create, once.
 func (p *peer) replyLate(path string) {
 	p.e.mu.Lock()
-	xid := int32(2) // it follows the question about the lease
+	xid := int32(2) // the request follows the lease question
 	late := !slices.Contains(p.e.requests, "answered")
 	if late {
 		p.e.requests = append(p.e.requests, "answered")
@@ -128,8 +128,7 @@ func TestChecklist01EveryCallEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestChecklist02NoTransitionIsMissed: 2. Nothing is missed by whoever holds an older
-// status.
+// TestChecklist02NoTransitionIsMissed: 2. A caller that holds an older status misses no later transition.
 func TestChecklist02NoTransitionIsMissed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -144,7 +143,7 @@ func TestChecklist02NoTransitionIsMissed(t *testing.T) {
 		for e.connections() < 4 {
 			e.cut()
 			synctest.Wait()
-			time.Sleep(time.Second) // on the clock of the bubble
+			time.Sleep(time.Second) // the time of the test's fake clock
 		}
 		synctest.Wait()
 		c.Close(t.Context())
@@ -169,8 +168,9 @@ func TestChecklist02NoTransitionIsMissed(t *testing.T) {
 	})
 }
 
-// TestChecklist03NamesAreResolvedAtEachDial: 3. Names are looked up at each dial, all
-// addresses are used, IPv6 and SRV too, and one unknown name is no failure.
+// TestChecklist03NamesAreResolvedAtEachDial: 3. Names are resolved at each dial. All addresses are used,
+// also IPv6 and those of SRV records, and a name that cannot be resolved does not matter while another
+// one can.
 func TestChecklist03NamesAreResolvedAtEachDial(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -195,8 +195,8 @@ func TestChecklist03NamesAreResolvedAtEachDial(t *testing.T) {
 	})
 }
 
-// TestChecklist03AddressesShareTheTime: addresses at which nobody answers take their share
-// of the session's timeout, not the whole.
+// TestChecklist03AddressesShareTheTime: an address that does not answer uses only its share of the
+// session's timeout, not the whole timeout.
 func TestChecklist03AddressesShareTheTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -251,8 +251,8 @@ func TestChecklist03ServerListChangesAtRunTime(t *testing.T) {
 	})
 }
 
-// TestChecklist03ServerListChangesDuringAHandshake: a list that changes during a handshake
-// counts for the server at the other end too.
+// TestChecklist03ServerListChangesDuringAHandshake: if the server list changes during a
+// handshake, the new list also applies to the server of that handshake.
 func TestChecklist03ServerListChangesDuringAHandshake(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -277,7 +277,7 @@ func TestChecklist03ServerListChangesDuringAHandshake(t *testing.T) {
 	})
 }
 
-// names is a Resolver.
+// names is a Resolver with fixed answers.
 type names struct {
 	mu    sync.Mutex
 	hosts map[string][]string
@@ -303,8 +303,8 @@ func (n *names) LookupSRV(_ context.Context, _, _, name string) (string, []*net.
 	return name, n.srv[name], nil
 }
 
-// TestChecklist04PauseResetsWithTheSession: 4. The pause grows until a session is
-// confirmed, not until TCP connects.
+// TestChecklist04PauseResetsWithTheSession: 4. The pause between attempts grows until a server confirms a
+// session. A TCP connection alone does not reset it.
 func TestChecklist04PauseResetsWithTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -312,7 +312,7 @@ func TestChecklist04PauseResetsWithTheSession(t *testing.T) {
 		closed.Store(true)
 		e.greet = func(_ *peer, req wire.ConnectRequest) *wire.ConnectResponse {
 			if closed.Load() {
-				return nil // only TCP connects
+				return nil // only the TCP connection is made
 			}
 			return e.accept(req)
 		}
@@ -338,8 +338,8 @@ func TestChecklist04PauseResetsWithTheSession(t *testing.T) {
 	})
 }
 
-// TestChecklist04PauseGrowsWhenConnectionsDoNotLast: a server that takes the session and
-// drops the connection at once is no reason to come back at once.
+// TestChecklist04PauseGrowsWhenConnectionsDoNotLast: if a server confirms the session and drops the
+// connection at once, the client does not reconnect at once each time.
 func TestChecklist04PauseGrowsWhenConnectionsDoNotLast(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -390,8 +390,8 @@ func TestChecklist04NoTwoPausesAreTheSame(t *testing.T) {
 	})
 }
 
-// TestChecklist05AnotherSessionIDMeansExpired: 5. A server that opens another session in
-// place of the one asked for has in effect said that it is over.
+// TestChecklist05AnotherSessionIDMeansExpired: 5. A server that opens another session than the requested
+// one shows that the requested session has expired.
 func TestChecklist05AnotherSessionIDMeansExpired(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -425,8 +425,9 @@ func TestChecklist05AnotherSessionIDMeansExpired(t *testing.T) {
 	})
 }
 
-// TestChecklist06NeverBackInTime: 6. The last zxid seen, in answers and events, goes with
-// each reconnect, and a server that closes for it is left for another. Xids wrap.
+// TestChecklist06NeverBackInTime: 6. Each reconnect sends the last zxid that the client has seen in
+// answers and events. If a server closes the connection because it is behind, the client tries another
+// one. Xids wrap.
 func TestChecklist06NeverBackInTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -481,8 +482,8 @@ func TestChecklist06XidWraps(t *testing.T) {
 	})
 }
 
-// TestChecklist08StreamTellsOfAGap: 8. What a cache needs: a stream that survives, says
-// when it may have missed something, and since which zxid.
+// TestChecklist08StreamTellsOfAGap: 8. A cache needs a stream that survives a lost connection, and that
+// reports when it may have missed events, and since which zxid.
 func TestChecklist08StreamTellsOfAGap(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -510,8 +511,8 @@ func TestChecklist08StreamTellsOfAGap(t *testing.T) {
 	})
 }
 
-// TestChecklist16TooLarge: 16. Limits have typed errors with size and limit; half of it is
-// logged.
+// TestChecklist16TooLarge: 16. A message beyond a limit causes a typed error with its size and the limit.
+// A message beyond half of the limit is logged.
 func TestChecklist16TooLarge(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -549,7 +550,7 @@ func TestChecklist16TooLarge(t *testing.T) {
 	})
 }
 
-// TestChecklist17Trace: 17. Hooks see each call with its context and its error.
+// TestChecklist17Trace: 17. The hooks are called for each call, with its context and its error.
 func TestChecklist17Trace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		type key struct{}

@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// missingBelow answers ErrNoNode to every request about the path and everything below it.
+// missingBelow answers ErrNoNode to every request about this path or a path below it.
 func missingBelow(chroot string) func(p *peer, h wire.RequestHeader, body []byte) bool {
 	return func(p *peer, h wire.RequestHeader, body []byte) bool {
 		if h.Op == wire.OpMulti {
@@ -26,9 +26,9 @@ func missingBelow(chroot string) func(p *peer, h wire.RequestHeader, body []byte
 	}
 }
 
-// TestMissingChroot: a create below a chroot that does not exist says so, whatever the
-// kind of create and however deep its path. It asks the server only where the path does
-// not tell.
+// TestMissingChroot: a create below a chroot that does not exist reports the missing
+// chroot, whatever kind of create it is and however deep its path is. The client asks the
+// server only if it cannot tell from the path that the chroot is missing.
 func TestMissingChroot(t *testing.T) {
 	creates := map[string]func(ctx context.Context, c *Client, path string) error{
 		"Create": func(ctx context.Context, c *Client, path string) error {
@@ -68,8 +68,8 @@ func TestMissingChroot(t *testing.T) {
 	}
 }
 
-// TestMissingChrootOfTheRoot: the path "/" is the chroot itself. Exists says as ever
-// whether it is there.
+// TestMissingChrootOfTheRoot: the path "/" is the chroot itself. Exists reports as usual whether it
+// exists.
 func TestMissingChrootOfTheRoot(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -90,8 +90,8 @@ func TestMissingChrootOfTheRoot(t *testing.T) {
 	})
 }
 
-// TestMissingParentIsNoMissingChroot: where the chroot exists, or there is none, a missing
-// parent is a missing parent.
+// TestMissingParentIsNoMissingChroot: if the chroot exists, or there is no chroot, a missing parent is
+// reported as a missing parent.
 func TestMissingParentIsNoMissingChroot(t *testing.T) {
 	for _, servers := range []string{"10.0.0.1", "10.0.0.1/app"} {
 		bubble(t, func(t *testing.T) {

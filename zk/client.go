@@ -17,7 +17,8 @@ import (
 const closeTimeMin = time.Second
 
 // functionTime is how long Close waits for functions of the options that still run, once
-// all else has ended: it may have been called by one of them.
+// all else has ended. It must not wait for ever, because one of these functions may have
+// called Close.
 const functionTime = 100 * time.Millisecond
 
 // Client is a session with an ensemble. All its methods may be called from any
@@ -34,6 +35,8 @@ type Client struct {
 	logs    inorder.Queue               // records for the Logger
 	ending  chan struct{}               // closed when Close or Detach is called
 	calls   sync.Pool                   // reusable values of type *call
+
+	tlsFiles tlsFiles
 
 	mu       sync.Mutex
 	status   Status
@@ -109,7 +112,7 @@ func Connect(ctx context.Context, servers string, o *Options) (*Client, error) {
 	return nil, fmt.Errorf("connect to %s: %w", servers, err)
 }
 
-// whyNot is why no session stands, as far as it is known.
+// whyNot returns the reason why there is no session, as far as the client knows it.
 func (c *Client) whyNot(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -169,7 +172,7 @@ func (c *Client) setStatus(s Status) {
 	}
 }
 
-// timeout returns the negotiated session timeout, or the wanted one before there is a
+// timeout returns the negotiated session timeout, or the requested one before there is a
 // session.
 func (c *Client) timeout() time.Duration {
 	if c.sess.granted > 0 {
@@ -325,7 +328,7 @@ func (c *Client) Session() Session {
 
 // SetServers replaces the server list, which has the form that Connect takes; the chroot
 // must be the same as before. If the connected server is not in the list, the client
-// moves with its session to another one, once everything that it has asked is answered.
+// moves with its session to another one, once all its requests are answered.
 func (c *Client) SetServers(servers string) error {
 	list, chroot, err := parseServers(servers)
 	if err != nil {

@@ -13,9 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestCloseEndsUseBeforeTheServerHears: when closeSession reaches the server, the client
-// has stopped relying on its session: the status is Closed, the lease is over, and what
-// OnClose was given has run.
+// TestCloseEndsUseBeforeTheServerHears: when closeSession reaches the server, the client no longer relies
+// on its session: the status is Closed, the lease has ended, and the functions given to OnClose have run.
 func TestCloseEndsUseBeforeTheServerHears(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -61,8 +60,8 @@ func TestCloseEndsUseBeforeTheServerHears(t *testing.T) {
 	})
 }
 
-// TestSecondCloseWaitsForTheFirst: a second Close waits for what the first one ends, as
-// Detach does.
+// TestSecondCloseWaitsForTheFirst: a second Close waits until the first one has completed, and so does
+// Detach.
 func TestSecondCloseWaitsForTheFirst(t *testing.T) {
 	for name, end := range map[string]func(c *Client){
 		"Close":  func(c *Client) { c.Close(context.Background()) },
@@ -92,8 +91,8 @@ func TestSecondCloseWaitsForTheFirst(t *testing.T) {
 	}
 }
 
-// TestDetachEndsUse: after Detach nothing that depends on the session goes on, and the
-// session stays.
+// TestDetachEndsUse: after Detach the client does nothing more that depends on the session, and the
+// session stays alive.
 func TestDetachEndsUse(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -138,7 +137,7 @@ func TestCloseWithAnEndedContext(t *testing.T) {
 	})
 }
 
-// TestCloseWithAnEndedContextIsBounded: it does so also while the client reconnects, and
+// TestCloseWithAnEndedContextIsBounded: Close also ends the session while the client reconnects, and
 // gives up after a second.
 func TestCloseWithAnEndedContextIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -169,8 +168,7 @@ func TestCloseWithAnEndedContextIsBounded(t *testing.T) {
 	})
 }
 
-// TestZeroStatus: the zero Status has no successor, so nothing but the context ends a wait
-// for it.
+// TestZeroStatus: the zero Status has no successor, so only the context ends a wait for one.
 func TestZeroStatus(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var s Status

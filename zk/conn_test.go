@@ -15,10 +15,10 @@ import (
 	"bellwether/wire"
 )
 
-// These tests show what a connection can do to a client, and what its calls return.
+// These tests show what the faults of a connection do to a client, and what its calls then return.
 
-// TestLostReplyLeavesTheOutcomeUnknown: a write whose answer is lost is an
-// UnknownOutcomeError; the session stays.
+// TestLostReplyLeavesTheOutcomeUnknown: a write whose answer is lost returns an UnknownOutcomeError. The
+// session stays.
 func TestLostReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -47,8 +47,8 @@ func TestLostReplyLeavesTheOutcomeUnknown(t *testing.T) {
 	})
 }
 
-// TestReadsAreSentAgain: Reads and syncs go to the next connection, in their order, but
-// not for ever.
+// TestReadsAreSentAgain: reads and syncs are sent again on the next connection, in their order, but not
+// for ever.
 func TestReadsAreSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -76,7 +76,7 @@ func TestReadsAreSentAgain(t *testing.T) {
 	})
 }
 
-// TestUnsentWriteIsNoLostWrite: a write that was never sent had no effect, and says so.
+// TestUnsentWriteIsNoLostWrite: a write that was never sent had no effect, and its error says so.
 func TestUnsentWriteIsNoLostWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -97,8 +97,8 @@ func TestUnsentWriteIsNoLostWrite(t *testing.T) {
 	})
 }
 
-// TestQueuedCallsKeepTheirOrder: a write that waits for a connection is sent on it, in
-// order with the others.
+// TestQueuedCallsKeepTheirOrder: a write that waits for a connection is sent on it, in its order among
+// the other calls.
 func TestQueuedCallsKeepTheirOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -120,8 +120,8 @@ func TestQueuedCallsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// TestBadAnswersCostTheConnection: garbage of every kind costs the connection, not the
-// session, nor other calls.
+// TestBadAnswersCostTheConnection: an answer that cannot be valid ends the connection, but neither the
+// session nor other calls.
 func TestBadAnswersCostTheConnection(t *testing.T) {
 	frame := func(b ...byte) []byte { return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...) }
 	cases := map[string]func(p *peer, xid int32) []byte{
@@ -180,7 +180,7 @@ func cutBody(xid int32) []byte {
 	return b[:len(b)-3]
 }
 
-// TestUndecodableBody: a record that cannot be read is that call's trouble alone.
+// TestUndecodableBody: a record that cannot be decoded fails only its own call.
 func TestUndecodableBody(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -204,7 +204,7 @@ func TestUndecodableBody(t *testing.T) {
 	})
 }
 
-// TestTrailingBytesAreIgnored: bytes behind a record are ignored.
+// TestTrailingBytesAreIgnored: bytes after a record are ignored.
 func TestTrailingBytesAreIgnored(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -228,8 +228,8 @@ func (p *pair) Code(c *wire.Coder) {
 	p.b.Code(c)
 }
 
-// TestSilentServerIsLeft: a silent server is left after two thirds of the timeout, and
-// pings come in time.
+// TestSilentServerIsLeft: the client leaves a silent server after two thirds of the timeout, and sends
+// its pings in time.
 func TestSilentServerIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -260,8 +260,8 @@ func TestSilentServerIsLeft(t *testing.T) {
 	})
 }
 
-// TestServerThatStopsReading: a server that reads nothing blocks the writer no longer than
-// the timeout, and those who wait can leave at any time.
+// TestServerThatStopsReading: a server that reads nothing blocks the writer no longer than the timeout.
+// Calls that wait can be cancelled at any time.
 func TestServerThatStopsReading(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -290,8 +290,8 @@ func TestServerThatStopsReading(t *testing.T) {
 	})
 }
 
-// TestGarbageWhileTheServerReadsNothing: a reader that gives the connection up does not
-// wait for a writer whom the server keeps waiting.
+// TestGarbageWhileTheServerReadsNothing: a reader that ends the connection does not wait for a writer
+// that the server blocks.
 func TestGarbageWhileTheServerReadsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -317,8 +317,8 @@ func TestGarbageWhileTheServerReadsNothing(t *testing.T) {
 	})
 }
 
-// TestSlowAnswerIsNoSilence: a long answer on a slow line is no silence, however long it
-// takes.
+// TestSlowAnswerIsNoSilence: a server that sends a long answer over a slow connection is not silent,
+// however long the answer takes.
 func TestSlowAnswerIsNoSilence(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -345,7 +345,7 @@ func TestSlowAnswerIsNoSilence(t *testing.T) {
 	})
 }
 
-// TestPipelining: many goroutines share the connection: every one gets its own answer.
+// TestPipelining: many goroutines share the connection, and each one gets its own answers.
 func TestPipelining(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -371,8 +371,8 @@ func TestPipelining(t *testing.T) {
 	})
 }
 
-// TestAbandonedCallKeepsItsPlace: whoever leaves does not disturb the others: the answer
-// is taken off its place.
+// TestAbandonedCallKeepsItsPlace: a call that is cancelled does not disturb the others: its answer is
+// received in its place and dropped.
 func TestAbandonedCallKeepsItsPlace(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -420,8 +420,8 @@ func TestQueueIsBounded(t *testing.T) {
 	})
 }
 
-// TestServerDoesNotKnowTheOutcome: an answer that says that the outcome is not known is no
-// failure (ClickHouse Keeper).
+// TestServerDoesNotKnowTheOutcome: if an answer says that the outcome is unknown, the call does not count
+// as failed (ClickHouse Keeper).
 func TestServerDoesNotKnowTheOutcome(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -458,7 +458,7 @@ func TestUnknownCodeIsAnError(t *testing.T) {
 	})
 }
 
-// TestOrderOnReconnect: the frames of a reconnect: credentials, watches, then the calls.
+// TestOrderOnReconnect: a reconnect sends first the credentials, then the watches, then the calls.
 func TestOrderOnReconnect(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

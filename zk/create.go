@@ -134,7 +134,7 @@ func (c *Client) createOld(ctx context.Context, path, full string, data []byte, 
 	made := c.rel(resp.Path)
 	stat, _, err := c.Exists(ctx, made)
 	if err != nil {
-		c.opt.Logger.Debug("no stat of a new znode", "path", made, "err", err)
+		c.opt.Logger.Debug("the znode was created, but its stat could not be read", "path", made, "err", err)
 	}
 	return made, stat, nil
 }

@@ -17,7 +17,7 @@ import (
 const connectTimeMin = time.Second
 
 // errBehind says that the server closed the connection instead of answering.
-var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, takes no more connections from this address, or is behind what this client has seen")
+var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, takes no more connections from this address, is behind what this client has seen, or its port is for TLS")
 
 // errNoSession says that the server opens no new session. No existing session has ended.
 var errNoSession = errors.New("the server refuses to open a session")
@@ -124,9 +124,9 @@ func (a *attachment) drop() {
 }
 
 // attempt runs connectOnce on a goroutine of its own, because a function of the options
-// that it calls may close the client, or ignore its context. What comes after the end of
-// the context is dropped. Close and Detach interrupt an attempt, so that Close can make
-// another one to end the session.
+// that it calls may close the client, or ignore its context. A connection that is
+// attached only after the end of the context is closed. Close and Detach interrupt an
+// attempt, so that Close can make another one to end the session.
 func (c *Client) attempt(ctx context.Context, s server) (*link, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -190,9 +190,9 @@ func (c *Client) connectOnce(ctx context.Context, s server) (*attachment, error)
 }
 
 // connectTime returns how long one attempt may take if the server has this many
-// addresses, which share the session's timeout. To continue a session it may take a
-// third of that at most: this much is left when the silence of a server is noticed, and
-// a starting server may accept a connection and never answer it.
+// addresses, which share the session's timeout. To continue a session it may take a third
+// of the timeout at most: that much is left when the client notices that a server is
+// silent, and a starting server may accept a connection and never answer it.
 func (c *Client) connectTime(addresses int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,8 +203,9 @@ func (c *Client) connectTime(addresses int) time.Duration {
 	return max(t/time.Duration(n), min(t, connectTimeMin))
 }
 
-// dialUntil is dial of a connection on which nothing waits longer than the
-// context lives, until stop is called; stop is false if it came too late.
+// dialUntil dials as dial does. Until stop is called, the end of the context also ends
+// every read and write of the connection. stop returns false if the context had ended
+// first.
 func (c *Client) dialUntil(ctx context.Context, a address) (conn net.Conn, stop func() bool, err error) {
 	if conn, err = c.dial(ctx, a); err != nil {
 		return nil, nil, err
@@ -239,6 +240,10 @@ func (c *Client) attach(ctx context.Context, s server, a address, limit time.Dur
 
 // handshake exchanges the first frames.
 func (c *Client) handshake(ctx context.Context, l *link) (resp wire.ConnectResponse, fresh bool, err error) {
+	login, err := c.beginSASL(ctx, l)
+	if err != nil {
+		return resp, false, err
+	}
 	req := c.connectRequest()
 	resp, err = greet(l.conn, l.r, &req)
 	switch {
@@ -254,7 +259,7 @@ func (c *Client) handshake(ctx context.Context, l *link) (resp wire.ConnectRespo
 		err = errBehind
 	}
 	if err == nil {
-		err = c.exchangeSASL(ctx, l)
+		err = c.exchangeSASL(l, login)
 	}
 	if err == nil {
 		err = c.showCredentials(l)
@@ -285,17 +290,30 @@ func greet(conn io.Writer, r *bufio.Reader, req *wire.ConnectRequest) (resp wire
 	if _, err = conn.Write(wire.AppendFrame(nil, req)); err != nil {
 		return resp, err
 	}
-	frame, err := wire.ReadFrame(r, nil, smallFrameMax)
-	if err == io.EOF {
-		err = errBehind
+	if isTLS(r) {
+		return resp, errSpeaksTLS
 	}
-	if err != nil {
+	frame, err := wire.ReadFrame(r, nil, smallFrameMax)
+	switch refused := explainAlert(err); {
+	case err == io.EOF:
+		return resp, errBehind
+	case refused != nil:
+		return resp, refused
+	case err != nil:
 		return resp, err
 	}
 	if err = wire.Decode(frame, &resp); err != nil {
 		err = protocolErrorf("answer to the handshake: %v", err)
 	}
 	return resp, err
+}
+
+// isTLS reports whether the server has sent an alert of TLS, whose first bytes no frame
+// has.
+func isTLS(r *bufio.Reader) bool {
+	const alert, version = 0x15, 0x03
+	b, err := r.Peek(2)
+	return err == nil && b[0] == alert && b[1] == version
 }
 
 // hangUp closes a session that was opened on an unwanted connection.

@@ -22,6 +22,8 @@
 //     sent again on the next connection.
 //   - State changes are values that follow each other: [Client.State], [Status.Next] and
 //     [Client.States] see every one in order.
+//   - [Options.TLSFiles] encrypts connections, and [Options.SASL] logs in at each server
+//     before anything is sent to it. Package zk/kerberos has the login by Kerberos.
 //   - A watch is a value too: [Watch] for one event, [Stream] for many. Both
 //     survive a reconnect; both end when the session expires.
 //   - After its session has expired the client opens a new one by itself, unless

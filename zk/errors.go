@@ -59,8 +59,8 @@ var ErrQueueFull = errors.New("too many calls wait for an answer")
 // a code of the protocol, an *UnknownOutcomeError, a *TooLargeError or the context's
 // error.
 type OpError struct {
-	Op   string // as the protocol names it: create, getData, …
-	Path string // as the caller gave it; empty where there is none
+	Op   string // name of the operation in the protocol: create, getData, …
+	Path string // the path that the caller gave; empty if there is none
 	Err  error
 }
 

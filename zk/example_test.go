@@ -25,7 +25,7 @@ func ExampleConnect() {
 	fmt.Println(path, stat.Czxid)
 }
 
-// A write whose answer was lost may have happened: look before trying again.
+// A write whose answer was lost may have been carried out: read the znode before you try again.
 func ExampleUnknownOutcomeError() {
 	var c *zk.Client // from Connect
 	ctx := context.Background()
@@ -37,15 +37,15 @@ func ExampleUnknownOutcomeError() {
 	var lost *zk.UnknownOutcomeError
 	switch {
 	case errors.As(err, &lost):
-		// Read /counter again: its version says whether the write happened.
+		// Read /counter again: its version shows whether the write was carried out.
 	case errors.Is(err, zk.ErrBadVersion):
-		// Somebody else was faster.
+		// Another client was faster.
 	case err != nil:
-		// The write did not happen.
+		// The write was not carried out.
 	}
 }
 
-// Wait for a znode to go away.
+// Wait until a znode is deleted.
 func ExampleClient_ExistsW() {
 	var c *zk.Client // from Connect
 	ctx := context.Background()
@@ -86,7 +86,7 @@ func ExampleClient_AddWatch() {
 	}
 }
 
-// Every transition, in order, none missed.
+// Receive every transition of the status, in order.
 func ExampleClient_States() {
 	var c *zk.Client // from Connect
 	for status := range c.States(context.Background()) {
@@ -97,7 +97,7 @@ func ExampleClient_States() {
 	}
 }
 
-// A write that is carried out only while a lock's znode stands.
+// A write that is carried out only while the bid of a lock exists.
 func ExampleClient_Multi() {
 	var c *zk.Client // from Connect
 	_, err := c.Multi(context.Background(),
@@ -108,7 +108,7 @@ func ExampleClient_Multi() {
 	}
 }
 
-// How long the session is sure to live.
+// For how long the session is proven to live.
 func ExampleClient_Lease() {
 	var c *zk.Client // from Connect
 	defer c.KeepAlive(0)()
@@ -117,12 +117,12 @@ func ExampleClient_Lease() {
 	}
 }
 
-// An ACL: everybody may read, and one user may do all.
+// An ACL: everybody may read, and one user may do everything.
 func ExampleACLs() {
 	var c *zk.Client // from Connect
 	ctx := context.Background()
 	acl := zk.ACLs{
-		{Perms: zk.PermAll, ID: zk.ID{Scheme: "auth"}}, // whoever creates it
+		{Perms: zk.PermAll, ID: zk.ID{Scheme: "auth"}}, // the user that creates the znode
 		{Perms: zk.PermRead, ID: zk.ID{Scheme: "world", ID: "anyone"}},
 	}
 	if err := c.AddAuth(ctx, zk.Auth{Scheme: "digest", Data: []byte("user:password")}); err != nil {

@@ -18,7 +18,6 @@ import (
 // ensemble is a set of servers that a test controls. Each connection is a pipe with a
 // goroutine at the far end. Requests that the test does not handle are answered with
 // success.
-// test does not take over is answered with success.
 type ensemble struct {
 	t *testing.T
 	// away: no server answers at any address.
@@ -27,20 +26,20 @@ type ensemble struct {
 	refuse func(address string) error
 	// silent: a connection to this address is never answered.
 	silent func(address string) bool
-	isro   atomic.Value // string: the answer to that word
+	isro   atomic.Value // string: the answer to the four-letter word isro
 	// greet answers a ConnectRequest; nil closes the connection. By default the request
 	// is granted.
 	greet func(p *peer, req wire.ConnectRequest) *wire.ConnectResponse
 	// delay is the lease delay that a server reports, in ms. By default the server echoes
 	// the question.
 	delay func(p *peer) int64
-	// serve handles a request; false leaves it to the default.
+	// serve handles a request. If it returns false, the request gets the normal answer.
 	serve func(p *peer, h wire.RequestHeader, body []byte) bool
 
 	wrap func(net.Conn) net.Conn // TLS
 
 	mu        sync.Mutex
-	subjects  []string // of the clients' certificates
+	subjects  []string // subjects of the clients' certificates
 	dialled   []string
 	requests  []string // "op path" of each request, except pings and the lease question
 	asked     []wire.ConnectRequest
@@ -56,13 +55,13 @@ type peer struct {
 	address string
 	conn    net.Conn
 	r       *bufio.Reader
-	n       int // 0 for the first connection of the test
+	n       int // number of the connection in the test, from 0
 	session wire.SessionID
 }
 
 func newEnsemble(t *testing.T) *ensemble { return &ensemble{t: t, zxid: 100} }
 
-// dial is Options.Dial.
+// dial is the function for Options.Dial.
 func (e *ensemble) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	e.mu.Lock()
 	e.dialled = append(e.dialled, address)
@@ -154,7 +153,7 @@ func (p *peer) run() {
 	}
 }
 
-// accept is the answer of a server that accepts the session.
+// accept returns the answer of a server that accepts the session.
 func (e *ensemble) accept(req wire.ConnectRequest) *wire.ConnectResponse {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -167,7 +166,7 @@ func (e *ensemble) accept(req wire.ConnectRequest) *wire.ConnectResponse {
 	return &wire.ConnectResponse{TimeoutMS: req.TimeoutMS, Session: id, Password: pw[:], HasReadOnly: true}
 }
 
-// one handles one request.
+// one handles one request of a client.
 func (p *peer) one() bool {
 	frame, err := wire.ReadFrame(p.r, nil, 1<<21)
 	if err != nil {
@@ -213,7 +212,7 @@ func (p *peer) sayDelay(h wire.RequestHeader) bool {
 	return true
 }
 
-// notSaid as a delay leaves the question unanswered.
+// notSaid, as a delay, makes the server not answer the question.
 const notSaid = -1
 
 // pathOf returns the path in the request's body, if the body begins with one.
@@ -229,7 +228,7 @@ func pathOf(op wire.OpCode, body []byte) string {
 	return r.Path.String
 }
 
-// standard returns the normal answer of a server.
+// standard sends the normal answer of a server.
 func (p *peer) standard(h wire.RequestHeader, body []byte) bool {
 	path := pathOf(h.Op, body)
 	var resp wire.Record
@@ -326,7 +325,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 	synctest.Test(t, f)
 }
 
-// waitFor returns the next status with that state.
+// waitFor returns the next status that has this state.
 func waitFor(t *testing.T, c *Client, want State) Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

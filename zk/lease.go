@@ -113,8 +113,8 @@ func (c *Client) confirm(l *link, sent time.Time) {
 	if !next.DelayKnown {
 		next.Delay = leaseDelayUnknown
 	}
-	// A proof by a server that says less may reach less far than the one
-	// before it, which holds all the same.
+	// If the new server has a longer delay, the new proof may end earlier than the proof
+	// before it. The earlier proof is still valid.
 	old := c.lease
 	if old.Session == next.Session && old.Confirmed.Add(-old.Delay).After(next.Confirmed.Add(-next.Delay)) {
 		next.Confirmed, next.Delay, next.DelayKnown = old.Confirmed, old.Delay, old.DelayKnown
@@ -166,7 +166,8 @@ func (c *Client) awaitDelay(ctx context.Context, s Status) bool {
 	return true
 }
 
-// delayAnswered learns the delay. A server that does not know the question repeats it.
+// delayAnswered learns the delay. A server that does not know the question answers with a
+// copy of the question.
 func (c *Client) delayAnswered(l *link, k *call) {
 	var resp wire.NullPathResponse
 	if k.err != nil || k.header.Err != wire.OK || k.decode(&resp, false) != nil {

@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestLeaseCountsFromTheSending: the lease counts from when the answered ping was sent,
-// not from its answer.
+// TestLeaseCountsFromTheSending: the lease counts from the moment at which the answered
+// ping was sent, not from the moment of the answer.
 func TestLeaseCountsFromTheSending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -29,7 +29,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 		if want := 20*time.Second - 3*time.Second - 200*time.Millisecond; l.Left() != want || l.Term() != want {
 			t.Errorf("left is %v, term %v, want %v", l.Left(), l.Term(), want)
 		}
-		time.Sleep(20*time.Second/3 + time.Second) // a ping was sent a second ago
+		time.Sleep(20*time.Second/3 + time.Second) // this is one second after a ping was sent
 		if got := c.Lease(); !got.Confirmed.Equal(began) {
 			t.Errorf("an unanswered ping counts: %+v", got)
 		}
@@ -40,8 +40,8 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	})
 }
 
-// TestLeaseAfterReattachment: the timeout that counts is the smallest that the session
-// ever had, and a re-attachment counts from its ConnectRequest.
+// TestLeaseAfterReattachment: the smallest timeout that the session ever had counts. After a
+// re-attachment the lease counts from the ConnectRequest.
 func TestLeaseAfterReattachment(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -74,8 +74,8 @@ func TestLeaseAfterReattachment(t *testing.T) {
 	})
 }
 
-// TestLeaseTakesTheLargerClock: time is the larger of both clocks: a suspended machine,
-// whose monotonic clock stood still, has used its lease up.
+// TestLeaseTakesTheLargerClock: of the two clocks the one that shows more time counts. So a machine that
+// was suspended has used up its lease, although its monotonic clock stood still.
 func TestLeaseTakesTheLargerClock(t *testing.T) {
 	now := time.Now()
 	wallOnly := func(d time.Duration) time.Time { return now.Round(0).Add(d) }
@@ -98,8 +98,8 @@ func TestLeaseTakesTheLargerClock(t *testing.T) {
 	}
 }
 
-// TestLeaseProvesNothing: nothing is proved without a session, or where the server may
-// know too little.
+// TestLeaseProvesNothing: there is no lease without a session, or if the server's knowledge may be too
+// old.
 func TestLeaseProvesNothing(t *testing.T) {
 	if l := (Lease{}); l.Left() > 0 || l.Term() != 0 {
 		t.Errorf("no session: %v left", l.Left())
@@ -113,8 +113,8 @@ func TestLeaseProvesNothing(t *testing.T) {
 	})
 }
 
-// TestKeepAlive: KeepAlive pings ten times in a timeout, or as often as asked; the fastest
-// caller counts; releasing goes back.
+// TestKeepAlive: KeepAlive pings ten times in a timeout, or as often as requested. With several callers,
+// the shortest interval counts. After a release, the longer interval counts again.
 func TestKeepAlive(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -162,8 +162,8 @@ func near(t *testing.T, what string, got, want int) {
 	}
 }
 
-// TestServerSaysItsDelay: a server that knows the question says how old its knowledge may
-// be; any other echoes it, and gets the assumption.
+// TestServerSaysItsDelay: a server that knows the lease question answers how old its knowledge may be.
+// For a server that echoes the question, the client assumes a default.
 func TestServerSaysItsDelay(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		t.Run(fmt.Sprint(answers), func(t *testing.T) {
@@ -200,8 +200,8 @@ func TestServerSaysItsDelay(t *testing.T) {
 	}
 }
 
-// TestLeaseKeepsTheBetterProof: a proof by a server that says less does not shorten what
-// is proved already.
+// TestLeaseKeepsTheBetterProof: a proof from a server with a longer delay does not shorten the time that
+// is proven already.
 func TestLeaseKeepsTheBetterProof(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -215,7 +215,7 @@ func TestLeaseKeepsTheBetterProof(t *testing.T) {
 		defer c.KeepAlive(0)()
 		time.Sleep(time.Second)
 		before := c.Lease()
-		e.cut() // the next server does not say: 14 s are assumed
+		e.cut() // the next server does not answer the lease question: 14 s are assumed
 		waitFor(t, c, Connecting)
 		waitFor(t, c, Connected)
 		time.Sleep(5 * time.Second)
@@ -229,8 +229,8 @@ func TestLeaseKeepsTheBetterProof(t *testing.T) {
 	})
 }
 
-// TestDelayIsAskedFirst: the question goes out before every other request of a connection,
-// also of those that were waiting for it, and not where its answer is of no use.
+// TestDelayIsAskedFirst: the lease question is sent before every other request of a connection, also
+// before those that waited for the connection. It is not sent if its answer would have no use.
 func TestDelayIsAskedFirst(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -257,9 +257,9 @@ func TestDelayIsAskedFirst(t *testing.T) {
 	})
 }
 
-// TestConnectWithoutAnAnswerAboutTheDelay: a server that never answers the question delays
-// Connect by no more than the time between two pings, and one that hangs up instead costs
-// a connection.
+// TestConnectWithoutAnAnswerAboutTheDelay: a server that never answers the lease question delays Connect
+// by no more than the time between two pings. If a server closes the connection instead, one more
+// connection is needed.
 func TestConnectWithoutAnAnswerAboutTheDelay(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -178,7 +178,7 @@ func (l *link) readEvent(c *Client, h wire.ReplyHeader, n int) (err error) {
 func (l *link) readAnswer(c *Client, h wire.ReplyHeader, n int) (err error) {
 	k := c.oldest(l)
 	if k == nil {
-		return protocolErrorf("answer to xid %d, nothing was asked", h.Xid)
+		return protocolErrorf("answer to xid %d, but no request is outstanding", h.Xid)
 	}
 	if k.xid != h.Xid {
 		return protocolErrorf("answer to xid %d, want %d", h.Xid, k.xid)
@@ -226,7 +226,7 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	}
 	switch {
 	case !added || err != nil || h.Err != wire.OK:
-	case k.left: // no one else could close it
+	case k.left: // the caller has no stream to close, so the client removes the watch
 		c.queue.push(c.removal(k.path, wire.WatcherAny))
 	default:
 		c.watches.addStream(k.stream)
@@ -242,9 +242,10 @@ func (c *Client) answer(l *link, k *call, h wire.ReplyHeader, err error) {
 	}
 }
 
-// watchAnswered registers the watch of an answered read. If nobody waits for the watch
-// any more, the server is told to remove it, unless something else of this client relies
-// on it when that request is sent, see isOverUnsent. Client.mu is held.
+// watchAnswered registers the watch of an answered read. If nobody waits for the
+// watch any more, it queues a request that removes the watch from the server. That request
+// is dropped if another call or stream of this client relies on the watch when it would be
+// sent; see isOverUnsent. Client.mu is held.
 func (c *Client) watchAnswered(l *link, k *call, code Code) {
 	if !k.left {
 		c.watches.registerAnswered(k, code)
@@ -274,7 +275,7 @@ func (c *Client) acknowledged(l *link, list *callList, h wire.ReplyHeader) error
 	defer c.mu.Unlock()
 	k := list.head
 	if k == nil {
-		return protocolErrorf("acknowledgement %d of nothing", h.Xid)
+		return protocolErrorf("acknowledgement of xid %d, which was not sent", h.Xid)
 	}
 	k.header = h
 	l.support.learn(k.op, h)

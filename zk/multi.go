@@ -91,8 +91,8 @@ func pathAt(ops []Op, i int) string {
 	return ""
 }
 
-// multiRequest translates the operations. After an error, at is the index of the wrong
-// one.
+// multiRequest translates the operations. After an error, at is the index of the
+// operation that is not valid.
 func (c *Client) multiRequest(ops []Op, read bool) (req *wire.MultiRequest, at int, err error) {
 	req = &wire.MultiRequest{Ops: make([]wire.Op, len(ops))}
 	for i := range ops {

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestMulti: a failed multi has a header without an error: the results tell.
+// TestMulti: the header of a failed multi has no error; its results contain the error.
 func TestMulti(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -37,21 +37,25 @@ type Options struct {
 
 	// TLS is used for every connection if it is not nil. If it has no ServerName, the
 	// host name from the server list is verified.
+	// A client resumes sessions of TLS if the configuration has a ClientSessionCache.
 	TLS *tls.Config
-	// TLSFiles also switches TLS on, and adds certificates from PEM files.
+	// TLSFiles also switches TLS on, and adds certificates from PEM files. Sessions of TLS
+	// are resumed until the files change.
 	TLSFiles *TLSFiles
+	// TLSConfig, if it is not nil, replaces TLS and TLSFiles: it returns the configuration
+	// for a new connection to a server, nil for none with TLS. It must set ServerName.
+	TLSConfig func(ctx context.Context, server Server) (*tls.Config, error)
 	// Auth are credentials that every server gets before anything else. If one is
 	// refused, the client ends with ErrAuthFailed.
 	Auth []Auth
-	// SASL starts an exchange for a new connection to the server named host:port; if it
-	// returns nil there is none. An error of this function fails that attempt to
-	// connect. An error of Step, or a refusal by the server, ends the client with
-	// ErrAuthFailed. See DigestMD5.
-	SASL func(ctx context.Context, server string) (SASL, error)
+	// SASL logs the client in at each server to which it connects, before any request is
+	// sent: see DigestMD5 and package zk/kerberos. If it is nil, there is no login. If a
+	// server refuses the login, the client ends with ErrAuthFailed.
+	SASL Mechanism
 
 	// Dial opens connections; nil means a net.Dialer. The address is IP:port. Dial,
-	// Resolver and SASL may close the client; Close and Detach then wait at most 100 ms
-	// for the function that called them.
+	// Resolver, TLSConfig and SASL may close the client; Close and Detach then wait at
+	// most 100 ms for the function that called them.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Resolver looks up names before every dial; nil means net.DefaultResolver.
 	Resolver Resolver
@@ -94,10 +98,18 @@ type Auth struct {
 
 func (a *Auth) equal(b Auth) bool { return a.Scheme == b.Scheme && bytes.Equal(a.Data, b.Data) }
 
-// SASL is one exchange of tokens over one connection. Step gets the server's token, nil
-// at first, and returns the next one to send. The client calls it until it returns done
-// or the server ends the exchange. A token returned with done is sent if it is not nil.
-type SASL interface {
+// Mechanism is a way to log in, such as a user name with a password or a Kerberos ticket.
+// The client calls it for each new connection, and sends and receives the tokens of the
+// exchange that it returns; a nil Exchange means no login. Calls wait until the login is
+// done. An error means that the login could not begin, for example because there is no
+// ticket yet; the client then tries again. A Mechanism must return when its context ends.
+type Mechanism func(ctx context.Context, server Server) (Exchange, error)
+
+// Exchange is one login over one connection. Step gets the server's token, nil at first,
+// and returns the next one to send. The client calls it until it returns done or the
+// server ends the exchange. A token returned with done is sent if it is not nil. An error
+// of Step ends the client with ErrAuthFailed.
+type Exchange interface {
 	Step(challenge []byte) (token []byte, done bool, err error)
 }
 

@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestValidPath: a path is valid for a sequential create if it is with digits behind it.
+// TestValidPath: a path is valid for a sequential create if it would be valid with digits appended.
 func TestValidPath(t *testing.T) {
 	cases := []struct {
 		path              string
@@ -32,8 +32,7 @@ func TestValidPath(t *testing.T) {
 	}
 }
 
-// TestPathsOfCalls: every path of a call is checked before it is sent, and put below the
-// chroot.
+// TestPathsOfCalls: every path of a call is checked before it is sent, and the chroot is put before it.
 func TestPathsOfCalls(t *testing.T) {
 	calls := map[string]func(c *Client, t *testing.T, path string) error{
 		"create":   func(c *Client, t *testing.T, p string) error { _, _, err := c.Create(t.Context(), p, nil); return err },
@@ -164,7 +163,7 @@ func TestParseServers(t *testing.T) {
 	}
 }
 
-// FuzzParseServers: what is accepted prints as something that means the same.
+// FuzzParseServers: a list that is accepted prints as a list with the same meaning.
 func FuzzParseServers(f *testing.F) {
 	for _, s := range []string{"a:1,[::1]:2/x", "_srv.x", "::1", "a,b,c", "[::1]"} {
 		f.Add(s)

@@ -42,8 +42,8 @@ func TestPinnedCallsEndWithTheirSession(t *testing.T) {
 	})
 }
 
-// TestPinnedCallsDoNotLeaveAReadOnlyServer: the session that a read-only
-// server opened ends without an expiry when another server opens one.
+// TestPinnedCallsDoNotLeaveAReadOnlyServer: a session that a read-only server opened ends without
+// expiring when another server opens a new session.
 func TestPinnedCallsDoNotLeaveAReadOnlyServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -67,8 +67,8 @@ func TestPinnedCallsDoNotLeaveAReadOnlyServer(t *testing.T) {
 	})
 }
 
-// TestClosingProvesNothing shows that the lease ends before a server can know
-// of the close, even while pings are answered.
+// TestClosingProvesNothing shows that the lease ends before a server can learn that the client closes,
+// even while pings are answered.
 func TestClosingProvesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -84,8 +84,8 @@ func (p *protected) bound(ctx context.Context) context.Context {
 	return ctx
 }
 
-// findAnywhere continues to look in the next session, unless the context is bound to
-// one.
+// findAnywhere does what find does. If the session ends meanwhile, it continues in the next
+// session, unless the context is bound to one session.
 func (p *protected) findAnywhere(ctx context.Context) (made string, stat Stat, found bool, err error) {
 	for {
 		made, stat, found, err = p.find(ctx)

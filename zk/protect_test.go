@@ -14,12 +14,11 @@ import (
 	"bellwether/wire"
 )
 
-// shelf is an ensemble with one directory of znodes, and a scripted outcome for each
-// create.
+// shelf is an ensemble with one directory of znodes. The test chooses the outcome of each create.
 type shelf struct {
 	*ensemble
 	nodes map[string]wire.SessionID
-	fates []string // of the creates, in order: "" fine, "lost" carried out, "cut" not carried out
+	fates []string // outcomes of the creates, in order: "" answered, "lost" carried out and not answered, "cut" not carried out
 	tries int
 }
 
@@ -35,7 +34,7 @@ func (s *shelf) handle(p *peer, h wire.RequestHeader, body []byte) bool {
 	at := pathOf(h.Op, body)
 	if h.Op == wire.OpCreate2 && !strings.Contains(at, "n_") {
 		p.conn.Write(wire.AppendFrame(nil, &wire.ReplyHeader{Xid: h.Xid, Zxid: s.zxid, Err: wire.ErrNoNode}))
-		return true // asked whether it knows create2
+		return true // this request only asks whether the server knows create2
 	}
 	var resp wire.Record
 	code := wire.OK
@@ -91,8 +90,8 @@ func (s *shelf) names() []string {
 	return out
 }
 
-// TestCreateProtectedSurvivesLostAnswers: whatever is lost, exactly one znode stands in
-// the end, and it is ours.
+// TestCreateProtectedSurvivesLostAnswers: whatever is lost, exactly one znode exists at the end, and it
+// is this client's.
 func TestCreateProtectedSurvivesLostAnswers(t *testing.T) {
 	for _, fates := range [][]string{{}, {"lost"}, {"cut"}, {"cut", "lost"}, {"cut", "cut", "cut"}} {
 		t.Run(fmt.Sprint(fates), func(t *testing.T) {
@@ -116,8 +115,8 @@ func TestCreateProtectedSurvivesLostAnswers(t *testing.T) {
 	}
 }
 
-// TestCreateProtectedAcrossSessions: a session that expires with the create in flight took
-// an ephemeral along.
+// TestCreateProtectedAcrossSessions: a session that expires while a create is outstanding takes the
+// ephemeral with it.
 func TestCreateProtectedAcrossSessions(t *testing.T) {
 	for _, mode := range []Mode{Ephemeral, Persistent} {
 		t.Run(fmt.Sprint(mode), func(t *testing.T) {
@@ -145,9 +144,8 @@ func TestCreateProtectedAcrossSessions(t *testing.T) {
 	}
 }
 
-// TestCreateProtectedBoundToASession: a caller that is bound to a session learns with it
-// that the outcome is unknown; the znode, which outlives the session, is removed all the
-// same.
+// TestCreateProtectedBoundToASession: a caller that is bound to a session is told at the end of the
+// session that the outcome is unknown. The znode outlives the session, and is removed nevertheless.
 func TestCreateProtectedBoundToASession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newShelf(t, "lost")
@@ -170,7 +168,7 @@ func TestCreateProtectedBoundToASession(t *testing.T) {
 	})
 }
 
-// TestCreateProtectedFails: errors of the tree come through, with the path that was given.
+// TestCreateProtectedFails: the server's errors are returned, with the path that the caller gave.
 func TestCreateProtectedFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -191,8 +189,8 @@ func TestCreateProtectedFails(t *testing.T) {
 	})
 }
 
-// TestCleanUpGoesOn: the clean-up of one whose caller left goes on over lost connections,
-// and ends with the client.
+// TestCleanUpGoesOn: the clean-up after a cancelled call continues over lost connections, and ends with
+// the client.
 func TestCleanUpGoesOn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newShelf(t, "lost")
@@ -227,8 +225,8 @@ func (e *ensemble) greetAfter(d time.Duration) {
 	}
 }
 
-// TestCancelledInTheQueue: a create that waits for a connection and is cancelled was never
-// sent: there is nothing to clean up.
+// TestCancelledInTheQueue: a create that is cancelled while it waits for a connection was never sent, so
+// there is nothing to clean up.
 func TestCancelledInTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newShelf(t)

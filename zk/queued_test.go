@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestQueuedCallsAreNotWaitedFor: the server answers a sync only when the read after it
-// has arrived.
+// TestQueuedCallsAreNotWaitedFor: a queued sync does not delay the read after it: the server answers the
+// sync only when the read has arrived.
 func TestQueuedCallsAreNotWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -42,7 +42,7 @@ func TestQueuedCallsAreNotWaitedFor(t *testing.T) {
 func TestCallsBehindOneKeepTheirOrder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
-		e.serve = func(p *peer, _ wire.RequestHeader, _ []byte) bool { return p.n == 0 } // the first never answers
+		e.serve = func(p *peer, _ wire.RequestHeader, _ []byte) bool { return p.n == 0 } // the first connection never answers
 		c := e.connect(Options{LeaseDelay: 1})
 		queued, answered := make(chan struct{}), make(chan error, 2)
 		go func() { answered <- c.Sync(Queued(t.Context(), func() { close(queued) }), "/a") }()

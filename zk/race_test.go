@@ -2,5 +2,6 @@
 
 package zk
 
-// raceDetector: pools drop things on purpose, so allocations say nothing.
+// raceDetector is set if the race detector is on. Pools then drop values on purpose, so the tests cannot
+// count allocations.
 const raceDetector = true

@@ -33,7 +33,7 @@ func (h queuedHandler) WithGroup(name string) slog.Handler {
 // tellMissed logs how many records were dropped because the queue was full.
 func tellMissed(to slog.Handler) func(n int) {
 	return func(n int) {
-		r := slog.NewRecord(time.Now(), slog.LevelWarn, "records were left out: the Logger takes too long", 0)
+		r := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were dropped: the Logger takes too long", 0)
 		r.Add("records", n)
 		_ = to.Handle(context.Background(), r)
 	}

@@ -2,28 +2,34 @@ package zk
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 
+	"bellwether/internal/sasl"
 	"bellwether/wire"
 )
 
 // saslStepsMax bounds an exchange; the longest mechanism in use needs four.
 const saslStepsMax = 16
 
-// exchangeSASL carries out the SASL exchange on a new connection, before
-// anything else is sent there.
-func (c *Client) exchangeSASL(ctx context.Context, l *link) error {
+// beginSASL begins the login, if the options ask for one. It is called before the client
+// asks for a session, so that a login that cannot begin leaves no session at the server.
+func (c *Client) beginSASL(ctx context.Context, l *link) (Exchange, error) {
 	if c.opt.SASL == nil {
-		return nil
+		return nil, nil
 	}
-	x, err := c.opt.SASL(ctx, net.JoinHostPort(l.address.name, l.address.port))
+	x, err := c.opt.SASL(ctx, l.address.server())
 	if err != nil {
-		return fmt.Errorf("SASL: %w", err)
+		return nil, fmt.Errorf("SASL: the login cannot begin: %w", err)
+	}
+	return x, nil
+}
+
+// exchangeSASL carries out the login on a connection that has a session, before anything
+// else is sent there.
+func (c *Client) exchangeSASL(l *link, x Exchange) error {
+	if x == nil {
+		return nil
 	}
 	var challenge []byte
 	for range saslStepsMax {
@@ -48,7 +54,7 @@ func (c *Client) exchangeSASL(ctx context.Context, l *link) error {
 // saslRound sends one token and returns the server's.
 func (c *Client) saslRound(l *link, token []byte) (challenge []byte, over bool, err error) {
 	if token == nil {
-		token = []byte{} // null would cut the connection
+		token = []byte{} // the server closes the connection if the token is null
 	}
 	c.mu.Lock()
 	h := wire.RequestHeader{Xid: c.nextXid(), Op: wire.OpSASL}
@@ -67,7 +73,7 @@ func (c *Client) saslRound(l *link, token []byte) (challenge []byte, over bool, 
 	case d.Err() != nil || rh.Xid != h.Xid:
 		return nil, false, protocolErrorf("answer to xid %d in place of a SASL token", rh.Xid)
 	case rh.Err != wire.OK:
-		return nil, false, &credentialError{"sasl", rh.Err}
+		return nil, false, &credentialError{"sasl", fmt.Errorf("the server refuses the login, and its log says why: %w", rh.Err)}
 	}
 	var resp wire.SASLResponse
 	if resp.Code(&d); d.Err() != nil {
@@ -76,90 +82,11 @@ func (c *Client) saslRound(l *link, token []byte) (challenge []byte, over bool, 
 	return resp.Token, resp.Token == nil, nil
 }
 
-// DigestMD5 returns a value for Options.SASL: the mechanism DIGEST-MD5 (RFC 2831) for
-// the service zookeeper. The server also proves that it knows the password.
-func DigestMD5(user, password string) func(ctx context.Context, server string) (SASL, error) {
-	return func(context.Context, string) (SASL, error) {
-		return &digestMD5{user: user, password: password, cnonce: rand.Text()}, nil
+// DigestMD5 logs in with a user name and a password, by the mechanism DIGEST-MD5 (RFC
+// 2831). The password is not sent, and the server also proves that it knows it.
+func DigestMD5(user, password string) Mechanism {
+	login := sasl.DigestLogin{Service: sasl.ClientService, User: user, Password: sasl.NewSecret(password)}
+	return func(context.Context, Server) (Exchange, error) {
+		return sasl.NewDigestClient(login), nil
 	}
-}
-
-// digestURI names the service and the server as ZooKeeper does.
-const digestURI = "zookeeper/zk-sasl-md5"
-
-type digestMD5 struct {
-	user, password, cnonce string
-	step                   int
-	proof                  string // what the server must answer
-}
-
-func (d *digestMD5) Step(challenge []byte) ([]byte, bool, error) {
-	d.step++
-	switch d.step {
-	case 1:
-		return []byte{}, false, nil
-	case 2:
-		token, err := d.respond(challenge)
-		return token, false, err
-	}
-	fields := parseDigest(string(challenge))
-	if subtle.ConstantTimeCompare([]byte(fields["rspauth"]), []byte(d.proof)) != 1 {
-		return nil, false, errors.New("the server does not know the password")
-	}
-	return nil, true, nil
-}
-
-func (d *digestMD5) respond(challenge []byte) ([]byte, error) {
-	f := parseDigest(string(challenge))
-	if f["nonce"] == "" || f["algorithm"] != "md5-sess" {
-		return nil, fmt.Errorf("challenge %q does not belong to DIGEST-MD5", challenge)
-	}
-	x := wire.DigestMD5{
-		Username: d.user, Password: d.password, Realm: f["realm"],
-		Nonce: f["nonce"], Cnonce: d.cnonce, Count: "00000001", URI: digestURI,
-	}
-	d.proof = x.Rspauth()
-	return fmt.Appendf(nil, `charset=utf-8,username=%s,realm=%s,nonce=%s,nc=%s,cnonce=%s,digest-uri=%s,maxbuf=65536,response=%s,qop=auth`,
-		quoteDigest(x.Username), quoteDigest(x.Realm), quoteDigest(x.Nonce), x.Count, quoteDigest(x.Cnonce), quoteDigest(x.URI), x.Response()), nil
-}
-
-func quoteDigest(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
-}
-
-// parseDigest reads key=value and key="value" pairs separated by commas.
-func parseDigest(s string) map[string]string {
-	out := make(map[string]string)
-	for s != "" {
-		key, rest, ok := strings.Cut(s, "=")
-		if !ok {
-			break
-		}
-		var value string
-		value, s = digestValue(rest)
-		out[strings.TrimSpace(key)] = value
-		s = strings.TrimLeft(s, ", ")
-	}
-	return out
-}
-
-// digestValue takes one value off the front of s.
-func digestValue(s string) (value, rest string) {
-	if !strings.HasPrefix(s, `"`) {
-		value, rest, _ = strings.Cut(s, ",")
-		return value, rest
-	}
-	var b strings.Builder
-	for i := 1; i < len(s); i++ {
-		switch {
-		case s[i] == '"':
-			return b.String(), s[i+1:]
-		case s[i] == '\\' && i+1 < len(s):
-			i++
-			b.WriteByte(s[i])
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return b.String(), ""
 }

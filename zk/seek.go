@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The pause between two rounds of questions for a server with a quorum.
+// The pause between two rounds in which the client asks all servers whether they have a
+// quorum.
 const (
 	seekFirst = 100 * time.Millisecond
 	seekMax   = time.Minute
@@ -62,7 +63,7 @@ func (c *Client) asksWritable(ctx context.Context, s server) bool {
 	}
 }
 
-// isWritable asks one server with the word isro, which needs no session.
+// isWritable asks one server with the four-letter word isro, which needs no session.
 func (c *Client) isWritable(ctx context.Context, s server) bool {
 	ctx, cancel := context.WithTimeout(ctx, c.connectTime(1))
 	defer cancel()

@@ -12,9 +12,10 @@ import (
 	"bellwether/wire"
 )
 
-// These tests follow the life of a session: expired, absent, resumed, closed.
+// These tests follow the life of a session: it expires, has no server, is resumed, is closed.
 
-// TestExpiredSession: the session is refused: everything that belongs to it ends with it.
+// TestExpiredSession: a server says that the session has expired. Everything that belongs to the session
+// ends with it.
 func TestExpiredSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -70,7 +71,7 @@ func TestOneSessionEndsWithIt(t *testing.T) {
 	})
 }
 
-// TestBusyWriterPings: a writer that has always more to send pings all the same.
+// TestBusyWriterPings: a writer that always has requests to send also sends its pings.
 func TestBusyWriterPings(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -101,8 +102,8 @@ func TestBusyWriterPings(t *testing.T) {
 	})
 }
 
-// TestKnownBug4508AbsenceIsNotExpiry: with every server away nothing is claimed about the
-// session (ZOOKEEPER-4508).
+// TestKnownBug4508AbsenceIsNotExpiry: while no server can be reached, the client does not report that its
+// session has expired (ZOOKEEPER-4508).
 func TestKnownBug4508AbsenceIsNotExpiry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -126,8 +127,8 @@ func TestKnownBug4508AbsenceIsNotExpiry(t *testing.T) {
 	})
 }
 
-// TestKnownBugSessionIsForgottenAfterRefusal: the servers lost their data: the old id is
-// refused once and never asked for again (go-zookeeper/zk#108, kazoo#42).
+// TestKnownBugSessionIsForgottenAfterRefusal: the servers have lost their data. They refuse the old
+// session id once, and the client never sends it again (go-zookeeper/zk#108, kazoo#42).
 func TestKnownBugSessionIsForgottenAfterRefusal(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -144,8 +145,9 @@ func TestKnownBugSessionIsForgottenAfterRefusal(t *testing.T) {
 	})
 }
 
-// TestDetachAndResume: a detached session lives on, and the next client knows of it what
-// this one knew: how far it has seen, and the smallest timeout.
+// TestDetachAndResume: a detached session lives on. The next client takes over what the
+// first client knew of the session: the last zxid that it has seen, and the smallest
+// timeout.
 func TestDetachAndResume(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -176,8 +178,8 @@ func TestDetachAndResume(t *testing.T) {
 	})
 }
 
-// TestNewSessionRefused: a server that opens no session says nothing about one: nothing
-// has expired, and it is asked again with pauses.
+// TestNewSessionRefused: if a server refuses to open a new session, no session has expired. The client
+// asks again after pauses.
 func TestNewSessionRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -198,7 +200,8 @@ func TestNewSessionRefused(t *testing.T) {
 	})
 }
 
-// TestClose: Close answers what waits first, needs the server's word, and is bounded.
+// TestClose: Close first waits for the answers to earlier calls, then for the server's answer to
+// closeSession, and its time is bounded.
 func TestClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -225,8 +228,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestCloseDoesNotWaitForTheEndOfTheConnection: the answer alone ends the client, whether
-// or not the server hangs up.
+// TestCloseDoesNotWaitForTheEndOfTheConnection: Close ends with the answer, whether or not the server
+// closes the connection.
 func TestCloseDoesNotWaitForTheEndOfTheConnection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -261,8 +264,8 @@ func TestCloseOutlivesALostConnection(t *testing.T) {
 	})
 }
 
-// TestCloseFindsTheSessionGone: the answer to closeSession is lost and the session is
-// refused afterwards: that is what was wanted, not an expiry.
+// TestCloseFindsTheSessionGone: if the answer to closeSession is lost and the session is refused
+// afterwards, Close has succeeded, and no expiry is reported.
 func TestCloseFindsTheSessionGone(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -357,8 +360,8 @@ func TestErr(t *testing.T) {
 	}
 }
 
-// TestHungHandshakeKeepsTheSession: a server that accepts a connection and never answers,
-// for instance while it starts, does not cost the session even if it is the only server.
+// TestHungHandshakeKeepsTheSession: a server may accept a connection and not answer, for instance while
+// it starts. The session survives that, even if there is no other server.
 func TestHungHandshakeKeepsTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -16,7 +16,7 @@ type recheck struct {
 	events         []Event
 }
 
-// take reports whether the event is an answer, and keeps it.
+// take reports whether the event answers the Since. If so, it keeps the event.
 func (r *recheck) take(e wire.WatcherEvent, event Event) bool {
 	var asked bool
 	switch e.Type {
@@ -61,11 +61,12 @@ func (c *Client) newStream(full, path string, mode WatchMode) *Stream {
 // those in children whose children were created or deleted, and in either those that
 // were deleted. After a gap, or in another session, it tells what must be read again.
 //
-// The stream does not deliver the events that Since returns, which include those that
-// happen meanwhile. The server keeps a one-shot watch at each path that has not changed;
-// a stream of Listen has it set again after a reconnect. A path at which this client has
-// a persistent watch is returned as changed without asking, because servers before 3.9
-// would end that watch. Only one goroutine at a time may call Since or Next.
+// Since also returns the changes that happen during the call. The stream does not deliver the
+// events that Since has returned. The server keeps a one-shot watch at each path that has not
+// changed; if the stream was made by Listen, the client sets this watch again after a
+// reconnect. Since returns a path at which this client has a persistent watch as changed
+// without asking the server, because servers before 3.9 would end that watch. Only one
+// goroutine at a time may call Since or Next.
 func (s *Stream) Since(ctx context.Context, zxid Zxid, data, children []string) ([]Event, error) {
 	c := s.c
 	batches, covered, err := s.sinceBatches(zxid, data, children)
@@ -106,8 +107,8 @@ func (s *Stream) ending() error {
 	return s.err
 }
 
-// sinceBatches makes requests of no more than setWatchesMax bytes, and the
-// events of the paths that must not be asked about.
+// sinceBatches returns requests of no more than setWatchesMax bytes each. For the paths that
+// have a persistent watch, and so must not be in a request, it returns events instead.
 func (s *Stream) sinceBatches(zxid Zxid, data, children []string) (out []*wire.SetWatchesRequest, covered []Event, err error) {
 	b, size := &wire.SetWatchesRequest{RelativeZxid: zxid}, 0
 	add := func(paths []string, typ EventType, list func(*wire.SetWatchesRequest) *[]string) error {
@@ -163,9 +164,10 @@ type assumption struct {
 	by *Stream
 }
 
-// assume notes the one-shot watches that a request has set, so that they are
-// set again after a reconnect, until the stream is over. Those that have fired by it
-// do no harm. Each stream has its own, so that another's end does not take them away.
+// assume notes the one-shot watches that a request has set, so that they are set again
+// after a reconnect, until the stream is over. A watch that has already fired does no
+// harm. Each stream has its own watches, so the end of another stream does not remove
+// them.
 func (t *watches) assume(a *assumption) {
 	if !slices.Contains(t.streams[a.by.path], a.by) {
 		return // the server's watches fire later, or end with the connection

@@ -94,9 +94,9 @@ func TestSinceInBatches(t *testing.T) {
 	})
 }
 
-// TestListenHearsOneShotWatches: a stream of Listen sets no watch of its own, delivers
-// the events of one-shot watches, and survives a reconnect to a server without persistent
-// watches. The watches that Since left on the server are set again.
+// TestListenHearsOneShotWatches: a stream of Listen sets no watch of its own, and delivers the events of
+// one-shot watches. It survives a reconnect to a server without persistent watches. The watches that
+// Since left on the server are set again.
 func TestListenHearsOneShotWatches(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e, asked := newChanging(t)
@@ -140,8 +140,7 @@ func TestListenHearsOneShotWatches(t *testing.T) {
 	})
 }
 
-// TestStreamSaysWhereItEnded: after a stream has ended, everything up to its Zxid was
-// delivered.
+// TestStreamSaysWhereItEnded: everything up to the Zxid of an ended stream was delivered before its end.
 func TestStreamSaysWhereItEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

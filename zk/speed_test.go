@@ -69,8 +69,7 @@ func speedClient(tb testing.TB) *Client {
 	return c
 }
 
-// TestAllocations: a read allocates what the caller gets and nothing else; a write
-// nothing.
+// TestAllocations: a read allocates only the memory that the caller gets, and a write allocates none.
 func TestAllocations(t *testing.T) {
 	c := speedClient(t)
 	data := make([]byte, 100)

@@ -44,10 +44,10 @@ func (s State) String() string {
 type Status struct {
 	State   State
 	Session SessionID     // 0 before the first one
-	Timeout time.Duration // as negotiated; 0 before
+	Timeout time.Duration // the negotiated timeout; 0 before
 	Server  string        // IP:port, while connected
 	Since   time.Time
-	// Err is why the state before ended, nil if that was planned.
+	// Err is the reason why the previous state ended; nil if that end was planned.
 	Err error
 
 	link *transition

@@ -12,15 +12,16 @@ import (
 // probeTimeoutMS is the session timeout that a probe asks for.
 const probeTimeoutMS = 4000
 
-// supportsMax is for how many servers a client remembers what they know.
+// supportsMax limits the number of servers of which a client remembers the operations
+// that they know.
 const supportsMax = 1024
 
-// A server answers an operation it does not know with ErrUnimplemented and
-// cuts the connection; some cut it without a word. A client that sends such an
-// operation again after each reconnect never comes to rest. So what each server
-// knows is remembered, and doubts are settled on a connection of their own.
+// A server answers an operation it does not know with ErrUnimplemented and cuts the
+// connection; some cut it without a word. A client that sends such an operation again
+// after each reconnect would lose every connection. So the client remembers which
+// operations each server knows, and settles doubts on a separate connection.
 
-// support is what one server is known to know. Client.mu guards it.
+// support records which operations one server knows. Client.mu guards it.
 type support struct{ ops [wire.OpWhoAmI + 1]knowledge }
 
 type knowledge uint8
@@ -109,8 +110,8 @@ func (c *Client) settleSupport(ctx context.Context, op OpCode) error {
 }
 
 // supportNow returns what the connected server knows. Without a connection it returns at
-// once, unless there are doubts: then it waits for a connection, because what is queued
-// would be sent without asking.
+// once, unless there are doubts: then it waits for a connection, because queued calls
+// would be sent without that check.
 func (c *Client) supportNow(ctx context.Context, op OpCode) (*link, knowledge, error) {
 	for {
 		c.mu.Lock()

@@ -13,8 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// old makes the ensemble know only operations of version 3.4: it answers others with code
-// -6 and zxid -1 and closes the connection, or closes it without an answer.
+// old makes the ensemble know only the operations of version 3.4. It answers others with code -6 and zxid
+// -1 and closes the connection, or closes it without an answer.
 func (e *ensemble) old(silent bool) {
 	e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
 		if !isNewer(h.Op) {
@@ -28,8 +28,8 @@ func (e *ensemble) old(silent bool) {
 	}
 }
 
-// TestChecklist18UnknownOperation: 18. An operation that the server does not know costs
-// one connection, not one for each use; what has an older form is done in it.
+// TestChecklist18UnknownOperation: 18. An operation that the server does not know ends one connection,
+// and not one for each use. If the operation has an older form, the client uses that.
 func TestChecklist18UnknownOperation(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -75,8 +75,8 @@ func TestChecklist18UnknownOperation(t *testing.T) {
 	})
 }
 
-// TestChecklist18ProbeSavesTheConnection: 18. With Probe nothing is cut that somebody
-// uses.
+// TestChecklist18ProbeSavesTheConnection: 18. With Probe, an unknown operation never ends a connection
+// that is in use.
 func TestChecklist18ProbeSavesTheConnection(t *testing.T) {
 	for _, silent := range []bool{false, true} {
 		t.Run(fmt.Sprint("silent=", silent), func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestChecklist18ProbeSavesTheConnection(t *testing.T) {
 				}
 				want := 3
 				if silent {
-					want = 5 // what cuts without a word is asked once more
+					want = 5 // an operation that ended the connection without an answer is probed once more
 				}
 				if n := e.connections(); n != want {
 					t.Errorf("%d connections, want %d: one and those of two probes", n, want)
@@ -108,9 +108,9 @@ func TestChecklist18ProbeSavesTheConnection(t *testing.T) {
 	}
 }
 
-// TestChecklist18SilentCutIsSettledByAProbe: 18. A server that cuts without a word is
-// asked on another connection before the operation is sent to it again: no storm of
-// reconnects.
+// TestChecklist18SilentCutIsSettledByAProbe: 18. If a server closes the connection without an answer, it
+// is asked on another connection whether it knows the operation, before the operation is sent again. So
+// there is no storm of reconnects.
 func TestChecklist18SilentCutIsSettledByAProbe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -132,8 +132,8 @@ func TestChecklist18SilentCutIsSettledByAProbe(t *testing.T) {
 	})
 }
 
-// TestSwitchedOffIsNotUnknown: an operation that is known but switched off is not taken
-// for unknown, and one that was answered once is never doubted.
+// TestSwitchedOffIsNotUnknown: an operation that the server knows but has disabled does not count as
+// unknown, and an operation that was answered once always counts as known.
 func TestSwitchedOffIsNotUnknown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -174,7 +174,7 @@ func TestSwitchedOffIsNotUnknown(t *testing.T) {
 	})
 }
 
-// TestProbeOfEveryOperation: every operation that is probed has a harmless request.
+// TestProbeOfEveryOperation: every operation that can be probed has a harmless request for it.
 func TestProbeOfEveryOperation(t *testing.T) {
 	for op := range wire.OpWhoAmI + 1 {
 		if !isNewer(op) {
@@ -203,8 +203,8 @@ func TestProbeOfEveryOperation(t *testing.T) {
 	}
 }
 
-// TestProbeOfAServerThatGoesDown: a probe that is cut by a server that goes down proves
-// nothing; what the server knows is known when it is back.
+// TestProbeOfAServerThatGoesDown: a probe that fails because the server stops proves nothing. What the
+// client knew about the server is still known when the server is back.
 func TestProbeOfAServerThatGoesDown(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -231,8 +231,9 @@ func TestProbeOfAServerThatGoesDown(t *testing.T) {
 	})
 }
 
-// TestStreamMeetsAnOlderServer: a stream that meets an older server ends with the reason;
-// the rest goes on.
+// TestStreamMeetsAnOlderServer: when the client connects to an older server, a stream
+// that this server does not support ends with the reason. All other streams and calls
+// continue.
 func TestStreamMeetsAnOlderServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -266,8 +267,8 @@ func TestStreamMeetsAnOlderServer(t *testing.T) {
 	})
 }
 
-// TestChecklist18NoRepeatWithoutAProbe: 18. The same for who asks again at once, before
-// there is another connection.
+// TestChecklist18NoRepeatWithoutAProbe: 18. An unknown operation also ends only one
+// connection if the caller tries again at once, before there is another connection.
 func TestChecklist18NoRepeatWithoutAProbe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -288,9 +289,9 @@ func TestChecklist18NoRepeatWithoutAProbe(t *testing.T) {
 	})
 }
 
-// TestDoubtsWaitForAConnection: who asks without a connection waits no longer than its
-// context, or the client.
-func TestDoubtsWaitForAConnection(t *testing.T) {
+// TestUnknownSupportWaitsForAConnection: a caller that asks for support without a connection waits until
+// its context or the client ends.
+func TestUnknownSupportWaitsForAConnection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
 		e.old(true)

@@ -32,7 +32,8 @@ type Watch struct {
 	err   error
 }
 
-// newWatch is a watch that stands nowhere yet.
+// newWatch makes a watch that is not registered yet, neither on the client nor on a
+// server.
 func (c *Client) newWatch(kind watchKind) *Watch {
 	return &Watch{c: c, kind: kind, done: make(chan struct{})}
 }
@@ -44,7 +45,8 @@ func (w *Watch) end(e Event, err error) {
 	close(w.done)
 }
 
-// Done returns a channel that is closed when Wait will return at once.
+// Done returns a channel that is closed when the watch has ended, so that Wait returns at
+// once.
 func (w *Watch) Done() <-chan struct{} { return w.done }
 
 // Wait returns the event, or the reason why none will come. If the context ends, only
@@ -73,7 +75,8 @@ func (w *Watch) Remove(ctx context.Context) error {
 	return w.tell(ctx)
 }
 
-// drop ends the watch on the client. It reports whether one may be left on the server.
+// drop ends the watch on the client. It reports whether the server may still have the
+// watch.
 func (w *Watch) drop() bool {
 	c := w.c
 	c.mu.Lock()
@@ -90,7 +93,7 @@ func (w *Watch) tell(ctx context.Context) error {
 	return w.c.removeWatches(ctx, w.path, w.removedAs())
 }
 
-// removedAs returns the kind of watches that a removeWatches for it names.
+// removedAs returns the kind of watches that a removeWatches names to remove this watch.
 func (w *Watch) removedAs() wire.WatcherType {
 	if w.kind == childWatch {
 		return wire.WatcherChildren

@@ -18,7 +18,7 @@ import (
 type watching struct {
 	*ensemble
 	set   []wire.SetWatches2Request
-	flags []bool // of the reads
+	flags []bool // the watch flags of the reads
 }
 
 func newWatching(t *testing.T) *watching {
@@ -60,8 +60,8 @@ func (e *watching) watchFlags() []bool {
 	return slices.Clone(e.flags)
 }
 
-// TestWatchKinds: each kind of watch ends by the events of its table, by no other, and at
-// its own path alone.
+// TestWatchKinds: each kind of watch ends with the events that its table lists, with no other event, and
+// only at its own path.
 func TestWatchKinds(t *testing.T) {
 	types := []wire.EventType{wire.EventNodeCreated, wire.EventNodeDeleted, wire.EventNodeDataChanged, wire.EventNodeChildrenChanged}
 	kinds := map[string]struct {
@@ -168,8 +168,8 @@ func TestWatchesShareAnEvent(t *testing.T) {
 	})
 }
 
-// TestWatchesAreSetAgain: after a reconnect every watch is set again in its list with the
-// zxid of the last answer; those that fired are not.
+// TestWatchesAreSetAgain: after a reconnect every watch is set again in the list for its kind, with the
+// zxid of the last answer. Watches that have fired are not set again.
 func TestWatchesAreSetAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -209,8 +209,8 @@ func TestWatchesAreSetAgain(t *testing.T) {
 	})
 }
 
-// TestSetWatchesInBatches: many watches are set again in batches of about 128 KiB, all
-// with one zxid.
+// TestSetWatchesInBatches: many watches are set again in batches of about 128 KiB, all with the same
+// zxid.
 func TestSetWatchesInBatches(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -246,8 +246,8 @@ func TestSetWatchesInBatches(t *testing.T) {
 	})
 }
 
-// TestMissedEventComesAfterReconnect: the event may come before the answer to setWatches,
-// and must end the watch.
+// TestMissedEventComesAfterReconnect: an event that was missed may come before the answer to setWatches,
+// and must end its watch.
 func TestMissedEventComesAfterReconnect(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -266,7 +266,7 @@ func TestMissedEventComesAfterReconnect(t *testing.T) {
 	})
 }
 
-// TestStreamOverflows: a stream that nobody reads ends with a typed error after what it
+// TestStreamOverflows: a stream that nobody reads ends with a typed error, after the events that it
 // holds.
 func TestStreamOverflows(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -296,8 +296,8 @@ func TestStreamOverflows(t *testing.T) {
 	})
 }
 
-// TestStreamModes: what each mode hears, when the connection gets events for other watches
-// too.
+// TestStreamModes: which events a stream of each mode receives, when the connection also receives events
+// for other watches.
 func TestStreamModes(t *testing.T) {
 	events := []wire.WatcherEvent{
 		{Type: wire.EventNodeDataChanged, Path: "/a"},
@@ -339,9 +339,9 @@ func TestStreamModes(t *testing.T) {
 	}
 }
 
-// TestOneShotBesideAStream: servers before 3.9 keep only the last mode set on a path. A
-// read's watch below a stream of the same path is therefore not set there, and a stream is
-// removed only when nothing else needs it.
+// TestOneShotBesideAStream: servers before 3.9 keep only the last mode that was set on a path. So a read
+// at the path of a stream does not set a watch there, and the watch of a stream is removed only when
+// nothing else needs it.
 func TestOneShotBesideAStream(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -394,8 +394,8 @@ func TestRemoveTellsTheServerOnce(t *testing.T) {
 	})
 }
 
-// TestRemoveBesideAWatchUnderWay: a watch is not removed on the server while a request is
-// under way that relies on it: there would be none for its answer.
+// TestRemoveBesideAWatchUnderWay: a watch is not removed on the server while a request that relies on it
+// is under way. Otherwise the answer to that request would have no watch.
 func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 	type next func(context.Context) (Event, error)
 	for name, again := range map[string]func(context.Context, *Client) (next, error){
@@ -411,7 +411,7 @@ func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				e := newEnsemble(t)
-				asked, answer := 0, func() {} // the second request, late
+				asked, answer := 0, func() {} // the second request is answered late
 				e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
 					if h.Op == wire.OpPing {
 						return false
@@ -451,8 +451,8 @@ func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 	}
 }
 
-// TestOneShotBehindAStreamUnderWay: servers before 3.9 forget a stream when a read sets a
-// watch at its path. A read behind an addWatch therefore waits for the answer to that.
+// TestOneShotBehindAStreamUnderWay: servers before 3.9 forget a stream when a read sets a watch at its
+// path. So a read after an addWatch waits for the answer to the addWatch.
 func TestOneShotBehindAStreamUnderWay(t *testing.T) {
 	for _, code := range []wire.Code{wire.OK, wire.ErrThrottledOp} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -482,8 +482,8 @@ func TestOneShotBehindAStreamUnderWay(t *testing.T) {
 	}
 }
 
-// TestOverflowTellsTheServer: a server need not go on about a path of which nobody hears
-// any more.
+// TestOverflowTellsTheServer: a server is told to stop sending events for a path that no stream reads any
+// more.
 func TestOverflowTellsTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -502,8 +502,8 @@ func TestOverflowTellsTheServer(t *testing.T) {
 	})
 }
 
-// TestAbandonedAddWatchIsRemoved: who stops waiting for a stream leaves no watch on the
-// server that nobody could ever remove, unless another relies on it.
+// TestAbandonedAddWatchIsRemoved: a caller that stops waiting for a stream leaves no watch on the server
+// that nobody could remove, unless another caller relies on it.
 func TestAbandonedAddWatchIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -539,7 +539,7 @@ func TestAbandonedAddWatchIsRemoved(t *testing.T) {
 	})
 }
 
-// TestNoWatchWithoutItsAnswer: an answer that nobody gets registers no watch.
+// TestNoWatchWithoutItsAnswer: an answer whose caller has gone registers no watch.
 func TestNoWatchWithoutItsAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -556,8 +556,8 @@ func TestNoWatchWithoutItsAnswer(t *testing.T) {
 	})
 }
 
-// TestEventBeforeTheAnswerIsNotTheWatchs: events and answers keep their order: an event
-// before the answer of the read that sets the watch is not the watch's.
+// TestEventBeforeTheAnswerIsNotTheWatchs: events and answers keep their order. So an event before the
+// answer of the read that sets a watch does not belong to that watch.
 func TestEventBeforeTheAnswerIsNotTheWatchs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -582,8 +582,8 @@ func TestEventBeforeTheAnswerIsNotTheWatchs(t *testing.T) {
 	})
 }
 
-// TestRemoveWatchesAsksOnce: many watches are removed at once, and a server that does not
-// know how is asked once.
+// TestRemoveWatchesAsksOnce: many watches are removed at once. A server that does not know the operation
+// is asked only once.
 func TestRemoveWatchesAsksOnce(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		bubble(t, func(t *testing.T) {
@@ -623,8 +623,8 @@ func TestRemoveWatchesAsksOnce(t *testing.T) {
 	}
 }
 
-// TestRemoveWatchesWithoutAnAnswer: many watches end here at once, though the server
-// cannot be told of any: they would be set again with each connection.
+// TestRemoveWatchesWithoutAnAnswer: many watches are removed from the client at once, even if the server
+// cannot be told. Otherwise they would be set again on each connection.
 func TestRemoveWatchesWithoutAnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newWatching(t)
@@ -647,8 +647,8 @@ func TestRemoveWatchesWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// TestListenLeavesNoWatch: a Listen that overflows, or is closed while it asks, leaves no
-// watch that would be set again for ever.
+// TestListenLeavesNoWatch: a Listen that overflows, or is closed during a request, leaves no watch that
+// would be set again for ever.
 func TestListenLeavesNoWatch(t *testing.T) {
 	for _, overflows := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {

@@ -34,7 +34,8 @@ func (t *watches) init() {
 	t.streams = make(map[string][]*Stream)
 }
 
-// registerAnswered registers the watch of an answered read, if the server did.
+// registerAnswered registers the watch of an answered read, if the server has registered
+// it.
 func (t *watches) registerAnswered(k *call, code Code) {
 	switch {
 	case code == wire.OK:
@@ -128,7 +129,8 @@ func (t *watches) feed(e wire.WatcherEvent, event Event) (full []*Stream) {
 	return full
 }
 
-// forsake drops a stream that has overflowed, and what its Since has set.
+// forsake drops a stream that has overflowed, and the one-shot watches that its Since has
+// set.
 func (t *watches) forsake(s *Stream) {
 	t.dropStream(s)
 	for _, w := range t.assumed(s) {
@@ -206,8 +208,8 @@ func (t *watches) endStreams(err error) {
 	}
 }
 
-// again sets all watches on a new link, in batches; every stream is told
-// that it may have missed something. Zxid is the last one answered.
+// again sets all watches on a new link, in batches; every stream is told that it may have
+// missed events. zxid is the largest zxid in an answer so far.
 func (t *watches) again(l *link, zxid Zxid, send func(OpCode, wire.Record)) {
 	if l.support.denies(wire.OpSetWatches2) {
 		t.endStreams(ErrUnsupported)

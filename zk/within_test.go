@@ -22,7 +22,7 @@ func (h calling) Handle(_ context.Context, r slog.Record) error { h.f(r.Message)
 func (h calling) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h calling) WithGroup(string) slog.Handler                 { return h }
 
-// ways to end a client.
+// ways are the ways to end a client.
 var endings = map[string]func(c *Client){
 	"Close":  func(c *Client) { c.Close(context.Background()) },
 	"Detach": func(c *Client) { c.Detach() },
@@ -99,7 +99,7 @@ func TestCloseWithinAFunctionOfTheOptions(t *testing.T) {
 	}
 }
 
-// opened: a session was.
+// opened reports whether a session was opened.
 func (e *ensemble) opened() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,8 +133,8 @@ func TestStuckLoggerDelaysNothing(t *testing.T) {
 	})
 }
 
-// TestCloseWaitsForTheLog: What was logged before Close returned has reached a Logger
-// that does not block.
+// TestCloseWaitsForTheLog: everything that was logged before Close returned has reached the Logger,
+// unless the Logger blocks.
 func TestCloseWaitsForTheLog(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
@@ -146,8 +146,8 @@ func TestCloseWaitsForTheLog(t *testing.T) {
 	})
 }
 
-// TestDialThatIgnoresItsContext: a Dial that ignores its context delays nothing: Close
-// returns, and a connection that is opened later is closed.
+// TestDialThatIgnoresItsContext: a Dial that ignores its context delays nothing: Close returns, and a
+// connection that Dial returns later is closed.
 func TestDialThatIgnoresItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -29,14 +29,16 @@ type simulation struct {
 
 const simLong = `Simulate whole ensembles with clients under faults: crashes, partitions, stopped
 processes, failing and full disks, clocks that drift and jump. A seed decides
-everything; the same seed gives the same run. Without --seed a new one is
-taken, and printed. What is checked at each step are the promises of the
-protocol: one leader in an epoch, one history, no acknowledged write lost, the
-order of each session, and that all is well again once the faults have ended.
+everything; the same seed gives the same run. Without --seed, the command uses a
+random seed and prints it. Each step is checked against the promises of the
+protocol: one leader in an epoch, one history, no acknowledged write lost, and
+each session in order. After the faults have ended, the ensemble and all clients
+must recover.
 
-Exit status: 0 no rule is broken, 1 one is; then the end of the trace is printed.`
+Exit status: 0 no rule was broken, 1 a rule was broken; the end of the trace is
+then printed.`
 
-// shrinkRuns is how many runs --shrink makes at most.
+// shrinkRuns is the largest number of runs that --shrink makes.
 const shrinkRuns = 400
 
 func newRoot() *cobra.Command {
@@ -50,17 +52,17 @@ func newRoot() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd.OutOrStdout()) },
 	}
 	f := c.Flags()
-	f.Uint64Var(&s.options.Seed, "seed", 0, "the seed; 0 takes a new one")
+	f.Uint64Var(&s.options.Seed, "seed", 0, "the seed of the run; 0: a random one")
 	for _, x := range sim.Fields {
 		f.Var(&simField{x, &s.options}, x.Name, x.Use)
 	}
-	f.DurationVar(&s.during, "for", 0, "run seed after seed for so long")
-	f.BoolVar(&s.shrink, "shrink", false, "leave out of a failing run what it does not need")
+	f.DurationVar(&s.during, "for", 0, "run one seed after the other for this time")
+	f.BoolVar(&s.shrink, "shrink", false, "remove from a failing run everything that the failure does not need")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "print every packet and event")
 	return c
 }
 
-// simField is an option as a flag.
+// simField is one option of a simulation that is also a flag.
 type simField struct {
 	field   sim.Field
 	options *sim.Options
@@ -105,10 +107,10 @@ func (s *simulation) one(out io.Writer) error {
 	return err
 }
 
-// traceLines is how many lines of the faults and of the trace are printed.
+// traceLines is the number of lines that are printed of the faults and of the trace.
 const traceLines = 60
 
-// failed prints a failing run.
+// failed prints the report of a run that broke a rule.
 func (s *simulation) failed(out io.Writer, f *sim.Failure) error {
 	if s.shrink {
 		f.Options.Trace = nil

@@ -6,7 +6,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestMain: the test binary is the program too, when it is started under its name.
+// TestMain lets the test binary also act as the program, when it is started under the program's name.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"bellwether-sim": main})
 }

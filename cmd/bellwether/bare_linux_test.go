@@ -11,10 +11,9 @@ import (
 	"testing"
 )
 
-// TestBareSystem runs the program that is shipped in a root directory that
-// holds nothing but it and a place for the data, without any right to write
-// elsewhere, without a home, /etc, /proc, /tmp or time zones, in a zone that
-// does not exist.
+// TestBareSystem shows that the program needs nothing from the system. It runs in a root directory that contains
+// only the program and a directory for the data. It may not write anywhere else, and there is no home, /etc,
+// /proc, /tmp or time zone file. The time zone in the environment does not exist.
 func TestBareSystem(t *testing.T) {
 	root := t.TempDir()
 	program := filepath.Join(root, "bellwether")
@@ -59,7 +58,7 @@ func TestBareSystem(t *testing.T) {
 			t.Errorf("%s: %v, %q", c.args, err, out)
 		}
 	}
-	// Nothing but data was written, and it could not have been.
+	// The server wrote only its data, because it cannot write anywhere else.
 	if out, err := bare(root, "serve", "--listen", "127.0.0.1:0", "--data", "/elsewhere").CombinedOutput(); err == nil {
 		t.Errorf("the root can be written: %s", out)
 	}
@@ -71,11 +70,11 @@ func TestBareSystem(t *testing.T) {
 	}
 }
 
-// nobody owns no file.
+// nobody is the id of a user and a group that own no file.
 const nobody = 65534
 
-// bare is a command in the root, as a user who owns nothing: where the test
-// may not change the root, in a user namespace where it may.
+// bare returns a command that runs the program in the root directory root as a user who owns nothing. If the
+// test itself may not change the root directory, the command runs in a user namespace, where it may.
 func bare(root string, args ...string) *exec.Cmd {
 	cmd := exec.Command("/bellwether", args...)
 	cmd.Dir = "/"

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// brief is a log handler for people who watch several servers in one terminal. It prints
-// the time of day, the level if it is not INFO, the text, then key=value.
+// brief is a log handler for people who watch several servers in one terminal. It prints the time of day, the
+// level if it is not INFO, the message, and then each attribute as key=value.
 type brief struct {
 	out   *briefOut
-	attrs slog.Handler // writes key=value to out.buf
+	attrs slog.Handler // writes the attributes as key=value to out.buf
 }
 
 type briefOut struct {
@@ -51,7 +51,7 @@ func (b brief) Handle(ctx context.Context, r slog.Record) error {
 		level = r.Level.String() + " "
 	}
 	space := " "
-	if b.out.buf.Len() == 1 { // the line feed alone
+	if b.out.buf.Len() == 1 { // only the line feed is left
 		space = ""
 	}
 	_, err := fmt.Fprintf(b.out.w, "%s %s%s%s%s", r.Time.Format("15:04:05.000"), level, r.Message, space, b.out.buf)

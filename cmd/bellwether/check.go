@@ -18,15 +18,19 @@ import (
 	"bellwether/internal/shell"
 )
 
-// check prints what a server with this configuration would do, and fails where a start
-// would fail. A port or folder that another process uses now does not count, because a
-// check often runs beside the server that is to be restarted.
+// check prints what a server with this configuration would do, and fails if a start would fail. A port or a
+// folder that another process uses at the moment is no failure: that process is often the server that is to be
+// restarted.
 func check(w io.Writer, c *config.Config) error {
 	var refused []error
 	for _, dir := range slices.Compact([]string{c.DataDir, c.DataLogDir}) {
 		refused = append(refused, tryDir(filepath.Join(dir, "version-2"), c.Storage.AutocreateDir))
 	}
-	refused = append(refused, server.TryClientPort(c))
+	soon, err := server.TryFiles(c)
+	for _, text := range soon {
+		c.Warnings = append(c.Warnings, config.Notice{Text: text})
+	}
+	refused = append(refused, err, server.TryClientPorts(c))
 	c.Warnings = append(c.Warnings, tryQuorumPorts(c)...)
 	for _, r := range remarks(c) {
 		fmt.Fprintln(w, r)
@@ -37,7 +41,7 @@ func check(w io.Writer, c *config.Config) error {
 	return printCheck(w, c)
 }
 
-// tryDir reports whether a start could write into a data directory, or make it.
+// tryDir returns an error if a start could neither write into a data directory nor create it.
 func tryDir(dir string, autocreate bool) error {
 	there := dir
 	info, err := os.Stat(there)
@@ -49,17 +53,17 @@ func tryDir(dir string, autocreate bool) error {
 	case err == nil && !info.IsDir():
 		err = &fs.PathError{Op: "mkdir", Path: there, Err: syscall.ENOTDIR}
 	case err == nil && there != dir && !autocreate:
-		return fmt.Errorf("%s is missing, and zookeeper.datadir.autocreate is false; make it, or allow it to be made", dir)
+		return fmt.Errorf("%s is missing, and zookeeper.datadir.autocreate is false; create the directory, or set the key to true", dir)
 	case err == nil:
 		err = tryWrite(there)
 	}
 	if err != nil {
-		return fmt.Errorf("data directory %s cannot be made or written: %w; name one that this user can write", dir, err)
+		return fmt.Errorf("data directory %s cannot be created or written: %w; choose one that this user can write", dir, err)
 	}
 	return nil
 }
 
-// tryWrite makes a directory in another one and removes it.
+// tryWrite creates a directory in another one and removes it.
 func tryWrite(dir string) error {
 	made, err := os.MkdirTemp(dir, "bellwether-check-")
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
@@ -71,8 +75,8 @@ func tryWrite(dir string) error {
 	return os.Remove(made)
 }
 
-// tryQuorumPorts checks whether this machine has the addresses of the server's own line.
-// A start continues without them and tries again.
+// tryQuorumPorts checks whether this machine has the addresses in the server's own line. A start without them
+// would continue and try again later.
 func tryQuorumPorts(c *config.Config) []config.Notice {
 	if c.Standalone() || c.Ensemble.ListenOnAllIPs {
 		return nil
@@ -94,14 +98,10 @@ func tryQuorumPorts(c *config.Config) []config.Notice {
 	return found
 }
 
-// printCheck says what a server with this configuration would do.
+// printCheck prints what a server with this configuration would do.
 func printCheck(w io.Writer, c *config.Config) error {
-	client := "no client port"
-	if !c.Client.IsZero() {
-		client = "clients at " + c.Client.String()
-	}
-	fmt.Fprintf(w, "%s, snapshots in %s, logs in %s, tick %v, sessions of %v to %v\n",
-		client, c.DataDir, c.DataLogDir, c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout)
+	fmt.Fprintf(w, "%s, snapshots in %s, logs in %s, tick %v, session timeouts %v to %v\n",
+		clientText(c), c.DataDir, c.DataLogDir, c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout)
 	if m := c.Ensemble.Members; !c.Standalone() {
 		self, _ := m.Server(c.Ensemble.ID)
 		voters := len(m.Voters())
@@ -110,4 +110,22 @@ func printCheck(w io.Writer, c *config.Config) error {
 	}
 	_, err := fmt.Fprintf(w, "the configuration is good, with %s\n", shell.Count(len(remarks(c)), "remark"))
 	return err
+}
+
+// clientText says where clients connect, and whether they use TLS.
+func clientText(c *config.Config) string {
+	plain, secured := c.Client.String(), c.TLS.Client.String()
+	if plain != "" && c.TLS.ClientUnified {
+		plain += " with or without TLS"
+	}
+	if secured != "" {
+		secured += " with TLS"
+	}
+	switch {
+	case plain == "" && secured == "":
+		return "no client port"
+	case plain != "" && secured != "":
+		return "clients at " + plain + " and " + secured
+	}
+	return "clients at " + plain + secured
 }

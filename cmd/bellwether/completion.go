@@ -16,7 +16,7 @@ const completionLong = `Print a script that lets a shell complete commands and f
          for every session: put its output into ~/.config/fish/completions/bellwether.fish`
 
 func newCompletion(root *cobra.Command) *cobra.Command {
-	// The default command, which would speak with another voice.
+	// cobra's own completion command has texts in another style, so ours replaces it.
 	root.CompletionOptions.DisableDefaultCmd = true
 	return &cobra.Command{
 		Use:       "completion bash|zsh|fish",

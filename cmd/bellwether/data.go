@@ -18,11 +18,11 @@ import (
 func newData() *cobra.Command {
 	return shell.Group(&cobra.Command{
 		Use:   "data",
-		Short: "look into a data directory, of this server's or of ZooKeeper's",
+		Short: "check or print a data directory of Bellwether or of ZooKeeper",
 	}, newDataCheck(), newDataDump())
 }
 
-// outputFlag says how to print.
+// outputFlag is the flag that selects text or JSON.
 type outputFlag struct{ output string }
 
 func (f *outputFlag) add(c *cobra.Command) {
@@ -37,17 +37,18 @@ func (f *outputFlag) json() (bool, error) {
 	return false, shell.Usage(fmt.Errorf("--output %q: want text or json", f.output))
 }
 
-// dataFlags say where the data is and how to print.
+// dataFlags select the data directories and the form of the output.
 type dataFlags struct {
 	outputFlag
 	config, logDir string
 }
 
-const checkLong = `Read a whole data directory without changing it, and report what is damaged, each with file and offset.
+const checkLong = `Read a whole data directory without changing it, and report each damage with file and offset.
 
-DIR is dataDir, the directory that holds version-2 (default ./bellwether-data); --config takes both directories from a
-zoo.cfg. What a crash leaves behind is a note: the next start mends it by itself. What no crash causes is damage.
-The last line says what a start would do: arrive at a zxid, with damage also where older files do without it, or refuse.
+DIR is dataDir, the directory that contains version-2 (default ./bellwether-data). With --config, both directories are
+those of a zoo.cfg. A note describes what a crash has left: the next start repairs it by itself. Damage is what no
+crash causes. The last line says what a start would do: recover everything up to a zxid, which is possible in spite
+of damage if older files are enough, or refuse to start.
 
 Exit status: 0 sound, 1 damaged, whatever a start would do.`
 
@@ -55,7 +56,7 @@ func newDataCheck() *cobra.Command {
 	var f dataFlags
 	c := &cobra.Command{
 		Use:     "check [DIR]",
-		Short:   "check a data directory and name all damage",
+		Short:   "check a data directory and list all damage",
 		Long:    checkLong,
 		Example: "  bellwether data check /var/lib/zookeeper\n  bellwether data check --config zoo.cfg -o json",
 		Args:    cobra.MaximumNArgs(1),
@@ -69,7 +70,7 @@ func newDataCheck() *cobra.Command {
 				return shell.Usage(err)
 			}
 			if _, err := os.Stat(filepath.Join(o.DataDir, "version-2")); err != nil {
-				return fmt.Errorf("%s holds no version-2: name the directory that dataDir names (%w)", o.DataDir, err)
+				return fmt.Errorf("%s contains no directory version-2: give the path that dataDir has in zoo.cfg (%w)", o.DataDir, err)
 			}
 			r, err := store.Check(store.OS(), o)
 			if err != nil {
@@ -86,13 +87,13 @@ func newDataCheck() *cobra.Command {
 			return err
 		},
 	}
-	c.Flags().StringVar(&f.config, "config", "", "zoo.cfg that names the directories")
-	c.Flags().StringVar(&f.logDir, "log-dir", "", "dataLogDir, where it is another one")
+	c.Flags().StringVar(&f.config, "config", "", "zoo.cfg with the directories")
+	c.Flags().StringVar(&f.logDir, "log-dir", "", "dataLogDir, if it differs from DIR")
 	f.add(c)
 	return c
 }
 
-// directories returns those that the flags and the argument name.
+// directories returns the directories that the flags and the argument name.
 func (f *dataFlags) directories(args []string) (store.Options, error) {
 	if f.config != "" {
 		if len(args) > 0 || f.logDir != "" {
@@ -136,22 +137,22 @@ func printReport(w io.Writer, r *store.Report) error {
 	return err
 }
 
-// verdict says whether there is damage, and what a start would do.
+// verdict describes the damage, if there is any, and what a start would do.
 func verdict(r *store.Report) string {
 	damaged := "damaged in " + shell.Count(len(r.Damage), "place")
 	switch {
 	case len(r.Damage) == 0:
-		return fmt.Sprintf("sound; a start arrives at %v", r.LastZxid)
+		return fmt.Sprintf("sound; a start recovers everything up to %v", r.LastZxid)
 	case r.LastZxid < 0:
-		return damaged + "; a start is refused"
+		return damaged + "; a start would be refused"
 	}
-	return fmt.Sprintf("%s; a start does without what is damaged and arrives at %v", damaged, r.LastZxid)
+	return fmt.Sprintf("%s; a start ignores the damaged files and recovers everything up to %v", damaged, r.LastZxid)
 }
 
-// checkJSON is a report for programs.
+// checkJSON is a report in a form for programs.
 type checkJSON struct {
 	Sound     bool           `json:"sound"`
-	LastZxid  string         `json:"last_zxid,omitempty"` // where a start arrives
+	LastZxid  string         `json:"last_zxid,omitempty"` // the last zxid that a start would recover
 	Snapshots []snapshotJSON `json:"snapshots"`
 	Logs      []logJSON      `json:"logs"`
 	Damage    []damageJSON   `json:"damage"`

@@ -20,30 +20,30 @@ import (
 	"bellwether/zk"
 )
 
-// demoFlags are the flags of demo.
+// demoFlags are the flags of the command demo.
 type demoFlags struct {
 	every time.Duration
 	kills int
 }
 
-const demoLong = `Run three servers and five candidates on this machine, and kill who leads, again and again.
+const demoLong = `Run three servers and five candidates on this machine, and kill the leaders again and again.
 
-Each server is a process of its own, with free ports of its own and a folder that is removed at the end.
-The candidates stand in one election, /demo. In turn the server that leads the ensemble is killed as by kill -9 and
-started again, and the candidate that leads /demo leaves and stands again. Each election is told in a line; behind a
-killed server also how long a client that writes all the time had to wait.`
+Each server is a separate process with free ports and a folder that is removed at the end. The candidates take part
+in one election, /demo. The demonstration alternates: it kills the server that leads the ensemble as by kill -9 and
+starts it again; then it makes the candidate that leads /demo leave and campaign again. It prints a line for each
+election. After the kill of a server, the line also says how long a client that writes all the time had to wait.`
 
 func newDemo() *cobra.Command {
 	var f demoFlags
 	c := &cobra.Command{
 		Use:     "demo",
-		Short:   "three servers and five candidates, whose leaders are killed every few seconds",
+		Short:   "run three servers and five candidates, and kill their leaders every few seconds",
 		Long:    demoLong,
 		Example: "  bellwether demo\n  bellwether demo --every 1s --kills 10",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.every < 100*time.Millisecond || f.kills < 0 {
-				return shell.Usage(errors.New("--every takes at least 100ms, --kills at least 0"))
+				return shell.Usage(errors.New("want --every 100ms or more, and --kills 0 or more"))
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 			defer stop()
@@ -51,7 +51,7 @@ func newDemo() *cobra.Command {
 		},
 	}
 	c.Flags().DurationVar(&f.every, "every", 3*time.Second, "time between two kills")
-	c.Flags().IntVar(&f.kills, "kills", 0, "end after so many; 0: with Ctrl-C")
+	c.Flags().IntVar(&f.kills, "kills", 0, "end after this number of kills; 0: end with Ctrl-C")
 	return c
 }
 
@@ -60,9 +60,9 @@ type demo struct {
 	ensemble *local.Ensemble
 	program  local.Program
 	out      io.Writer
-	mu       sync.Mutex // for out
+	mu       sync.Mutex // guards out
 	leader   atomic.Pointer[candidate]
-	changed  chan struct{} // of one: leader is another
+	changed  chan struct{} // has room for one value, which says that leader has changed
 	writes   writer
 }
 
@@ -94,7 +94,7 @@ func (f demoFlags) run(ctx context.Context, out io.Writer) error {
 	return ended(ctx, f.play(ctx, d))
 }
 
-// ended returns nil if the user has ended the demonstration.
+// ended returns err, or nil if the user has ended the demonstration.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -102,7 +102,7 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// play runs the candidates and kills leaders.
+// play starts the candidates and kills leaders.
 func (f demoFlags) play(ctx context.Context, d *demo) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -133,7 +133,7 @@ func (f demoFlags) play(ctx context.Context, d *demo) error {
 	return nil
 }
 
-// tell prints a line with the time.
+// tell prints a line that begins with the time.
 func (d *demo) tell(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,9 +144,9 @@ func (d *demo) start(id int) error {
 	return d.ensemble.Start(id, d.program, func(id int, text string) { d.tell("server %d: %s", id, text) })
 }
 
-// killServer kills the leader, and starts it again once another server leads. It waits
-// until all servers serve: two of three elect nobody while one of them is empty, because
-// that one's disk could have been lost.
+// killServer kills the leader, and starts it again when another server leads. It waits until all servers serve:
+// as long as one of three servers is empty, the other two elect no leader, because the empty one may have lost
+// its disk.
 func (d *demo) killServer(ctx context.Context) error {
 	if err := d.awaitAll(ctx); err != nil {
 		return err
@@ -182,8 +182,8 @@ func (d *demo) killServer(ctx context.Context) error {
 	return d.start(id)
 }
 
-// awaitLeader waits until a server other than gone leads, in an election that began
-// after a given moment, and prints it.
+// awaitLeader waits until a server other than gone leads, elected after the given moment, and returns a
+// description of the election.
 func (d *demo) awaitLeader(ctx context.Context, after time.Time, gone int) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -221,7 +221,7 @@ func (d *demo) awaitAll(ctx context.Context) error {
 	return nil
 }
 
-// dismiss makes the leading candidate leave.
+// dismiss makes the candidate that leads leave the election.
 func (d *demo) dismiss(ctx context.Context) error {
 	c := d.leader.Load()
 	if c == nil {
@@ -233,7 +233,7 @@ func (d *demo) dismiss(ctx context.Context) error {
 	return d.awaitCandidate(ctx, c, left)
 }
 
-// awaitCandidate waits until a candidate other than a given one leads.
+// awaitCandidate waits until a candidate other than the given one leads.
 func (d *demo) awaitCandidate(ctx context.Context, gone *candidate, since time.Time) error {
 	for {
 		if c := d.leader.Load(); c != nil && c != gone {
@@ -248,13 +248,13 @@ func (d *demo) awaitCandidate(ctx context.Context, gone *candidate, since time.T
 	}
 }
 
-// candidate takes part in the election of /demo until the end.
+// candidate is a client that takes part in the election of /demo until the demonstration ends.
 type candidate struct {
 	demo  *demo
 	name  string
 	token atomic.Int64
 	mu    sync.Mutex
-	stop  context.CancelFunc // of the present session
+	stop  context.CancelFunc // ends the current session
 }
 
 func (c *candidate) run(ctx context.Context) {
@@ -263,23 +263,23 @@ func (c *candidate) run(ctx context.Context) {
 		c.mu.Lock()
 		c.stop = stop
 		c.mu.Unlock()
-		if err := c.stand(life); err != nil && life.Err() == nil {
+		if err := c.campaign(life); err != nil && life.Err() == nil {
 			c.demo.tell("%s: %v", c.name, err)
 		}
 		stop()
-		_ = sleep(ctx, 500*time.Millisecond) // the end of ctx ends the loop
+		_ = sleep(ctx, 500*time.Millisecond) // an error means that ctx has ended, which ends the loop
 	}
 }
 
-// leave ends the candidate's session, as the end of its process would.
+// leave ends the candidate's session, as the end of its process would do.
 func (c *candidate) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stop()
 }
 
-// stand opens a session and campaigns until ctx ends.
-func (c *candidate) stand(ctx context.Context) error {
+// campaign opens a session and campaigns until ctx ends.
+func (c *candidate) campaign(ctx context.Context) error {
 	zc, err := zk.Connect(ctx, c.demo.ensemble.Clients(), &zk.Options{SessionTimeout: 10 * time.Second})
 	if err != nil {
 		return err
@@ -287,7 +287,7 @@ func (c *candidate) stand(ctx context.Context) error {
 	defer func() {
 		end, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = zc.Close(end) // else the session expires
+		_ = zc.Close(end) // if the close fails, the session expires
 	}()
 	e, err := recipe.NewElection(zc, "/demo", c.name, nil)
 	if err != nil {
@@ -302,7 +302,7 @@ func (c *candidate) stand(ctx context.Context) error {
 	})
 }
 
-// leads notes who leads /demo.
+// leads records that a candidate leads /demo.
 func (d *demo) leads(c *candidate) {
 	d.leader.Store(c)
 	select {
@@ -311,15 +311,15 @@ func (d *demo) leads(c *candidate) {
 	}
 }
 
-// writer is a client that writes all the time and measures how long a write takes.
+// writer is a client that writes all the time and measures how long each write takes.
 type writer struct {
 	mu    sync.Mutex
-	done  *sync.Cond // on mu: another write is done
+	done  *sync.Cond // uses mu; signals that another write is done
 	count int
 	worst time.Duration
 }
 
-// start connects and writes until ctx ends.
+// start connects, and then writes until ctx ends.
 func (w *writer) start(ctx context.Context, servers string, all *sync.WaitGroup) error {
 	w.done = sync.NewCond(&w.mu)
 	zc, err := zk.Connect(ctx, servers, nil)
@@ -343,28 +343,28 @@ func (w *writer) start(ctx context.Context, servers string, all *sync.WaitGroup)
 			w.worst = max(w.worst, time.Since(begin))
 			w.mu.Unlock()
 			w.wake()
-			_ = sleep(ctx, time.Millisecond) // the end of ctx ends the loop
+			_ = sleep(ctx, time.Millisecond) // an error means that ctx has ended, which ends the loop
 		}
 	})
 	return nil
 }
 
-// wake makes waited look again. It takes the lock, so that waited cannot miss it.
+// wake makes waited check its condition again. It takes the lock, so that waited cannot miss the signal.
 func (w *writer) wake() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done.Broadcast()
 }
 
-// begin resets the measurement.
+// begin starts a new measurement.
 func (w *writer) begin() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.worst = 0
 }
 
-// waited returns the longest time that a write took since begin. It waits until a write
-// that begins now is done.
+// waited returns the duration of the longest write since begin. It first waits until a write that starts now is
+// done.
 func (w *writer) waited(ctx context.Context) (time.Duration, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -374,7 +374,7 @@ func (w *writer) waited(ctx context.Context) (time.Duration, error) {
 	return w.worst, ctx.Err()
 }
 
-// sleep waits for a time, or until ctx ends.
+// sleep waits for a duration. It returns an error if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -16,8 +16,8 @@ import (
 	"bellwether/wire"
 )
 
-const dumpLong = `Print what a transaction log or a snapshot holds, one line for each record, znode or session; with -o json one
-JSON value a line. A log that is damaged is printed up to the damage, which is then named with its offset.`
+const dumpLong = `Print the content of transaction logs and snapshots: one line for each record, znode or session, or with -o json one
+JSON value per line. A damaged log is printed up to the damage; an error then names the offset of the damage.`
 
 func newDataDump() *cobra.Command {
 	var f outputFlag
@@ -45,7 +45,7 @@ func newDataDump() *cobra.Command {
 	return c
 }
 
-// printer writes records as text or JSON.
+// printer writes log records as text or as JSON.
 type printer struct {
 	w    io.Writer
 	json bool
@@ -82,7 +82,7 @@ func (p printer) line(v any) error {
 	return enc.Encode(v)
 }
 
-// bodyText returns a transaction's body as text for people.
+// bodyText returns the body of a transaction as text for people.
 func bodyText(b record.TxnBody) string {
 	switch t := b.(type) {
 	case *record.CreateTxn:
@@ -119,7 +119,7 @@ func bodyText(b record.TxnBody) string {
 	return ""
 }
 
-// dataShown is how many bytes of a znode's data a line shows.
+// dataShown is the number of bytes of a znode's data that a line shows.
 const dataShown = 64
 
 func dataText(b []byte) string {
@@ -142,7 +142,7 @@ func aclsText(list []wire.ACL) string {
 	return strings.Join(entries, ",")
 }
 
-// snapshotPrinter prints the content of a snapshot while it is read.
+// snapshotPrinter prints the content of a snapshot while the snapshot is read.
 type snapshotPrinter struct {
 	printer
 	acls map[int64][]wire.ACL

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// txnJSON is a transaction for programs.
+// txnJSON is a transaction in a form for programs.
 type txnJSON struct {
 	Offset  int64  `json:"offset"`
 	Zxid    string `json:"zxid"`
@@ -32,12 +32,10 @@ func txnOf(e store.LogEntry) txnJSON {
 	return j
 }
 
-// digestText returns a digest in the form in which the other commands and the
-// four-letter words print it.
+// digestText returns a digest in the form that the other commands and the four-letter words use.
 func digestText(d uint64) string { return strconv.FormatInt(int64(d), 10) }
 
-// bodyJSON is the body of a transaction; fields that its type does not have are left
-// out.
+// bodyJSON is the body of a transaction. It omits the fields that a transaction of its type does not have.
 type bodyJSON struct {
 	Type string `json:"type"`
 	Path string `json:"path,omitempty"`
@@ -93,13 +91,13 @@ func (j *bodyJSON) create(path string, data []byte, acl []wire.ACL, parentCversi
 	j.Path, j.DataJSON, j.ACL, j.ParentCversion = path, &d, shell.ACLsOf(acl), &parentCversion
 }
 
-// sessionJSON is a session of a snapshot for programs.
+// sessionJSON is a session of a snapshot in a form for programs.
 type sessionJSON struct {
 	Session   string `json:"session"`
 	TimeoutMS int32  `json:"timeout_ms"`
 }
 
-// nodeJSON is a znode of a snapshot for programs.
+// nodeJSON is a znode of a snapshot in a form for programs.
 type nodeJSON struct {
 	Path string `json:"path"`
 	shell.DataJSON
@@ -107,8 +105,8 @@ type nodeJSON struct {
 	Stat persistedJSON   `json:"stat"`
 }
 
-// persistedJSON is the part of a stat that a snapshot holds; creates is the cversion
-// before deletions are counted.
+// persistedJSON is the part of a stat that a snapshot contains. Creates is the number of creates below the
+// znode, without the deletions.
 type persistedJSON struct {
 	Czxid    string `json:"czxid"`
 	Mzxid    string `json:"mzxid"`
@@ -118,7 +116,7 @@ type persistedJSON struct {
 	Version  int32  `json:"version"`
 	Creates  int32  `json:"creates"`
 	Aversion int32  `json:"aversion"`
-	Owner    string `json:"ephemeral_owner,omitempty"` // a session, or what marks containers and TTLs
+	Owner    string `json:"ephemeral_owner,omitempty"` // a session, or a number that marks a container or a TTL
 }
 
 func persistedOf(s record.StatPersisted) persistedJSON {
@@ -133,7 +131,7 @@ func persistedOf(s record.StatPersisted) persistedJSON {
 	return j
 }
 
-// endJSON is the end of a snapshot for programs.
+// endJSON is the end of a snapshot in a form for programs.
 type endJSON struct {
 	Zxid       string `json:"zxid"`
 	Digest     string `json:"digest,omitempty"`

@@ -21,18 +21,18 @@ import (
 )
 
 const (
-	// stopTimeout is how long the servers of an ensemble may take to end.
+	// stopTimeout is the time that the servers of an ensemble have to end.
 	stopTimeout = 10 * time.Second
-	// restartPause is how long a server that ended by itself stays down.
+	// restartPause is the time until a server that ended by itself is started again.
 	restartPause = 3 * time.Second
-	// firstStart is how long after its first start a server that fails is one
-	// that cannot serve at all: a port that is taken, a folder that is damaged.
+	// firstStart is the time after its first start in which a failure of a server counts as permanent, for
+	// example because its port is in use or its folder is damaged.
 	firstStart = time.Minute
-	// ensembleMax is how many servers one machine may be asked to run.
+	// ensembleMax is the largest number of servers that --ensemble accepts.
 	ensembleMax = 99
 )
 
-// ensemble runs several servers on this machine, each a process, until a signal.
+// ensemble runs several servers on this machine, each in its own process, until a signal.
 func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) error {
 	host, port, err := f.checkEnsemble()
 	if err != nil {
@@ -43,26 +43,21 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 		return err
 	}
 	defer folder.Close()
-	e, err := local.Make(local.Options{
-		Dir: f.data, Servers: f.servers, Host: host, Port: port,
-		Settings: []string{"autopurge.purgeInterval=1"},
-	})
+	e, access, err := f.prepare(host, port)
 	if err != nil {
-		return shell.Usage(err)
+		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if f.whileStdin {
 		go endWithStdin(stop)
 	}
-	fmt.Fprintln(stdout, greeting(e.Servers(), e.Clients(), f.data))
-	fmt.Fprintf(stdout, "try: bellwether status --server %s\n", e.Clients())
-	fmt.Fprintf(stdout, "     bellwether election explain --server %s\n", e.Clients())
+	f.greet(stdout, e, access)
 	t := &terminal{w: stderr}
-	failed := make(chan error, e.Servers()) // each fails once at most
+	failed := make(chan error, e.Servers()) // has room for all: each server fails at most once
 	var running sync.WaitGroup
 	for id := 1; id <= e.Servers(); id++ {
-		k := &kept{id: id, ensemble: e, program: f.program(), terminal: t}
+		k := &supervised{id: id, ensemble: e, program: f.program(), terminal: t}
 		running.Go(func() {
 			if err := k.run(ctx); err != nil {
 				failed <- err
@@ -73,13 +68,41 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	stop() // a second signal ends this process at once, and with it the servers
+	stop() // from now on a second signal ends this process at once, and the servers end with it
 	e.Stop(stopTimeout)
 	running.Wait()
 	return err
 }
 
-// greeting says what serves now, and how it ends.
+// prepare makes the folders of the servers and, with --tls, their certificates. access holds the flags that a
+// client needs.
+func (f serveFlags) prepare(host string, port int) (e *local.Ensemble, access string, err error) {
+	o := local.Options{
+		Dir: f.data, Servers: f.servers, Host: host, Port: port,
+		Settings: []string{"autopurge.purgeInterval=1"},
+	}
+	if f.tls {
+		if access, err = useTLS(&o, f.data, host); err != nil {
+			return nil, "", err
+		}
+	}
+	if e, err = local.Make(o); err != nil {
+		return nil, "", shell.Usage(err)
+	}
+	return e, access, nil
+}
+
+// greet prints where the servers are, and commands to try.
+func (f serveFlags) greet(w io.Writer, e *local.Ensemble, access string) {
+	fmt.Fprintln(w, greeting(e.Servers(), e.Clients(), f.data))
+	fmt.Fprintf(w, "try: bellwether status --server %s%s\n", e.Clients(), access)
+	fmt.Fprintf(w, "     bellwether election explain --server %s%s\n", e.Clients(), access)
+	if f.tls {
+		fmt.Fprintf(w, "     bellwether tls check %s%s\n", e.Client(1), access)
+	}
+}
+
+// greeting returns the line with the addresses of the servers and how to end them.
 func greeting(servers int, clients, data string) string {
 	end := "them"
 	if servers == 1 {
@@ -88,7 +111,7 @@ func greeting(servers int, clients, data string) string {
 	return fmt.Sprintf("%s for clients at %s, data in %s; Ctrl-C or SIGTERM ends %s", shell.Count(servers, "server"), clients, data, end)
 }
 
-// checkEnsemble checks the flags, and returns the address of the first server.
+// checkEnsemble checks the flags and returns the host and the port of the first server.
 func (f serveFlags) checkEnsemble() (host string, port int, err error) {
 	if f.servers < 1 || f.servers > ensembleMax {
 		return "", 0, fmt.Errorf("--ensemble %d: want from 1 to %d servers", f.servers, ensembleMax)
@@ -107,8 +130,8 @@ func (f serveFlags) checkEnsemble() (host string, port int, err error) {
 	return host, port, nil
 }
 
-// holdFolder locks a folder for this process, so that no other process gives the servers
-// other ports. Close unlocks it.
+// holdFolder locks a folder for this process, so that no other process can change the ports of its servers.
+// Close unlocks the folder.
 func holdFolder(dir string) (io.Closer, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -124,18 +147,18 @@ func holdFolder(dir string) (io.Closer, error) {
 	return d, nil
 }
 
-// kept is a server that is started again whenever it ends.
-type kept struct {
+// supervised is a server that is started again whenever it ends.
+type supervised struct {
 	id       int
 	ensemble *local.Ensemble
 	program  local.Program
 	terminal *terminal
-	last     string // line of its log
+	last     string // the last line of the server's log
 }
 
-// run keeps the server running until ctx ends. A server that ends by itself or is killed
-// is started again after a pause; a server that cannot start at all is an error.
-func (k *kept) run(ctx context.Context) error {
+// run keeps the server running until ctx ends. It restarts a server that ended by itself or was killed, after a
+// pause. If the server cannot start at all, run returns an error.
+func (k *supervised) run(ctx context.Context) error {
 	first := time.Now()
 	for ctx.Err() == nil {
 		how := k.once()
@@ -146,14 +169,14 @@ func (k *kept) run(ctx context.Context) error {
 		if errors.As(how, &exit) && exit.Exited() && time.Since(first) < firstStart {
 			return &shell.StatusError{Status: exit.ExitCode(), Err: fmt.Errorf("server %d cannot serve: %s", k.id, k.reason(how))}
 		}
-		k.terminal.line(k.id, fmt.Sprintf("has ended (%s), and is started again in %v", ending(how), restartPause))
-		_ = sleep(ctx, restartPause) // the end of ctx ends the loop
+		k.terminal.line(k.id, fmt.Sprintf("has ended (%s); it will be started again in %v", ending(how), restartPause))
+		_ = sleep(ctx, restartPause) // an error means that ctx has ended, which ends the loop
 	}
 	return nil
 }
 
-// once runs the server until its process ends, and says how it ended.
-func (k *kept) once() error {
+// once runs the server until its process ends, and returns how it ended.
+func (k *supervised) once() error {
 	if err := k.ensemble.Start(k.id, k.program, k.line); err != nil {
 		return err
 	}
@@ -167,21 +190,20 @@ func (k *kept) once() error {
 	return k.ensemble.HowEnded(k.id)
 }
 
-func (k *kept) line(id int, text string) {
+func (k *supervised) line(id int, text string) {
 	k.last = text
 	k.terminal.line(id, text)
 }
 
-// reason returns why the server ended: the last line of its log, without the time and
-// the level.
-func (k *kept) reason(how error) string {
+// reason returns why the server ended: the last line of its log, without time and level.
+func (k *supervised) reason(how error) string {
 	if _, text, found := strings.Cut(k.last, " ERROR "); found {
 		return text
 	}
 	return cmp.Or(strings.TrimPrefix(k.last, "bellwether: "), how.Error())
 }
 
-// ending says in words how a process ended.
+// ending describes in words how a process ended.
 func ending(how error) string {
 	if how == nil {
 		return "by itself"
@@ -189,7 +211,7 @@ func ending(how error) string {
 	return how.Error()
 }
 
-// program returns this program as a command that serves a zoo.cfg.
+// program returns a function that makes commands: each runs this program as a server with the given zoo.cfg.
 func (f serveFlags) program() local.Program {
 	return func(config string) *exec.Cmd {
 		self, err := os.Executable()
@@ -198,12 +220,12 @@ func (f serveFlags) program() local.Program {
 		}
 		cmd := exec.Command(self, "serve", "--config", config, "--while-stdin",
 			"--log-format", f.logFormat, "--log-level", f.logLevel)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for this process, which ends them
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C reaches only this process, which then ends the servers
 		return cmd
 	}
 }
 
-// terminal lets several servers write lines to one terminal.
+// terminal lets several servers write whole lines to one terminal.
 type terminal struct {
 	mu sync.Mutex
 	w  io.Writer

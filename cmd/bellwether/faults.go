@@ -18,12 +18,12 @@ import (
 	"bellwether/internal/shell"
 )
 
-// faultsAnywhere is --faults without an address.
-const faultsAnywhere = "127.0.0.1:0"
+// faultsAnyPort is the value of --faults when the flag has no address: any free loopback port.
+const faultsAnyPort = "127.0.0.1:0"
 
-// faulty runs the servers of an ensemble inside this process until a signal, with faults
-// on demand over HTTP.
-func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error {
+// ensembleWithFaults runs the servers of an ensemble inside this process until a signal. It offers faults on demand over
+// HTTP.
+func (f serveFlags) ensembleWithFaults(ctx context.Context, stdout, stderr io.Writer) error {
 	host, port, err := f.checkEnsemble()
 	if err == nil {
 		err = checkLoopback(f.faults)
@@ -51,7 +51,7 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 	defer control.Close()
 	tuneMemory()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-	defer stop() // a second signal ends this process at once
+	defer stop() // from now on a second signal ends this process at once
 	if f.whileStdin {
 		go endWithStdin(stop)
 	}
@@ -67,10 +67,10 @@ func (f serveFlags) faulty(ctx context.Context, stdout, stderr io.Writer) error 
 	return errors.Join(serveFaults(ctx, control, faultsHandler(e, log)), e.Close())
 }
 
-// headerTimeout is how long a caller may take to say what it wants.
+// headerTimeout is the time that a caller has to send the header of its request.
 const headerTimeout = 10 * time.Second
 
-// serveFaults answers calls until ctx ends.
+// serveFaults answers HTTP calls until ctx ends.
 func serveFaults(ctx context.Context, ln net.Listener, calls http.Handler) error {
 	s := &http.Server{Handler: calls, ReadHeaderTimeout: headerTimeout,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
@@ -80,14 +80,14 @@ func serveFaults(ctx context.Context, ln net.Listener, calls http.Handler) error
 		s.Close()
 	})
 	err := s.Serve(ln)
-	if stop() { // it failed by itself
+	if stop() { // the HTTP server failed by itself
 		return err
 	}
 	<-done
 	return nil
 }
 
-// checkLoopback refuses an address through which other machines could cause faults.
+// checkLoopback returns an error for an address that other machines can reach: they could cause faults.
 func checkLoopback(address string) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().IsLoopback() {

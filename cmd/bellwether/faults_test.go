@@ -20,11 +20,11 @@ import (
 
 var faultsAt = regexp.MustCompile(`(?m)^faults at (http://[^/]+)/$`)
 
-// askFaults makes a call to what start started, and returns the answer.
+// askFaults makes a call to the process that the script's command start has started, and returns the answer.
 func askFaults(ts *testscript.TestScript, name, method, path string) (status int, body string) {
 	found := faultsAt.FindStringSubmatch(ts.ReadFile(name + ".out"))
 	if found == nil {
-		ts.Fatalf("%s takes no calls", name)
+		ts.Fatalf("%s has not printed its address for calls", name)
 	}
 	q, err := http.NewRequest(method, found[1]+path, nil)
 	ts.Check(err)
@@ -53,7 +53,7 @@ func refusedFaults(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// nameServers sets $NAME, $NAME1, … to the addresses of an ensemble that serves.
+// nameServers sets $NAME, $NAME1, $NAME2 and so on to the addresses of a running ensemble.
 func nameServers(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 1, "servers NAME")
 	found := ensembleAt.FindStringSubmatch(ts.ReadFile(args[0] + ".out"))
@@ -66,8 +66,8 @@ func nameServers(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestFaultsOverHTTP: a session is expired by a call, under its hex and its decimal name;
-// pages of a browser are refused.
+// TestFaultsOverHTTP shows that a call expires a session, whether it names the session in hex or in decimal, and
+// that requests from web pages are refused.
 func TestFaultsOverHTTP(t *testing.T) {
 	e, err := embed.Start(t.Context(), embed.Options{})
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"bellwether/wire"
 )
 
-// faultsAPI holds the calls that can be made over HTTP.
+// faultsAPI implements the calls that programs make over HTTP.
 type faultsAPI struct{ e *embed.Ensemble }
 
-// faultsHandler answers the calls; docs/faults.md lists them. It logs each, so that the
-// log shows what was done to the servers.
+// faultsHandler returns the handler of all calls; docs/faults.md lists them. It logs each call, so that the log
+// shows what was done to the servers.
 func faultsHandler(e *embed.Ensemble, log *slog.Logger) http.Handler {
 	a := faultsAPI{e}
 	m := http.NewServeMux()
@@ -57,13 +57,12 @@ func faultsHandler(e *embed.Ensemble, log *slog.Logger) http.Handler {
 		})
 	}
 	m.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		problem(w, http.StatusNotFound, fmt.Errorf("no call %s %s: calls are POST, but for GET /; docs/faults.md has them all", r.Method, r.URL.Path))
+		problem(w, http.StatusNotFound, fmt.Errorf("no call %s %s: all calls but GET / are POST; docs/faults.md lists them", r.Method, r.URL.Path))
 	})
 	return onlyLocal(m)
 }
 
-// onlyLocal refuses what a page in a browser sends, because such a page may be
-// anybody's.
+// onlyLocal refuses requests that a page in a browser sends: any web site could send them.
 func onlyLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, err := net.SplitHostPort(r.Host)
@@ -72,7 +71,7 @@ func onlyLocal(next http.Handler) http.Handler {
 		}
 		at, err := netip.ParseAddr(host)
 		if r.Header.Get("Origin") != "" || host != "localhost" && (err != nil || !at.IsLoopback()) {
-			problem(w, http.StatusForbidden, errors.New("only for programs on this machine"))
+			problem(w, http.StatusForbidden, errors.New("refused: only programs on this machine may make calls, and no web pages"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -84,7 +83,7 @@ type badCall struct{ error }
 
 func badCallf(format string, args ...any) error { return badCall{fmt.Errorf(format, args...)} }
 
-// answer finishes a call.
+// answer sends the result of a call: status 204, or an error with its status.
 func answer(w http.ResponseWriter, err error) {
 	var bad badCall
 	switch {
@@ -104,23 +103,23 @@ func answer(w http.ResponseWriter, err error) {
 func problem(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // the caller may be gone
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": err.Error()}) // an error means that the caller has closed the connection
 }
 
-// What the list says.
+// The answer to GET /, as JSON.
 type (
 	faultsList struct {
 		Servers []faultsServer `json:"servers"`
 		Links   []faultsLink   `json:"links"`
-		Watches string         `json:"watches,omitempty"` // by how much their events are late
-		Replies []string       `json:"replies,omitempty"` // still to be lost, by their operations
+		Watches string         `json:"watches,omitempty"` // the delay of watch events
+		Replies []string       `json:"replies,omitempty"` // the operations whose next reply will be lost
 	}
 	faultsServer struct {
 		ID      int    `json:"id"`
 		Address string `json:"address"`
 		Role    string `json:"role"`
 		Skew    string `json:"skew,omitempty"`
-		Disk    string `json:"disk,omitempty"` // hangs
+		Disk    string `json:"disk,omitempty"` // "hangs", or empty
 		Error   string `json:"error,omitempty"`
 	}
 	faultsLink struct {
@@ -131,7 +130,7 @@ type (
 	}
 )
 
-// list returns the state of the servers and the faults.
+// list answers with the state of the servers and the faults.
 func (a faultsAPI) list(w http.ResponseWriter, _ *http.Request) {
 	out := faultsList{Links: []faultsLink{}, Watches: text(a.e.WatchDelay())}
 	for _, op := range a.e.RepliesToLose() {
@@ -152,10 +151,10 @@ func (a faultsAPI) list(w http.ResponseWriter, _ *http.Request) {
 		out.Links = append(out.Links, faultsLink{name(f.From), name(f.To), f.Cut, text(f.Delay)})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(out) // the caller may be gone
+	_ = json.NewEncoder(w).Encode(out) // an error means that the caller has closed the connection
 }
 
-// text returns a duration as text, empty for none.
+// text returns a duration as text, or "" if it is zero.
 func text(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -163,7 +162,7 @@ func text(d time.Duration) string {
 	return d.String()
 }
 
-// name is an end as calls name it.
+// name returns an endpoint in the form that calls use.
 func name(e embed.Endpoint) string {
 	switch e := e.(type) {
 	case *embed.Server:
@@ -174,7 +173,7 @@ func name(e embed.Endpoint) string {
 	return e.String()
 }
 
-// server makes a handler of an operation on one server.
+// server returns the handler of a call that applies do to one server.
 func (a faultsAPI) server(do func(*embed.Server) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		s, err := a.named(r.PathValue("id"))
@@ -205,8 +204,8 @@ func (a faultsAPI) skew(r *http.Request) error {
 	return err
 }
 
-// arguments refuses arguments that no call has: a call that does less than its caller
-// thinks would spoil a test.
+// arguments refuses arguments that the call does not have. A call that ignored a misspelled argument would do
+// less than its caller expects, and the caller's test would prove nothing.
 func arguments(r *http.Request) error {
 	if err := r.ParseForm(); err != nil {
 		return badCall{err}
@@ -219,7 +218,7 @@ func arguments(r *http.Request) error {
 	return nil
 }
 
-// oneway reads the argument of that name, which needs no value.
+// oneway reads the argument oneway, which needs no value.
 func oneway(r *http.Request) (bool, error) {
 	if !r.Form.Has("oneway") || r.Form.Get("oneway") == "" {
 		return r.Form.Has("oneway"), nil
@@ -231,7 +230,7 @@ func oneway(r *http.Request) (bool, error) {
 	return on, err
 }
 
-// duration reads the argument by.
+// duration reads the argument by, which may be negative.
 func duration(r *http.Request) (time.Duration, error) {
 	text := r.FormValue("by")
 	d, err := time.ParseDuration(text)
@@ -241,17 +240,17 @@ func duration(r *http.Request) (time.Duration, error) {
 	return d, nil
 }
 
-// late is duration for what cannot be early.
+// late reads the delay in the argument named by. It may not be negative.
 func late(r *http.Request) (time.Duration, error) {
 	d, err := duration(r)
 	if err == nil && d < 0 {
-		err = badCallf("by=%v: nothing can be early", d)
+		err = badCallf("by=%v: a delay cannot be negative", d)
 	}
 	return d, err
 }
 
-// link makes a handler of an operation on a link, in both directions unless the call
-// says oneway.
+// link returns the handler of a call that applies do to a link, in both directions unless
+// the call has the argument oneway.
 func (a faultsAPI) link(do func(from, to embed.Endpoint, r *http.Request) error) func(*http.Request) error {
 	return func(r *http.Request) error {
 		from, err := a.end(r.PathValue("from"))
@@ -274,7 +273,7 @@ func (a faultsAPI) link(do func(from, to embed.Endpoint, r *http.Request) error)
 	}
 }
 
-// end returns the endpoint with this name.
+// end returns the endpoint that a call names.
 func (a faultsAPI) end(name string) (embed.Endpoint, error) {
 	switch {
 	case name == embed.Clients.String():
@@ -292,7 +291,7 @@ func (a faultsAPI) end(name string) (embed.Endpoint, error) {
 	return s, nil
 }
 
-// session reads a session's id, as 0x… or as the number that a client prints.
+// session reads the id of a session, as 0x… or as the decimal number that clients print.
 func session(text string) (wire.SessionID, error) {
 	if digits, hex := strings.CutPrefix(text, "0x"); hex {
 		if id, err := strconv.ParseUint(digits, 16, 64); err == nil {
@@ -312,7 +311,7 @@ func (a faultsAPI) delay(from, to embed.Endpoint, r *http.Request) error {
 	return err
 }
 
-// callTimeout is how long a call waits for the ensemble to have done something.
+// callTimeout is the time that a call waits for the ensemble to reach the requested state.
 const callTimeout = 30 * time.Second
 
 func (a faultsAPI) expire(r *http.Request) error {
@@ -331,7 +330,7 @@ func (a faultsAPI) await(r *http.Request) error {
 	return a.e.AwaitServing(ctx)
 }
 
-// operations are the operations whose replies can be lost, by name.
+// operations maps the names of operations to those whose replies can be lost.
 var operations = func() map[string]wire.OpCode {
 	out := map[string]wire.OpCode{}
 	for op := range wire.OpWhoAmI + 1 {

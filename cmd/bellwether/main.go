@@ -1,5 +1,5 @@
-// Command bellwether is a coordination service: it serves, and it is the
-// client for people and scripts. `bellwether help` lists the commands.
+// Command bellwether is a coordination service: one program that is the server, and the client for people and
+// scripts. `bellwether help` lists the commands.
 package main
 
 import (
@@ -22,18 +22,18 @@ const rootLong = `Bellwether is a coordination service that speaks Apache ZooKee
 a server, and a client for people and scripts.
 
   bellwether serve                      a server on loopback, data in ./bellwether-data
-  bellwether serve --config zoo.cfg     a server as ZooKeeper's file says
+  bellwether serve --config zoo.cfg     a server with ZooKeeper's configuration file
   bellwether serve --ensemble 3         three servers on this machine that elect a leader
-  bellwether demo                       three servers and five candidates, leaders are killed
+  bellwether demo                       three servers and five candidates; leaders are killed
   bellwether elect /job -- ./run-me     run a command on exactly one machine
   bellwether lock /backup -- ./backup   run a command while holding a lock
-  bellwether recipes                    who leads, who holds, who waits for whom
-  bellwether create /app 'hello'        one-shot data commands: get, set, ls, stat, …
-  bellwether status                     the servers at a glance
+  bellwether recipes                    which clients lead, hold and wait for each other
+    bellwether create /app 'hello'        data commands: also get, set, ls, stat and others
+  bellwether status                     the role and state of each server
 
 Exit status: 0 done, 1 failed, 2 usage, 4 no connection. A command whose output could
-not be written has failed. elect, lock and their like pass on the status of their
-command and add their own, see bellwether elect --help.`
+not be written has failed. elect, lock and other commands that run a command pass on
+its status and add further ones; see bellwether elect --help.`
 
 func newRoot() *cobra.Command {
 	root := shell.Group(&cobra.Command{
@@ -43,7 +43,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}, shell.Commands()...)
-	root.AddCommand(newServe(), newDemo(), newData(), newVersion(), newCompletion(root))
+	root.AddCommand(newServe(), newDemo(), newData(), newTLS(), newVersion(), newCompletion(root))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()
 	return root

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// everyCommand lists the commands below c.
+// everyCommand returns c and all commands below it.
 func everyCommand(c *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, sub := range c.Commands() {
@@ -18,9 +18,8 @@ func everyCommand(c *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// TestEveryCommandExplainsItself walks the command tree: each command has a
-// line for the list, each flag says what it is for, and whatever takes an
-// argument has a text or an example.
+// TestEveryCommandExplainsItself shows that each command has a short text for the list, that each flag has a
+// help text, and that each command with arguments has a long text or an example.
 func TestEveryCommandExplainsItself(t *testing.T) {
 	all := everyCommand(newRoot())
 	for _, c := range all {
@@ -47,7 +46,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
-// TestCommandTree: the design's table of commands, as far as this version has them.
+// TestCommandTree shows that the program has the commands of the design that belong to this version.
 func TestCommandTree(t *testing.T) {
 	var names []string
 	for _, c := range everyCommand(newRoot()) {

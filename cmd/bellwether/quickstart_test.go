@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// TestQuickstart types every line of docs/quickstart.md that begins with a
-// prompt, and compares what it shows; … stands for any text, and for any lines
-// where it is alone on one.
+// TestQuickstart runs every line of docs/quickstart.md that begins with a prompt, and compares the output with
+// the page. On the page, … stands for any text. A line that is only … stands for any number of lines.
 func TestQuickstart(t *testing.T) {
 	page, err := os.ReadFile("../../docs/quickstart.md")
 	must(t, err)
@@ -20,7 +19,7 @@ func TestQuickstart(t *testing.T) {
 	program, err := exec.LookPath("bellwether")
 	must(t, err)
 	must(t, os.Symlink(program, filepath.Join(dir, "bellwether")))
-	// The page means the default port, which others may use here.
+	// The page uses the default port, which another process may use on this machine.
 	address := serveForTest(t, dir)
 
 	typed := 0
@@ -40,7 +39,7 @@ func TestQuickstart(t *testing.T) {
 		}
 		out, err := enter(dir, line, "BELLWETHER_SERVER="+address)
 		for try := 0; try < 5 && strings.Contains(string(out), "this process was paused for too long"); try++ {
-			t.Logf("%s: %s: again", line, out) // a machine that stands still takes what a line held
+			t.Logf("%s: %s: again", line, out) // on a machine that was stopped for a while, a lock can be lost
 			out, err = enter(dir, line, "BELLWETHER_SERVER="+address)
 		}
 		if err != nil {
@@ -56,7 +55,7 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// enter runs a line in a shell and returns what it prints.
+// enter runs a line in a shell and returns its output.
 func enter(dir, line, server string) ([]byte, error) {
 	cmd := exec.Command("sh", "-c", line)
 	cmd.Dir = dir
@@ -77,7 +76,7 @@ func serveForTest(t *testing.T, dir string) (address string) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-time.After(2 * time.Millisecond) {
+	for deadline := time.Now().Add(waitMax); time.Now().Before(deadline); <-time.After(2 * time.Millisecond) {
 		text, err := os.ReadFile(log.Name())
 		must(t, err)
 		if m := serving.FindSubmatch(text); m != nil {

@@ -18,13 +18,13 @@ import (
 // serve runs the server until a signal or a failure.
 func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logger, level *slog.LevelVar) error {
 	begin := time.Now()
-	signals := make(chan os.Signal, 8) // more than arrive while one is handled
+	signals := make(chan os.Signal, 8) // more signals than arrive while one is handled
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
 	logRemarks(log, c)
 	tuneMemory()
 	warnDescriptors(log, c)
-	s, err := server.New(server.Options{Config: c, Log: log, Words: admin.Words(zookeeperVersion())})
+	s, err := server.New(server.Options{Config: c, Log: log, FourLetterWords: admin.Words(zookeeperVersion())})
 	if err != nil {
 		return failed(log, err)
 	}
@@ -38,7 +38,7 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	go func() {
 		defer close(handled)
 		h.run(signals, ended, func() {
-			log.Info("serving", "address", fmt.Sprint(s.Addr()), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin))
+			log.Info("serving", append(ports(s), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin))...)
 		})
 	}()
 	err = s.Run(ctx)
@@ -51,13 +51,25 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	return nil
 }
 
-// failed logs why the server ended, in the form of the log, and returns the exit status.
+// ports returns the client ports of a server for the log: address, and secure for the port with TLS.
+func ports(s *server.Server) []any {
+	var list []any
+	if at := s.Addr(); at != nil || s.SecureAddr() == nil {
+		list = append(list, "address", fmt.Sprint(at))
+	}
+	if at := s.SecureAddr(); at != nil {
+		list = append(list, "secure", at.String())
+	}
+	return list
+}
+
+// failed logs why the server ended and returns the exit status.
 func failed(log *slog.Logger, err error) error {
 	log.Error(err.Error())
 	return &shell.StatusError{Status: shell.ExitFailed}
 }
 
-// signalHandler carries out what signals ask for.
+// signalHandler does what the signals of a running server request.
 type signalHandler struct {
 	flags  serveFlags
 	server *server.Server
@@ -67,8 +79,7 @@ type signalHandler struct {
 	ending bool
 }
 
-// run handles signals until the server has ended, and calls serving when it
-// is ready.
+// run handles signals until the server has ended. It calls serving when the server is ready.
 func (h *signalHandler) run(signals <-chan os.Signal, ended <-chan struct{}, serving func()) {
 	ready := h.server.Ready()
 	for {
@@ -103,19 +114,19 @@ func (h *signalHandler) handle(sig os.Signal) {
 	}
 }
 
-// shift moves the log level by one step, between debug and error, and logs this at any
-// level.
+// shift raises or lowers the log level by one step, between debug and error. It logs the new level whatever the
+// level is.
 func (h *signalHandler) shift(by slog.Level) {
 	l := min(max(h.level.Level()+by, slog.LevelDebug), slog.LevelError)
 	h.level.Set(l)
 	h.log.Log(context.Background(), l, "log level is now "+l.String())
 }
 
-// reload reads the configuration again; a wrong one changes nothing.
+// reload reads the configuration again. If it has an error, nothing changes.
 func (h *signalHandler) reload() {
 	c, err := h.flags.load()
 	if err != nil {
-		h.log.Error("configuration not taken, the one before stays: " + err.Error())
+		h.log.Error("the configuration is refused, and the previous one stays in effect: " + err.Error())
 		return
 	}
 	logRemarks(h.log, c)

@@ -7,18 +7,18 @@ import (
 )
 
 var (
-	// handedText is what a hand-over that was done is told in, as text or JSON.
-	handedText = regexp.MustCompile(`^(?:server (?P<to>\d) leads epoch \d+; server (?P<from>\d) transferred|\{"from":(?P<from>\d),"to":(?P<to>\d),)`)
-	// notHanded is what is said of one that the machine was too busy for: it is
-	// given up within half a second, and an election chooses whom it likes; who
-	// was silent for as long cannot take over.
-	notHanded = regexp.MustCompile(`does not lead yet|an election chose|none of these servers is the leader|` +
+	// transferDone matches the message of a successful leadership transfer, as text or as JSON.
+	transferDone = regexp.MustCompile(`^(?:server (?P<to>\d) leads epoch \d+; server (?P<from>\d) transferred|\{"from":(?P<from>\d),"to":(?P<to>\d),)`)
+	// transferFailed matches the messages of a transfer that failed because the machine was too busy: the leader
+	// gives up a transfer after half a second and an election follows, and a server that was silent for half a
+	// second cannot take over.
+	transferFailed = regexp.MustCompile(`does not lead yet|an election chose|none of these servers is the leader|` +
 		`no other server can take over|it has been silent|it has not acknowledged|it does not follow|are no quorum|is already transferring leadership`)
 )
 
-// handOver has the leader hand over. One that is not done because time ran out
-// is tried again for a minute; every other refusal fails.
-func handOver(ts *testscript.TestScript, neg bool, args []string) {
+// transferLeadership makes the leader transfer leadership. If the transfer fails for lack of time, transferLeadership tries again
+// for a minute. Every other refusal fails the script.
+func transferLeadership(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 1, "handover NAME [ID] FLAG…")
 	name, to, flags := args[0], "", args[1:]
 	if len(flags) > 0 && flags[0][0] != '-' {
@@ -31,10 +31,10 @@ func handOver(ts *testscript.TestScript, neg bool, args []string) {
 			command = append(command, to)
 		}
 		err := ts.Exec("bellwether", append(command, flags...)...)
-		if why := ts.ReadFile("stderr"); err != nil && !notHanded.MatchString(why) {
+		if why := ts.ReadFile("stderr"); err != nil && !transferFailed.MatchString(why) {
 			ts.Fatalf("hand-over: %v: %s", err, why)
 		}
-		handed := handedText.FindStringSubmatch(ts.ReadFile("stdout"))
+		handed := transferDone.FindStringSubmatch(ts.ReadFile("stdout"))
 		if err != nil || handed == nil {
 			return false
 		}

@@ -13,23 +13,23 @@ import (
 	"bellwether/zk"
 )
 
-// hold makes ephemeral znodes; the client is closed with the script. A path
-// that ends with a dot is made as it stands before it.
+// hold creates ephemeral znodes in a session that lasts until the script ends. They are sequential, unless the
+// path ends with a dot: then the path before the dot is the whole name.
 func hold(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 3, "hold SERVER ID PATH…")
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitMax)
 	defer cancel()
 	c, err := zk.Connect(ctx, args[0], nil)
 	ts.Check(err)
 	ts.Defer(func() {
 		ended, cancel := context.WithCancel(context.Background())
-		cancel() // the server may be gone
+		cancel() // the server may have ended, so Close must not wait for it
 		c.Close(ended)
 	})
 	for _, path := range args[2:] {
 		for i := range path {
 			if i > 0 && path[i] == '/' {
-				c.Create(ctx, path[:i], nil) // it may be there
+				c.Create(ctx, path[:i], nil) // an error is expected if the znode exists
 			}
 		}
 		name, whole := strings.CutSuffix(path, ".")
@@ -42,8 +42,8 @@ func hold(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// garbage sends what no client sends, each time on a connection of its own,
-// and waits for its end.
+// garbage opens a number of connections, one after the other. On each it sends an HTTP request, which no
+// ZooKeeper client sends, and waits until the server closes the connection.
 func garbage(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 2, "garbage SERVER N")
 	n, err := strconv.Atoi(args[1])
@@ -51,10 +51,10 @@ func garbage(ts *testscript.TestScript, neg bool, args []string) {
 	for range n {
 		conn, err := net.Dial("tcp", args[0])
 		ts.Check(err)
-		ts.Check(conn.SetDeadline(time.Now().Add(patience)))
+		ts.Check(conn.SetDeadline(time.Now().Add(waitMax)))
 		_, err = io.WriteString(conn, "GET / HTTP/1.1\r\n\r\n")
 		ts.Check(err)
-		io.Copy(io.Discard, conn) // a reset is an end too
+		io.Copy(io.Discard, conn) // a reset also ends the connection
 		conn.Close()
 	}
 }

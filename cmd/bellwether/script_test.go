@@ -22,7 +22,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestMain: the test binary is the program too, when it is started under its name.
+// TestMain lets the test binary also act as the program, when it is started under the program's name.
 func TestMain(m *testing.M) {
 	if guard.IsGuardian() {
 		os.Exit(guard.Main())
@@ -38,20 +38,20 @@ func TestMain(m *testing.M) {
 //	                     then $NAME and, for the client's commands, $BELLWETHER_SERVER
 //	ensemble NAME FLAG…  start bellwether serve --ensemble 3 and wait until all three serve; the
 //	                     addresses are then $NAME, one by one $NAME1, $NAME2, $NAME3
-//	leader NAME [ID]     wait until one of them leads, not ID; then $leader is its number and
-//	                     $pid its process's id
+//	leader NAME [ID]     wait until a server other than ID leads; then $leader is its number and
+//	                     $pid the id of its process
 //	handover NAME [ID] FLAG…
-//	                     have the leader hand over, again while time runs out; then $leader and
-//	                     $pid are those of the next one, $was is the number of the one before
+//	                     make the leader transfer leadership, with retries if it takes too long; then $leader and
+//	                     $pid belong to the new leader, and $was is the number of the old one
 //	call NAME METHOD PATH
-//	                     ask what serve --faults takes calls for; the answer is the standard output
+//	                     call the HTTP interface of serve --faults; the answer is the standard output
 //	refused NAME METHOD PATH STATUS REGEX
-//	                     the same, which must be refused in these words
+//	                     a call that must be refused with STATUS and a text that matches REGEX
 //	servers NAME         set $NAME, $NAME1, … to the addresses that serve --ensemble has printed
-//	signal NAME SIG      send a signal to what start or serve started
-//	ends NAME N          wait for its end, with exit status N
+//	signal NAME SIG      send a signal to a process that start or serve started
+//	ends NAME N          wait until that process ends, which must be with exit status N
 //	await FILE REGEX     wait until FILE has a match
-//	gone FILE            wait for the end of the process whose id stands in FILE
+//	gone FILE            wait for the end of the process whose id FILE contains
 //	jsonlines [FILE]     the last standard output, or FILE, is JSON, one value a line
 //	word SERVER WORD [REGEX]
 //	                     send a four-letter word, with REGEX until the answer has a match;
@@ -59,8 +59,10 @@ func TestMain(m *testing.M) {
 //	copydata SAMPLE DIR  copy a sample data directory
 //	hold SERVER ID PATH… a client that makes ephemeral znodes with ID as data, sequential unless a
 //	                     dot ends PATH, and their parents, and stays
-//	garbage SERVER N     send what no client sends on N connections, one after the other
+//	garbage SERVER N     send bytes that no client sends on N connections, one after the other
 //	clog SERVER PATH     a client that asks for a znode again and again and never reads
+//	issued DAYS DIR ID=HOST CLIENT…
+//	                     what tls init would have made that many days ago
 //	damage FILE OFFSET   flip one byte; cut FILE SIZE: cut the file off
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -69,16 +71,16 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": handOver, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
+			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": transferLeadership, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
-			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold, "garbage": garbage,
+			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold, "garbage": garbage, "issued": issued,
 		},
 		Condition: condition,
 	})
 }
 
-// condition knows [ipv6]: the machine has an IPv6 loopback, and [root]: file
-// permissions do not hold for us.
+// condition implements the conditions of scripts. [ipv6]: the machine has an IPv6 loopback address. [root]: the
+// user is root, so file permissions do not restrict the program.
 func condition(name string) (bool, error) {
 	switch name {
 	case "root":
@@ -93,49 +95,49 @@ func condition(name string) (bool, error) {
 	return false, fmt.Errorf("condition %q is not known", name)
 }
 
-// patience is how long a script waits for a condition.
-const patience = 3 * time.Minute
+// waitMax is the longest time that a script waits for a condition.
+const waitMax = 3 * time.Minute
 
-// waitFor polls a condition; processes and files have no other way to tell.
+// waitFor polls a condition, because processes and files cannot notify the test.
 func waitFor(ts *testscript.TestScript, what string, cond func() bool) {
-	for deadline := time.Now().Add(patience); !cond(); {
+	for deadline := time.Now().Add(waitMax); !cond(); {
 		if time.Now().After(deadline) {
-			ts.Fatalf("waited in vain for %s", what)
+			ts.Fatalf("timed out waiting for %s", what)
 		}
 		<-time.After(2 * time.Millisecond)
 	}
 }
 
-// process is what start started.
+// process is a process that the command start or serve has started.
 type process struct {
 	cmd   *exec.Cmd
-	ended chan struct{} // closed after Wait
+	ended chan struct{} // closed when Wait has returned
 }
 
-// raceOptions keep a program that was built with the race detector from
-// waiting for a second before it ends, a hundred times.
+// raceOptions shorten the end of a program with the race detector. By default such a program waits for a second
+// before it ends, and the scripts run the program hundreds of times.
 const raceOptions = "GORACE=atexit_sleep_ms=10 exitcode=66"
 
-// stage is what one script's commands share.
-type stage struct {
-	names     []string // of the environment
+// scriptState holds the values that the commands of one script share.
+type scriptState struct {
+	names     []string // names of the environment variables that a started process gets
 	processes map[string]*process
 }
 
-type stageKey struct{}
+type stateKey struct{}
 
-func stageOf(ts *testscript.TestScript) *stage { return ts.Value(stageKey{}).(*stage) }
+func stateOf(ts *testscript.TestScript) *scriptState { return ts.Value(stateKey{}).(*scriptState) }
 
-// setUp also names the variables that a started program gets, empty until a
-// script sets them.
+// setUp prepares the environment of a script. It defines each variable that started programs get; a variable is
+// empty until the script sets it.
 func setUp(env *testscript.Env) error {
-	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "flags=", "ns=", "runner=", "JVMFLAGS=", "SERVER_JVMFLAGS=", raceOptions)
-	s := &stage{processes: map[string]*process{}}
+	env.Vars = append(env.Vars, "BELLWETHER_SERVER=", "BELLWETHER_AUTH=", "BELLWETHER_TLS_CA=", "BELLWETHER_TLS_CERT=", "BELLWETHER_SASL_USER=", "BELLWETHER_SASL_PASSWORD=", "CLIENT_JVMFLAGS=", "flags=", "ns=", "runner=", "JVMFLAGS=", "SERVER_JVMFLAGS=", raceOptions)
+	s := &scriptState{processes: map[string]*process{}}
 	for _, v := range env.Vars {
 		name, _, _ := strings.Cut(v, "=")
 		s.names = append(s.names, name)
 	}
-	env.Values[stageKey{}] = s
+	env.Values[stateKey{}] = s
 	env.Defer(func() {
 		for _, p := range s.processes {
 			p.cmd.Process.Signal(syscall.SIGCONT)
@@ -146,7 +148,7 @@ func setUp(env *testscript.Env) error {
 	return nil
 }
 
-// refuse ends a script that uses a command in a way it has not.
+// refuse fails the script if a command has too few arguments or is negated with "!".
 func refuse(ts *testscript.TestScript, neg bool, args []string, least int, usage string) {
 	if neg || len(args) < least {
 		ts.Fatalf("usage: %s", usage)
@@ -171,7 +173,7 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 2, "start NAME CMD…")
-	s := stageOf(ts)
+	s := stateOf(ts)
 	name := args[0]
 	if s.processes[name] != nil {
 		ts.Fatalf("%s was started before", name)
@@ -200,18 +202,19 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(p.cmd.Start())
 	s.processes[name] = p
 	go func() {
-		p.cmd.Wait() // its status is read from ProcessState
+		p.cmd.Wait() // the caller reads the status from ProcessState
 		close(p.ended)
 	}()
 }
 
-// serving finds the address in either form of the log.
-var serving = regexp.MustCompile(`msg"?[=:]"?serving"?,? "?address"?[=:]"?([^ ",]+)`)
+// serving matches the log line that contains the server's address, or that of its only port, which is for
+// TLS, as text and as JSON.
+var serving = regexp.MustCompile(`msg"?[=:]"?serving"?,? "?(?:address|secure)"?[=:]"?([^ ",]+)`)
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 1, "serve NAME FLAG…")
 	start(ts, false, append([]string{args[0], "bellwether", "serve"}, args[1:]...))
-	p := stageOf(ts).processes[args[0]]
+	p := stateOf(ts).processes[args[0]]
 	var found []string
 	waitFor(ts, args[0]+" to serve", func() bool {
 		log, err := os.ReadFile(ts.MkAbs(args[0] + ".err"))
@@ -226,14 +229,14 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("BELLWETHER_SERVER", found[1])
 }
 
-// ensembleAt finds the addresses of an ensemble's servers.
+// ensembleAt matches the line that contains the addresses of an ensemble's servers.
 var ensembleAt = regexp.MustCompile(`servers for clients at ([^ ]+), data in`)
 
 func serveEnsemble(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 1, "ensemble NAME FLAG…")
 	name := args[0]
 	start(ts, false, append([]string{name, "bellwether", "serve", "--ensemble", "3", "--listen", "127.0.0.1:0"}, args[1:]...))
-	p := stageOf(ts).processes[name]
+	p := stateOf(ts).processes[name]
 	var found []string
 	waitFor(ts, name+" to serve", func() bool {
 		if p.hasEnded() {
@@ -242,7 +245,7 @@ func serveEnsemble(ts *testscript.TestScript, neg bool, args []string) {
 		found = ensembleAt.FindStringSubmatch(ts.ReadFile(name + ".out"))
 		log := ts.ReadFile(name + ".err")
 		for id := 1; id <= 3; id++ {
-			if ok, _ := regexp.MatchString(fmt.Sprintf(`(?m)^%d \| .*\bserving\b.*\baddress\b`, id), log); !ok {
+			if ok, _ := regexp.MatchString(fmt.Sprintf(`(?m)^%d \| .*\bserving\b.*\b(address|secure)\b`, id), log); !ok {
 				return false
 			}
 		}
@@ -280,9 +283,9 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// started is a process by its name.
+// started returns the process that was started under a name.
 func started(ts *testscript.TestScript, name string) *process {
-	p := stageOf(ts).processes[name]
+	p := stateOf(ts).processes[name]
 	if p == nil {
 		ts.Fatalf("%s was not started", name)
 	}
@@ -334,7 +337,7 @@ func gone(ts *testscript.TestScript, neg bool, args []string) {
 	waitFor(ts, "the end of process "+strconv.Itoa(pid), func() bool { return !alive(pid) })
 }
 
-// alive reports whether a process runs; one that waits to be collected does not.
+// alive reports whether a process runs. A process that has ended but was not waited for yet does not count.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -367,21 +370,21 @@ func word(ts *testscript.TestScript, neg bool, args []string) {
 	fmt.Fprint(ts.Stdout(), answer)
 }
 
-// ask sends a four-letter word.
+// ask sends a four-letter word and returns the answer. It fails the script if there is none.
 func ask(ts *testscript.TestScript, server, word string) string {
 	answer, err := tryWord(server, word)
 	ts.Check(err)
 	return answer
 }
 
-// tryWord sends a four-letter word to a server that may not be there.
+// tryWord sends a four-letter word to a server that may have ended.
 func tryWord(server, word string) (string, error) {
 	conn, err := net.Dial("tcp", server)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(waitMax)); err != nil {
 		return "", err
 	}
 	if _, err := io.WriteString(conn, word); err != nil {
@@ -392,8 +395,8 @@ func tryWord(server, word string) (string, error) {
 }
 
 const (
-	clogFrames  = 200 // requests whose answers no socket buffer holds
-	clogAnswers = 100 // of srvr, without progress: the server runs and yet sends no more
+	clogFrames  = 200 // number of requests; their replies are larger than all socket buffers
+	clogAnswers = 100 // number of srvr answers without progress after which the server has stopped reading the connection
 )
 
 func clog(ts *testscript.TestScript, neg bool, args []string) {
@@ -413,7 +416,7 @@ func clog(ts *testscript.TestScript, neg bool, args []string) {
 		line, _, _ = strings.Cut(line, "\n")
 		now, err := strconv.Atoi(line)
 		ts.Check(err)
-		if now != last+1 || now < 10 { // the word itself counts
+		if now != last+1 || now < 10 { // the server counts the word srvr itself as received
 			same = 0
 		}
 		last = now
@@ -422,7 +425,7 @@ func clog(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// samples are data directories that Apache ZooKeeper wrote.
+// samples is the folder with data directories that Apache ZooKeeper has written.
 const samples = "../../internal/store/testdata"
 
 func copyData(ts *testscript.TestScript, neg bool, args []string) {

@@ -26,28 +26,34 @@ type serveFlags struct {
 	config, data, listen string
 	logFormat, logLevel  string
 	check                bool
-	faults               string // of --faults: where calls are taken; empty: not
-	servers              int    // of --ensemble; 0: one server
-	memory, noSync       bool   // with --faults: nothing on a disk, or not at once
-	whileStdin           bool   // end with the standard input
+	faults               string // --faults: the address for HTTP calls; empty: no faults
+	servers              int    // --ensemble: the number of servers; 0: one server without an ensemble
+	memory, noSync       bool   // with --faults: keep data in memory; acknowledge writes before they are on the disk
+	tls                  bool   // with --ensemble: clients and servers use TLS
+	whileStdin           bool   // end when the standard input ends
 }
 
 const serveLong = `Run a server until SIGTERM or SIGINT.
 
-Without --config it is a working standalone server: it listens on 127.0.0.1:2181 and keeps its data in
-./bellwether-data. With --config it takes ZooKeeper's zoo.cfg as it is, and listens where ZooKeeper would, which
-without clientPortAddress is every address of the machine. JVMFLAGS and SERVER_JVMFLAGS are read for -D settings.
+Without --config, the command runs a standalone server that listens on 127.0.0.1:2181 and keeps its data in
+./bellwether-data. With --config, the server uses an unchanged ZooKeeper zoo.cfg and listens where ZooKeeper would:
+without clientPortAddress, on every address of the machine. JVMFLAGS and SERVER_JVMFLAGS are read for -D settings.
 
-With --ensemble N it runs N servers on this machine that elect a leader and replicate: each a process of its own, in
-a folder of its own below --data (default ./bellwether-ensemble), with the client ports 2181, 2182, … or from --listen
-on. Each line of the log begins with the server's number. A server that is killed is started again after 3 s; one that
-fails within a minute of its first start ends them all. They end together.
+With --ensemble N, the command runs N servers on this machine, which elect a leader and replicate. Each server is a
+separate process with its own folder below --data (default ./bellwether-ensemble). The client ports are 2181, 2182 and
+so on, or those from --listen on. Each line of the log begins with the server's number. A server that is killed is
+started again after 3 s. If a server fails within a minute of its first start, all servers end. A signal to the
+command ends all servers.
 
-With --ensemble N --faults the servers run within this one process, and do what tests of other programs need: HTTP
-calls on a loopback port, which is printed at the start, expire a session, cut or delay a link one way, pause, kill or
-crash a server, lose a reply, delay watches, skew a clock. GET / lists the servers and what is wrong; docs/faults.md has
-all calls. Sessions are of 1 s to 60 s. The data in --data is the same with and without --faults; --memory keeps none,
-and with --no-sync a crash loses what was acknowledged last. For example:
+With --ensemble N --tls, clients and servers connect with TLS only. The certificates of a private authority are in the
+folder tls below --data; a later start renews them if necessary. The first lines of the output say how to connect.
+
+With --ensemble N --faults, the servers run inside this process, and programs can cause faults by HTTP calls to a
+loopback port, which is printed at the start: expire a session, cut or delay a link in one direction, pause, kill or
+crash a server, lose a reply, delay watches, skew a clock. GET / lists the servers and the current faults;
+docs/faults.md lists all calls. Session timeouts are 1 s to 60 s. Data in --data can be used with and without
+--faults. With --memory, no data is kept on a disk. With --no-sync, a crash loses the last acknowledged writes. For
+example:
 
   POST /servers/2/pause                       POST /servers/2/resume
   POST /servers/1/crash                       POST /servers/1/start, then POST /await
@@ -56,9 +62,9 @@ and with --no-sync a crash loses what was acknowledged last. For example:
   POST /watches/delay?by=2s                   POST /servers/3/skew?by=-1h
   POST /heal
 
-Signals: SIGTERM or SIGINT ends it cleanly, a second one at once; SIGHUP reads the configuration again;
-SIGUSR1 logs more, SIGUSR2 less; with --ensemble those three are for the process of one server. Killing it in any
-way loses nothing that was acknowledged.
+Signals: SIGTERM or SIGINT ends the server in an orderly way, and a second one ends it at once. SIGHUP reads the
+configuration again. SIGUSR1 makes the log more detailed, SIGUSR2 less. With --ensemble, send the last three to the
+process of one server. No way to kill a server loses an acknowledged write.
 
 Exit status: 0 ended by a signal, 1 failed, 2 the configuration or a flag is wrong, 128+n ended at once by a second
 signal.`
@@ -73,11 +79,14 @@ func newServe() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.check {
-				signal.Ignore(syscall.SIGPIPE) // who reads the log may end first
-				cmd.SetOut(os.Stdout)          // a server goes on when a line is not written, and its status does not depend on it
+				signal.Ignore(syscall.SIGPIPE) // the process that reads the log may end before the server
+				cmd.SetOut(os.Stdout)          // unlike other commands, a server continues when a line of output could not be written
 			}
 			if f.faults == "" && (f.memory || f.noSync) {
 				return shell.Usage(errors.New("--memory and --no-sync need --faults"))
+			}
+			if f.tls && f.servers == 0 {
+				return shell.Usage(errors.New("--tls needs --ensemble N; with --config, zoo.cfg says what uses TLS"))
 			}
 			if cmd.Flags().Changed("ensemble") {
 				if f.data == "" {
@@ -87,33 +96,35 @@ func newServe() *cobra.Command {
 					f.logFormat = "brief"
 				}
 				if f.faults != "" {
-					return f.faulty(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+					return f.ensembleWithFaults(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 				}
 				return f.ensemble(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			if f.faults != "" {
-				return shell.Usage(errors.New("--faults needs --ensemble N; 1 is a server alone"))
+				return shell.Usage(errors.New("--faults needs --ensemble N; --ensemble 1 runs a standalone server"))
 			}
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.config, "config", "", "zoo.cfg to take as it is")
+	fl.StringVar(&f.config, "config", "", "path of a zoo.cfg, which may be ZooKeeper's own")
 	fl.StringVar(&f.data, "data", "", "data directory, without --config (default ./bellwether-data, ./bellwether-ensemble)")
 	fl.StringVar(&f.listen, "listen", "", "client address host:port, without --config (default 127.0.0.1:2181; port 0: any free one)")
-	fl.IntVar(&f.servers, "ensemble", 0, "run so many servers on this machine")
-	fl.StringVar(&f.faults, "faults", "", "with --ensemble: take calls for faults, on any loopback port or --faults=host:port")
-	fl.Lookup("faults").NoOptDefVal = faultsAnywhere
+	fl.IntVar(&f.servers, "ensemble", 0, "run this number of servers on this machine")
+	fl.BoolVar(&f.tls, "tls", false, "with --ensemble: let clients and servers connect with TLS only, by certificates that the command makes")
+	fl.StringVar(&f.faults, "faults", "", "with --ensemble: accept calls that cause faults, on a free loopback port or on --faults=host:port")
+	fl.Lookup("faults").NoOptDefVal = faultsAnyPort
 	fl.BoolVar(&f.memory, "memory", false, "with --faults: keep the data in memory instead of --data")
-	fl.BoolVar(&f.noSync, "no-sync", false, "with --faults: acknowledge before data is on disk, so that a crash loses some")
-	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends, as it does with the process at its other end")
-	fl.BoolVar(&f.check, "check", false, "only check the configuration, directories and ports, say what a start would say, and exit")
-	fl.StringVar(&f.logFormat, "log-format", "text", "text, json, or brief, to stderr; brief is the default of --ensemble")
-	fl.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	fl.BoolVar(&f.noSync, "no-sync", false, "with --faults: acknowledge writes before they are on the disk, so that a crash loses some of them")
+	fl.BoolVar(&f.whileStdin, "while-stdin", false, "end when the standard input ends, for example because the process that started this one has ended")
+	fl.BoolVar(&f.check, "check", false, "check the configuration, directories and ports, print what a start would log, and exit")
+	fl.StringVar(&f.logFormat, "log-format", "text", "form of the log on stderr: text, json or brief; brief is the default with --ensemble")
+	fl.StringVar(&f.logLevel, "log-level", "info", "lowest level that is logged: debug, info, warn or error")
 	c.MarkFlagsMutuallyExclusive("config", "data")
 	c.MarkFlagsMutuallyExclusive("config", "listen")
 	c.MarkFlagsMutuallyExclusive("config", "ensemble")
 	c.MarkFlagsMutuallyExclusive("check", "ensemble")
+	c.MarkFlagsMutuallyExclusive("tls", "faults")
 	c.MarkFlagsMutuallyExclusive("memory", "data")
 	return c
 }
@@ -133,7 +144,7 @@ func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return f.serve(ctx, c, log, level)
 }
 
-// remarks logs which settings have no effect, and which are unwise.
+// remarks logs the settings that have no effect and the settings that are unwise.
 func remarks(c *config.Config) []config.Notice { return slices.Concat(c.Warnings, c.Notices) }
 
 func logRemarks(log *slog.Logger, c *config.Config) {
@@ -142,7 +153,7 @@ func logRemarks(log *slog.Logger, c *config.Config) {
 	}
 }
 
-// load makes the configuration from the flags and the environment.
+// load makes the configuration from the flags and the environment variables.
 func (f serveFlags) load() (*config.Config, error) {
 	if f.config != "" {
 		flags, err := config.JVMFlags(f.config, environment())
@@ -164,13 +175,13 @@ func (f serveFlags) load() (*config.Config, error) {
 		c.Client = ensemble.HostPort{Host: host, Port: n}
 	}
 	if c.Client.IsLoopback() {
-		c.Limits.ClientCnxns = 0 // all clients are of this machine
+		c.Limits.ClientCnxns = 0 // all clients are on this machine
 		c.FourLetterWords = []string{"*"}
 	}
 	return c, nil
 }
 
-// environment is this process's environment as a map.
+// environment returns the environment variables of this process.
 func environment() map[string]string {
 	env := map[string]string{}
 	for _, entry := range os.Environ() {
@@ -180,7 +191,7 @@ func environment() map[string]string {
 	return env
 }
 
-// logger makes the log; its level can be changed later.
+// logger returns the log. Its level can be changed later.
 func (f serveFlags) logger(w io.Writer) (*slog.Logger, *slog.LevelVar, error) {
 	level := new(slog.LevelVar)
 	var l slog.Level

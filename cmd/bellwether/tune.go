@@ -10,23 +10,22 @@ import (
 	"bellwether/internal/config"
 )
 
-// gcPercent is how far the heap grows before it is collected, in percent of the live
-// memory: half of Go's default. A tree is mostly long-lived, so a lower value costs
-// little time, and saves memory when the tree is large.
+// gcPercent is how much the heap may grow before a garbage collection, in percent of the live memory. Go's
+// default is twice as much. Most of the live memory is the tree, which lives long, so the lower value costs
+// little time and saves memory when the tree is large.
 const gcPercent = 50
 
-// ballast is memory that is never touched, so that it costs nothing, but counts as live.
-// So the collector lets a small server fill at least half of it (otherwise it would
-// collect hundreds of times a second under load), and hardly affects a large one. Memory
-// that was filled costs time when the process is killed: the system frees it, at about
-// 0.1 ms for each MiB, before it ends the connections, and only then do others learn
-// that a leader is gone.
+// ballast is memory that is never touched, so that it takes no physical memory, but counts as live. Without it,
+// a small server would collect garbage hundreds of times a second under load. It hardly affects a large server.
+// The ballast is small for this reason: when a process is killed, the system first frees the memory that the
+// process has touched, at about 0.1 ms for each MiB, and ends its connections only after that. Only then do
+// other servers learn that the leader is gone.
 var ballast []byte
 
 // ballastBytes is the length of the ballast.
 const ballastBytes = 16 << 20
 
-// tuneMemory sets the collector's pace unless the operator has set it.
+// tuneMemory sets the values of the garbage collector, unless the operator has set them in the environment.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -35,16 +34,16 @@ func tuneMemory() {
 	}
 }
 
-// descriptorsBeside is how many descriptors a server needs besides its clients'
-// connections: files, ports, and connections that are being closed.
+// descriptorsBeside is the number of file descriptors that a server needs in addition to those of its clients:
+// for files, ports, and connections that are being closed.
 const descriptorsBeside = 64
 
-// warnDescriptors logs a warning if the limit of open files is below what the
-// configuration lets clients use.
+// warnDescriptors logs a warning if the limit of open files is lower than the number of connections that the
+// configuration allows.
 func warnDescriptors(log *slog.Logger, c *config.Config) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		log.Warn("limit of open files is not known", "err", err)
+		log.Warn("the limit of open files cannot be read", "err", err)
 		return
 	}
 	want := uint64(c.Limits.Cnxns)
@@ -57,5 +56,5 @@ func warnDescriptors(log *slog.Logger, c *config.Config) {
 	}
 }
 
-// connectionsUsual replaces maxCnxns if that is unlimited.
+// connectionsUsual is the number of connections that warnDescriptors assumes if maxCnxns is unlimited.
 const connectionsUsual = 10_000

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestPaceOfTheCollector: the collector runs at our pace, unless the operator has set one.
-func TestPaceOfTheCollector(t *testing.T) {
+// TestGarbageCollectorSettings shows that the program sets the garbage collector, but keeps the values that the
+// operator has set.
+func TestGarbageCollectorSettings(t *testing.T) {
 	before := debug.SetGCPercent(77)
 	defer debug.SetGCPercent(before)
 	t.Setenv("GOGC", "77")

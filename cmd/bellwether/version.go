@@ -11,20 +11,21 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// release is this program's version; a package of a distribution may set
-// another one with -ldflags "-X main.release=…".
+// release is the version of this program. A distribution that builds a package can set another one with -ldflags
+// "-X main.release=…".
 var release = "0.1.0"
 
-// spoken is the version of Apache ZooKeeper whose behaviour this program has.
-const spoken = "3.9.5"
+// zookeeperRelease is the version of Apache ZooKeeper that this program behaves like.
+const zookeeperRelease = "3.9.5"
 
-// zookeeperVersion returns how srvr and similar words name this server, in the form that
-// tools parse: VERSION, built on DATE.
+// zookeeperVersion returns the version line of srvr and similar words, in the form that tools parse: VERSION,
+// built on DATE.
 func zookeeperVersion() string {
-	return fmt.Sprintf("%s-bellwether-%s, built on %s", spoken, release, builtOn().UTC().Format("2006-01-02 15:04 MST"))
+	return fmt.Sprintf("%s-bellwether-%s, built on %s", zookeeperRelease, release, builtOn().UTC().Format("2006-01-02 15:04 MST"))
 }
 
-// builtOn returns the time of the commit, or of the binary if that is not known.
+// builtOn returns the time of the commit, or the time of the binary if the commit is
+// unknown.
 func builtOn() time.Time {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -41,10 +42,10 @@ func builtOn() time.Time {
 	return time.Unix(0, 0)
 }
 
-// versionJSON is what this is, for programs.
+// versionJSON is the output of the command version in a form for programs.
 type versionJSON struct {
 	Version   string `json:"version"`
-	ZooKeeper string `json:"zookeeper"` // as srvr names it
+	ZooKeeper string `json:"zookeeper"` // the line that srvr prints
 	Go        string `json:"go"`
 	OS        string `json:"os"`
 	Arch      string `json:"arch"`
@@ -54,7 +55,7 @@ func newVersion() *cobra.Command {
 	var f outputFlag
 	c := &cobra.Command{
 		Use:   "version",
-		Short: "print what this is",
+		Short: "print the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			asJSON, err := f.json()

@@ -33,7 +33,7 @@ type handedJSON struct {
 func hand(s *server.Server, to ensemble.ServerID) string {
 	ctx, cancel := context.WithTimeout(context.Background(), handTimeout)
 	defer cancel()
-	h, err := s.HandOver(ctx, to)
+	h, err := s.TransferLeadership(ctx, to)
 	o := handedJSON{From: h.From, To: h.To, Epoch: h.Epoch, TookMS: h.Took.Milliseconds()}
 	if err != nil {
 		o.Error = err.Error()

@@ -34,7 +34,7 @@ func member5(t *testing.T, fs store.FS) (s *server.Server, line string, quorum, 
 	c.FourLetterWords = []string{"*"}
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID, c.Ensemble.StandaloneEnabled = m, 5, true, false
 	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 10, 5
-	if s, err = server.New(server.Options{Config: c, FS: fs, Words: Words(version)}); err != nil {
+	if s, err = server.New(server.Options{Config: c, FS: fs, FourLetterWords: Words(version)}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -89,7 +89,7 @@ func TestWordsOfAFullDisk(t *testing.T) {
 	says := func(word, want string) bool { return strings.Contains(ask(t, s, word), want) }
 	within(t, "read-only state", func() bool { return says("isro", "ro") })
 	for word, want := range map[string]string{
-		"srvr": "\nRead-only because: no space for the transaction log behind 0x1",
+		"srvr": "\nRead-only because: no space for the transaction log after 0x1",
 		"stat": "\nREAD-ONLY mode; serving only read-only clients\n",
 		"mntr": "zk_server_state\tread-only\n",
 	} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/server"
@@ -15,7 +16,7 @@ import (
 // Words returns the function that answers four-letter words, for server.Options.Words. It
 // is safe for concurrent use. version follows "Zookeeper version: ", a line that tools
 // compare: 3.9.5-bellwether-…, built on ….
-func Words(version string) func(s *server.Server, w server.Word) (text string, known bool) {
+func Words(version string) func(s *server.Server, w server.FourLetterWord) (text string, known bool) {
 	t := &texts{version: version}
 	return t.answer
 }
@@ -69,7 +70,7 @@ var words = map[string]word{
 }
 
 // answer returns the text of a word; known is false if there is no such word.
-func (w *texts) answer(s *server.Server, q server.Word) (text string, known bool) {
+func (w *texts) answer(s *server.Server, q server.FourLetterWord) (text string, known bool) {
 	name := q.Name
 	e, known := words[name]
 	switch {
@@ -162,17 +163,23 @@ func overview(w *texts, s *server.Server, clients string) string {
 	if p := st.Proposals; p != nil {
 		fmt.Fprintf(&b, "Proposal sizes last/min/max: %d/%d/%d\n", p.Last, p.Min, p.Max)
 	}
+	if at := st.ClientCertificate; !at.IsZero() {
+		fmt.Fprintf(&b, "Certificate for clients expires: %s\n", at.UTC().Format(time.RFC3339))
+	}
+	if at := st.QuorumCertificate; !at.IsZero() {
+		fmt.Fprintf(&b, "Certificate between servers expires: %s\n", at.UTC().Format(time.RFC3339))
+	}
 	return b.String()
 }
 
 // slowDisk describes the disk that does not answer, the consequence, and what an
 // operator can do.
 func slowDisk(st server.Status) string {
-	follows := "it takes no part in elections"
+	follows := "this server takes no part in elections"
 	if st.Mode == "standalone" {
 		follows = "writes wait"
 	}
-	return fmt.Sprintf("the disk does not answer: %v; until it does %s; check the device and its file system", st.Disk, follows)
+	return fmt.Sprintf("the disk does not answer: %v; until it answers, %s; check the device and its file system", st.Disk, follows)
 }
 
 // whyNotServing returns the answer of a server that does not serve: ZooKeeper's line,
@@ -194,6 +201,10 @@ func conf(_ *texts, s *server.Server) string {
 	if a, ok := s.Addr().(*net.TCPAddr); ok {
 		port = a.Port
 	}
+	secured := -1
+	if a, ok := s.SecureAddr().(*net.TCPAddr); ok {
+		secured = a.Port
+	}
 	id := int64(0) // a standalone server has id 0, whatever myid contains
 	if !c.Standalone() {
 		id = int64(c.Ensemble.ID)
@@ -203,7 +214,7 @@ func conf(_ *texts, s *server.Server) string {
 		key   string
 		value any
 	}{
-		{"clientPort", port}, {"secureClientPort", -1},
+		{"clientPort", port}, {"secureClientPort", secured},
 		{"dataDir", version2(c.DataDir)}, {"dataDirSize", sizes.Snapshots},
 		{"dataLogDir", version2(c.DataLogDir)}, {"dataLogSize", sizes.Logs},
 		{"tickTime", c.TickTime.Milliseconds()}, {"maxClientCnxns", c.Limits.ClientCnxns},

@@ -40,7 +40,7 @@ func serveOn(t *testing.T, disk *store.Mem, limit time.Duration, words ...string
 	c.Client = ensemble.HostPort{Host: "127.0.0.1"}
 	c.DataDir, c.DataLogDir = "data", "data"
 	c.FourLetterWords = words
-	s, err := server.New(server.Options{Config: c, FS: disk, Words: Words(version)})
+	s, err := server.New(server.Options{Config: c, FS: disk, FourLetterWords: Words(version)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 			t.Errorf("%s: the form %s does not match the capture\n%s", word, form, captured[word])
 		}
 		if word == "crst" || word == "srst" {
-			continue // they would change the answers of the others
+			continue // these words would change the answers of the other words
 		}
 		if got := ask(t, s, word); !re.MatchString(got) {
 			t.Errorf("%s answers\n%s", word, got)
@@ -197,7 +197,7 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 }
 
 // own are the metric names that ZooKeeper 3.8.0 does not have: ours, then those of 3.9.
-var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held|disk_\w+|` +
+var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held|disk_\w+|connection_throttled|login_\w+|(client|path)_(requests|bytes)_delayed|limited_requests_refused|` +
 	`snapshot_(error|rate_limited)_count|restore_(error|rate_limited)_count|(avg|min|max|cnt|sum)_restore_time)$`)
 
 // TestMntrNames shows that mntr has the names that exporters and dashboards use. Each name
@@ -337,7 +337,7 @@ func counted(t *testing.T, s *server.Server, received, sent, ofConnections int64
 func TestStatsReset(t *testing.T) {
 	s := serve(t, "*")
 	populate(t, s)
-	counted(t, s, 11, 12, 7+8) // one event
+	counted(t, s, 11, 12, 7+8) // the watch event counts as one packet
 	ask(t, s, "crst")
 	connections(t, s, 2)
 	counted(t, s, 12, 13, 0)
@@ -372,7 +372,7 @@ func TestWordsWithoutService(t *testing.T) {
 	defer s.Close()
 	answer := Words(version)
 	for name := range words {
-		got, known := answer(s, server.Word{Name: name, Local: true, Arg: arg(0)})
+		got, known := answer(s, server.FourLetterWord{Name: name, Local: true, Arg: arg(0)})
 		want := notServing + "\n"
 		switch name {
 		case "hash":
@@ -390,7 +390,7 @@ func TestWordsWithoutService(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if !slices.Contains(strings.Split(mustAnswer(answer(s, server.Word{Name: "envi"})), "\n"), "zookeeper.version="+version) {
+	if !slices.Contains(strings.Split(mustAnswer(answer(s, server.FourLetterWord{Name: "envi"})), "\n"), "zookeeper.version="+version) {
 		t.Error("envi does not name the version")
 	}
 }
@@ -400,9 +400,9 @@ func mustAnswer(text string, _ bool) string { return text }
 // arg returns an argument that has arrived completely.
 func arg(v int64) func() (int64, bool) { return func() (int64, bool) { return v, true } }
 
-// TestHandIsGuarded shows that hand, which makes another server lead, is answered if the
+// TestHandNeedsTheWhitelist shows that hand, which makes another server lead, is answered if the
 // whitelist names it, and for * only to clients on the same machine.
-func TestHandIsGuarded(t *testing.T) {
+func TestHandNeedsTheWhitelist(t *testing.T) {
 	const refused = "hand is not executed because it is not in the whitelist.\n"
 	const alone = `{"from":0,"to":0,"epoch":0,"took_ms":0,"error":"this server is standalone"}` + "\n"
 	for _, c := range []struct {
@@ -414,7 +414,7 @@ func TestHandIsGuarded(t *testing.T) {
 		{"", false, refused}, {"*", false, refused}, {"hand", false, alone}, {"*,hand", false, alone},
 	} {
 		s := serve(t, strings.Split(c.words, ",")...)
-		q := server.Word{Name: "hand", Arg: arg(int64(peerwire.NoServer)), Local: c.local}
+		q := server.FourLetterWord{Name: "hand", Arg: arg(int64(peerwire.NoServer)), Local: c.local}
 		if got, known := Words(version)(s, q); !known || got != c.want {
 			t.Errorf("%q, local %v: %q, want %q", c.words, c.local, got, c.want)
 		}
@@ -433,14 +433,14 @@ func TestHungDiskIsNamed(t *testing.T) {
 	disk := store.NewMem(1)
 	s := serveOn(t, disk, 20*time.Millisecond, "*")
 	disk.Hang()
-	t.Cleanup(disk.Answer)
+	t.Cleanup(disk.EndHang)
 	nc, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	nc.Write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 40_000, Password: make([]byte, 16)}))
-	line := regexp.MustCompile(`(?m)^In part only because: the disk does not answer: \w+ (of|to|for) \S+ in data/version-2 is unanswered since \S+Z; until it does writes wait; check the device and its file system$`)
+	line := regexp.MustCompile(`(?m)^In part only because: the disk does not answer: \w+ (of|to|for) \S+ in data/version-2 is unanswered since \S+Z; until it answers, writes wait; check the device and its file system$`)
 	within(t, "srvr to name the disk", func() bool { return line.MatchString(ask(t, s, "srvr")) })
 	if text := ask(t, s, "mntr"); !regexp.MustCompile(`(?m)^zk_slow_disk\t.* in data/version-2 is unanswered since \S+Z$`).MatchString(text) {
 		t.Errorf("mntr does not name the disk: %s", text)

@@ -52,7 +52,7 @@ func (e Elections) drive(ctx context.Context, clients []*zk.Client) (Report, err
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		wg.Go(func() {
-			if errs[i] = e.stand(bounded, c, strconv.Itoa(i), &b); errs[i] != nil {
+			if errs[i] = e.campaign(bounded, c, strconv.Itoa(i), &b); errs[i] != nil {
 				cancel()
 			}
 		})
@@ -65,8 +65,8 @@ func (e Elections) drive(ctx context.Context, clients []*zk.Client) (Report, err
 	return reportOf("election", elapsed, b.took), nil
 }
 
-// stand lets one candidate campaign and resign again and again until ctx ends.
-func (e Elections) stand(ctx context.Context, c *zk.Client, id string, b *stopwatch) error {
+// campaign lets one candidate campaign and resign again and again until ctx ends.
+func (e Elections) campaign(ctx context.Context, c *zk.Client, id string, b *stopwatch) error {
 	election, err := recipe.NewElection(c, e.Root, id, nil)
 	if err != nil {
 		return err

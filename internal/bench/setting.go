@@ -96,7 +96,7 @@ func closeAll(clients []*zk.Client) {
 		if clients[i] != nil {
 			ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 			defer cancel()
-			clients[i].Close(ctx) // on failure, the session expires
+			clients[i].Close(ctx) // if the close fails, the session expires
 		}
 		return nil
 	})

@@ -118,8 +118,8 @@ func notFound(out string, failed bool, test string) string {
 	return ""
 }
 
-// TestNotFoundIsTold checks notFound.
-func TestNotFoundIsTold(t *testing.T) {
+// TestNotFoundIsReported checks notFound.
+func TestNotFoundIsReported(t *testing.T) {
 	for _, c := range []struct {
 		out    string
 		failed bool
@@ -131,7 +131,7 @@ func TestNotFoundIsTold(t *testing.T) {
 		{"ok  \tx\t0.1s [no tests to run]", false, "does not find"},
 		{"# x\nundefined: y\nFAIL\tx [build failed]", true, "does not compile"},
 		{"panic: test timed out after 60s\n--- FAIL: TestX", true, "timed out"},
-		{"--- FAIL: TestOther (0.00s)\nFAIL", true, "does not find"},
+		{"--- FAIL: TestPortblockProcess (0.00s)\nFAIL", true, "does not find"},
 	} {
 		if got := notFound(c.out, c.failed, "TestX"); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%q: %q", c.out, got)
@@ -201,7 +201,7 @@ func tail(out string) string {
 var models = map[string]string{
 	"zab":      "TestOneHistory",
 	"election": "TestElectionsOfARandomNetwork",
-	"tree":     "TestDigestFollowsTheTree|TestPipelinedIsOneByOne|TestFuzzySnapshot|TestWatchesExactlyOnce",
+	"tree":     "TestDigestFollowsTheTree|TestPipelinedEqualsOneByOne|TestFuzzySnapshot|TestWatchesExactlyOnce",
 }
 
 // runsMax is the number of random runs that measure tries.

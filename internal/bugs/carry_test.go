@@ -321,7 +321,7 @@ type hunk struct {
 // hunks returns the differences between two lists of lines, based on their longest common
 // subsequence.
 func hunks(a, b []string) []hunk {
-	common := make([][]int, len(a)+1) // common[i][j] is its length for a[i:] and b[j:]
+	common := make([][]int, len(a)+1) // common[i][j] is the length of that subsequence for a[i:] and b[j:]
 	for i := range common {
 		common[i] = make([]int, len(b)+1)
 	}

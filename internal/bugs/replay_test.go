@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// broken builds bellwether-sim with a patch.
+// broken builds bellwether-sim with a patch and returns the path of the program.
 func broken(t *testing.T, name string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "bellwether-sim")

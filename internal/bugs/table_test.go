@@ -29,13 +29,13 @@ var synchronisation = []bug{
 	{"2845", []scenario{{"zab", "TestZK2845LoggedTailCounts", "2845"}}, ""},
 	{"2846", []scenario{{"zab", "TestZK2846LogOfAnotherHistory", "2846"}}, ""},
 	{"2418", []scenario{
-		{"zab", "TestZK2418LogEndsBeforeTheMemoryBegins", "2418"},
+		{"zab", "TestZK2418GapBetweenLogAndMemory", "2418"},
 		{"store", "TestReadLogBeginsTooLate_ZOOKEEPER_2418", "2418-store"},
 		{"store", "TestReadLogOverInstalledSnapshot_ZOOKEEPER_2418", "2418-installed"},
 	}, ""},
 	{"3104", []scenario{{"zab", "TestZK3104NewLeaderBehindTheWholeHistory", "3104"}}, ""},
 	{"3144", []scenario{{"tree", "TestSessionTableIsInStep_ZOOKEEPER_3144", "3144"}}, ""},
-	{"3526", []scenario{{"zab", "TestZK3526ZxidOfNowhere", "3526"}}, ""},
+	{"3526", []scenario{{"zab", "TestZK3526UnknownZxidGetsSnapshot", "3526"}}, ""},
 	{"3642", []scenario{
 		{"zab", "TestZK3642SnapshotInterrupted", "3642"},
 		{"store", "TestInstalledSnapshotSurvives_ZOOKEEPER_3642", "3642-store"},
@@ -65,7 +65,7 @@ var synchronisation = []bug{
 	}, ""},
 	{"4541, 4712, 4502, 4409", []scenario{
 		{"zab", "TestZK4541StaleSyncedIsDropped", "4541"},
-		{"store", "TestTransactionsTwice_ZOOKEEPER_4541", "4541-store"},
+		{"store", "TestRepeatedTransactions_ZOOKEEPER_4541", "4541-store"},
 		{"sim", "TestZK4541EndOfARoleInAWholeServer", ""},
 	}, ""},
 	{"2325, 3056, 3644", []scenario{
@@ -74,14 +74,14 @@ var synchronisation = []bug{
 		{"store", "TestTrustEmptyReplaysLogs_ZOOKEEPER_3644", "3644"},
 	}, ""},
 	{"2332", []scenario{{"store", "TestLogWithoutRecords_ZOOKEEPER_2332", "2332"}}, ""},
-	{"2623", []scenario{{"tree", "TestCheckStandsInMultiAlone_ZOOKEEPER_2623", "2623"}}, ""},
+	{"2623", []scenario{{"tree", "TestCheckOnlyInMulti_ZOOKEEPER_2623", "2623"}}, ""},
 	{"4846", []scenario{{"tree", "TestListsOfSnapshot_ZOOKEEPER_4846", "4846"}}, ""},
 	{"4743", []scenario{{"tree", "TestVersionNeverMinusOne_ZOOKEEPER_4743", "4743"}}, ""},
 	{"Zab specification 1", []scenario{{"zab", "TestZabSpecAttachedBeforeNewLeader", "spec-1"}}, ""},
 	{"Zab specification 2", []scenario{{"zab", "TestZabSpecProposalTwice", "spec-2"}}, ""},
 	{"Zab specification 3", []scenario{{"zab", "TestZabSpecAttachedBeforeNewLeader", "spec-3"}}, ""},
 	{"2247", []scenario{{"zab", "TestZK2247LeaderThatCannotWriteResigns", "2247"}}, ""},
-	{"a newcomer during a reconfiguration", []scenario{{"zab", "TestNewcomerBeginsWithWhatHolds", "own-1"}}, ""},
+	{"a newcomer during a reconfiguration", []scenario{{"zab", "TestNewLearnerGetsCommittedConfiguration", "own-1"}}, ""},
 	{"a reconfiguration before UPTODATE", []scenario{{"zab", "TestLearnerActivates", "own-2"}}, ""},
 	{"reads without a quorum", []scenario{
 		{"sim", "TestReadersSeeNothingUncommitted", "readonly-start"},
@@ -90,13 +90,13 @@ var synchronisation = []bug{
 	{"2725", []scenario{{"replica", "TestZK2725MultiUpgradesSession", "2725"}}, ""},
 	{"3471", []scenario{{"replica", "TestZK3471UpgradingSessionDoesNotExpire", "3471"}}, ""},
 	{"local sessions after their end", []scenario{
-		{"sim", "TestNothingBehindTheEndOfAnUpgradedSession", "local-gone"},
-		{"sim", "TestUpgradesUnderADyingLeader", "local-stay"},
+		{"sim", "TestNoRequestAfterTheEndOfAnUpgradedSession", "local-gone"},
+		{"sim", "TestUpgradesWhileTheLeaderEnds", "local-stay"},
 	}, ""},
-	{"a leader after its leadership transfer", []scenario{{"sim", "TestHandOverEndsTheEpoch", "own-3"}}, ""},
+	{"a leader after its leadership transfer", []scenario{{"sim", "TestTransferEndsTheEpoch", "own-3"}}, ""},
 	{"a leadership transfer too early", []scenario{
-		{"sim", "TestHandOverAnswersEveryWriteOnce", "own-4"},
-		{"zab", "TestHandOverWaitsForEverything", "own-5"},
+		{"sim", "TestTransferAnswersEveryWriteOnce", "own-4"},
+		{"zab", "TestTransferWaitsForEverything", "own-5"},
 	}, ""},
 }
 
@@ -126,7 +126,7 @@ var elections = []bug{
 	{"3320", []scenario{{"peer", "TestZookeeper3320ListenerComesBack", "3320"}}, ""},
 	{"4886", []scenario{
 		{"peer", "TestZookeeper4886StrangersAreServedAndForgotten", "4886"},
-		{"peer", "TestZookeeper4886SecureHooksStandAtTheirPlaces", ""},
+		{"peer", "TestZookeeper4886SecureHooksAreCalled", ""},
 	}, ""},
 	{"4537", []scenario{{"sim", "TestZK4537SyncsAndWritesOfOneClient", ""}}, ""},
 	{"4736", []scenario{{"peer", "TestZookeeper4736NothingLeaks", ""}}, ""},
@@ -153,12 +153,13 @@ var elections = []bug{
 		{"sim", "TestBusyLeaderHasNothingOnItsDisk", "beat-logged"},
 		{"sim", "TestBusyBatches", "beat-ack"},
 		{"sim", "TestBusyObserverLagsBehind", "beat-lag"},
-		{"zab", "TestBeatBetweenTwoSteps", "beat-overtakes"},
+		{"zab", "TestHeartbeatBetweenTwoSteps", "beat-overtakes"},
 		{"zab", "TestBusyLearnerAnswersPings", "beat-echo"},
 	}, ""},
 	{"a promise lost with its disk", []scenario{
-		{"zab", "TestFirstWordIsLostWithItsLink", "promise-link"},
+		{"zab", "TestAcceptedEpochIsLostWithItsLink", "promise-link"},
 		{"zab", "TestPromiseIsNotRepeated", "promise-again"},
+		{"sim", "TestWipedServerIsNotInTheQuorumOfATerm", "promise-wiped"},
 		{"election", "TestVoteOfARestartedServerDoesNotCount", "vote-restarted"},
 	}, ""},
 }

@@ -36,20 +36,20 @@ func (b *Backoff) Fail(now Moment) {
 	b.Timer = Timer{now, b.full - jitter(now, b.full/2)}
 }
 
-// Stumble records an error in an answer. The next try often repairs the cause, so a pause begins only
+// CountError records an error in an answer. The next try often repairs the cause, so a pause begins only
 // after more than freeFailures errors in short succession.
-func (b *Backoff) Stumble(now Moment) {
+func (b *Backoff) CountError(now Moment) {
 	b.calm(now)
 	if b.Failures++; b.Failures > freeFailures {
 		b.Fail(now)
 	}
 }
 
-// Stumbles calls Stumble once if any of the results is an error.
-func (b *Backoff) Stumbles(now Moment, results []Result) {
+// CountErrors calls CountError once if any of the results is an error.
+func (b *Backoff) CountErrors(now Moment, results []Result) {
 	for _, r := range results {
 		if r.Err != nil {
-			b.Stumble(now)
+			b.CountError(now)
 			return
 		}
 	}

@@ -56,10 +56,10 @@ func TestBackoffAfterAnEvent(t *testing.T) {
 	} {
 		var b Backoff
 		for range freeFailures {
-			b.Stumble(Moment{})
+			b.CountError(Moment{})
 		}
 		b.Fired(Fired{Type: typ})
-		if b.Stumble(Moment{}); (b.Left(Moment{}) == 0) != forgiven {
+		if b.CountError(Moment{}); (b.Left(Moment{}) == 0) != forgiven {
 			t.Errorf("after an event of type %v: %v left", typ, b.Left(Moment{}))
 		}
 		b.Fail(Moment{})
@@ -74,8 +74,8 @@ func TestBackoffForgivesAFew(t *testing.T) {
 	var b Backoff
 	now := Moment{}
 	for i := range 3 * freeFailures {
-		b.Stumbles(now, []Result{{}})
-		b.Stumbles(now, []Result{{}, {Err: wire.ErrNoNode}})
+		b.CountErrors(now, []Result{{}})
+		b.CountErrors(now, []Result{{}, {Err: wire.ErrNoNode}})
 		if paused := b.Left(now) > 0; paused != (i >= freeFailures) {
 			t.Fatalf("error %d: paused %v", i, paused)
 		}

@@ -54,12 +54,12 @@ type TreeEvent struct {
 	Zxid wire.Zxid // -1: unknown
 }
 
-// Told carries events of a tree watch, in order. The driver steps it before the Reply to any request that
+// TreeEvents carries events of a tree watch, in order. The driver steps it before the Reply to any request that
 // the server answered after these events.
-type Told struct{ Events []TreeEvent }
+type TreeEvents struct{ Events []TreeEvent }
 
-// WatchOver reports that the tree watch has ended. Changes after Zxid were not reported.
-type WatchOver struct{ Zxid wire.Zxid }
+// TreeWatchOver reports that the tree watch has ended. Changes after Zxid were not reported.
+type TreeWatchOver struct{ Zxid wire.Zxid }
 
 // Resign asks the machine to give up. It also says that the work done during the term has stopped. The
 // machine then removes the znodes that it created, and ends. If a term has ended by itself, its bid stays
@@ -69,21 +69,21 @@ type Resign struct{ Err error }
 // Tick reports only that time has passed.
 type Tick struct{}
 
-func (Attached) Event()     {}
-func (Disconnected) Event() {}
-func (Expired) Event()      {}
-func (Closed) Event()       {}
-func (Confirmed) Event()    {}
-func (Reply) Event()        {}
-func (Fired) Event()        {}
-func (Told) Event()         {}
-func (WatchOver) Event()    {}
-func (Resign) Event()       {}
-func (Tick) Event()         {}
+func (Attached) Event()      {}
+func (Disconnected) Event()  {}
+func (Expired) Event()       {}
+func (Closed) Event()        {}
+func (Confirmed) Event()     {}
+func (Reply) Event()         {}
+func (Fired) Event()         {}
+func (TreeEvents) Event()    {}
+func (TreeWatchOver) Event() {}
+func (Resign) Event()        {}
+func (Tick) Event()          {}
 
 // Ready holds everything that the steps since the last call of Ready have produced.
 type Ready struct {
-	Request *Request // to send to the servers; nil: none. At most one request is outstanding.
+	Request *Request // the request to send to the servers; nil: none. At most one request is outstanding.
 	// Start lists long-running operations to begin, in this order. Several can run at once. OpKind names
 	// the events by which each operation reports its progress.
 	Start []Op
@@ -92,8 +92,8 @@ type Ready struct {
 	Wake time.Duration
 	// KeepAlive asks the driver to ping the session every tenth of its timeout, and to step each proof as
 	// Confirmed.
-	KeepAlive  bool
-	Happenings []Happening
+	KeepAlive    bool
+	Observations []Observation
 }
 
 // Reason says why a Line ended.
@@ -121,8 +121,8 @@ func (r Reason) String() string {
 	return "reason " + strconv.Itoa(int(r))
 }
 
-// Happening is an observation that a machine reports in Ready. String returns the log text.
-type Happening interface{ String() string }
+// Observation is something that a machine reports in Ready for the log. String returns the log text.
+type Observation interface{ String() string }
 
 // TermEnd says how a bid, or the term that it won, ended. Callers that bid repeatedly use it to decide
 // whether to bid again.
@@ -135,4 +135,4 @@ type TermEnd struct {
 func (e TermEnd) Again() bool { return !e.Returned && e.Err == nil }
 
 // Passing reports whether the reason is temporary, so that another bid can succeed.
-func (r Reason) Passing() bool { return r == LeaseLapsed || r == SessionExpired || r == BidGone }
+func Passing(r Reason) bool { return r == LeaseLapsed || r == SessionExpired || r == BidGone }

@@ -24,8 +24,8 @@ const (
 	Foreign                    // any other name that ends in a sequence number; never made by us
 	OwnRead                    // <32 hex digits>-r_<seq>, beside Own for writers
 	CuratorRead                // _c_<uuid>-__READ__<seq>, of Curator's InterProcessReadWriteLock
-	CuratorWrite               // _c_<uuid>-__WRIT__<seq>, of the same
-	KazooRead                  // <32 hex digits>__rlock__<seq>, of kazoo's ReadLock; its WriteLock's are KazooLock
+	CuratorWrite               // _c_<uuid>-__WRIT__<seq>, of Curator's InterProcessReadWriteLock
+	KazooRead                  // <32 hex digits>__rlock__<seq>, of kazoo's ReadLock; bids of kazoo's WriteLock are KazooLock
 	CuratorLease               // _c_<uuid>-lease-<seq>, of Curator's InterProcessSemaphoreV2
 	KazooLease                 // <32 hex digits>, of kazoo's Semaphore
 )
@@ -68,8 +68,8 @@ func (n Nonce) uuid() string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// Prefix returns the name of a bid without the sequence number. Plain names contain no nonce.
-func (n Naming) Prefix(nonce Nonce) string {
+// BidPrefix returns the name of a bid without the sequence number. Plain names contain no nonce.
+func BidPrefix(n Naming, nonce Nonce) string {
 	switch n {
 	case Own:
 		return nonce.String() + "-n_"
@@ -96,14 +96,14 @@ func (n Naming) Prefix(nonce Nonce) string {
 	case KazooLease:
 		return nonce.String()
 	}
-	panic(fmt.Sprintf("claim: bids of naming %v are not made here", n))
+	panic(fmt.Sprintf("claim: this function makes no bids of naming %v", n))
 }
 
-// Shared reports whether bids of this scheme are those of readers.
-func (n Naming) Shared() bool { return n == OwnRead || n == CuratorRead || n == KazooRead }
+// IsShared reports whether bids of this scheme are those of readers.
+func IsShared(n Naming) bool { return n == OwnRead || n == CuratorRead || n == KazooRead }
 
-// Parse parses the name of a child below a parent whose bids use this scheme.
-func (n Naming) Parse(name string) (Bid, error) {
+// ParseBidOf parses the name of a child below a parent whose bids use this scheme.
+func ParseBidOf(n Naming, name string) (Bid, error) {
 	switch {
 	case n != KazooLease:
 		return ParseBid(name)
@@ -113,15 +113,15 @@ func (n Naming) Parse(name string) (Bid, error) {
 	return Bid{}, errNoBid
 }
 
-// Bids returns the bids among the children. Bids of KazooLease all have Seq 0, and only their czxids order
+// BidsOf returns the bids among the children. Bids of KazooLease all have Seq 0, and only their czxids order
 // them.
-func (n Naming) Bids(children []string) []Bid {
+func BidsOf(n Naming, children []string) []Bid {
 	if n != KazooLease {
 		return ParseBids(children)
 	}
 	var bids []Bid
 	for _, name := range children {
-		if b, err := n.Parse(name); err == nil {
+		if b, err := ParseBidOf(n, name); err == nil {
 			bids = append(bids, b)
 		}
 	}
@@ -224,7 +224,7 @@ func parseSeq(s string) (int32, bool) {
 	return int32(n), true
 }
 
-// FormatSeq formats a sequence number as servers do.
+// FormatSeq formats a sequence number as servers append it to the name of a sequential znode.
 func FormatSeq(seq int32) string { return fmt.Sprintf("%010d", seq) }
 
 // IsMark reports whether a name is that of a mark: an ephemeral znode by which a client detects whether

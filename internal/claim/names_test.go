@@ -61,13 +61,13 @@ func TestChecklist11ParseBidSkipsOthers(t *testing.T) {
 	}
 }
 
-// TestNamesRoundTrip checks that ParseBid recognises every name that Prefix produces.
+// TestNamesRoundTrip checks that ParseBid recognises every name that begins with the result of BidPrefix.
 func TestNamesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		naming := Naming(rapid.IntRange(int(Own), int(GoZKLock)).Draw(t, "naming"))
 		nonce := Nonce(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "nonce"))
 		seq := rapid.Int32().Draw(t, "seq")
-		name := naming.Prefix(nonce) + FormatSeq(seq)
+		name := BidPrefix(naming, nonce) + FormatSeq(seq)
 		got, err := ParseBid(name)
 		if want := (Bid{name, naming, seq}); err != nil || got != want {
 			t.Fatalf("ParseBid(%q) = %+v, %v, want %+v", name, got, err, want)
@@ -110,7 +110,7 @@ func TestWornOutParentsAreSeen(t *testing.T) {
 		for i, seq := range c.seqs {
 			bids = append(bids, Bid{fmt.Sprint(i), Own, seq})
 		}
-		if got := WornOut(bids); got != c.want {
+		if got := SequenceExhausted(bids); got != c.want {
 			t.Errorf("wornOut(%v) = %v", c.seqs, got)
 		}
 	}

@@ -43,7 +43,7 @@ type DataError struct {
 }
 
 func (e *DataError) Error() string {
-	return fmt.Sprintf("%s holds what is not this recipe's: %v", e.Path, e.Err)
+	return fmt.Sprintf("%s holds data of another recipe: %v", e.Path, e.Err)
 }
 
 // Unwrap returns the problem with the data.

@@ -29,7 +29,7 @@ const (
 	OpExists                     // read the stat, with the same watch as OpAwait
 	OpMore                       // only in a multi: further operations that the caller adds
 
-	// Operations on a tree. Its events arrive as Told until WatchOver.
+	// Operations on a tree. Its events arrive as TreeEvents until TreeWatchOver.
 	OpWatchTree // set a persistent watch for every change at Path and below; wire.ErrUnimplemented if the server does not support it
 	OpListen    // receive the events of one-shot watches at Path and below; the server cannot refuse this
 	OpSince     // report what changed since a zxid, without reading it
@@ -41,7 +41,7 @@ const (
 	OpFollow     // keep a Cache of Path and its children: Seen for changes, CacheOver at the end
 	OpUnfollow   // end the Cache: CacheOver
 	OpBid        // bid in the election at Path, and own the part during the term: BidOver
-	OpLetGo      // end the bid: the driver tells the owner to stop, and resigns after the owner has returned
+	OpResign     // end the bid: the driver tells the owner to stop, and resigns after the owner has returned
 	OpTidy       // delete the election at Path unless it has bids: Tidied, whether it was deleted or not
 	OpTake       // take the lock at Path: LockTaken or LockRefused, and LockLost if it is lost
 	OpStopTaking // stop taking the lock: LockRefused, or LockTaken if it was taken first
@@ -51,7 +51,7 @@ const (
 
 var opNames = [...]string{"", "sync", "parents", "create", "list", "get", "watch", "unwatch", "delete", "check", "multi",
 	"list and watch", "set", "await", "exists", "more", "watch tree", "listen", "since", "stat",
-	"register", "deregister", "follow", "unfollow", "bid", "let go", "tidy", "take", "stop taking", "give back", "join"}
+	"register", "deregister", "follow", "unfollow", "bid", "resign", "tidy", "take", "stop taking", "give back", "join"}
 
 func (k OpKind) String() string { return opNames[k] }
 
@@ -76,7 +76,23 @@ type Op struct {
 	Since *Since // since
 }
 
-// Part returns the name of the part that an OpBid, OpLetGo or OpTidy concerns: the last element of its
+// Sync, Get, List, Unwatch and MakeParents return the operations of these kinds.
+func Sync(path string) Op        { return Op{Kind: OpSync, Path: path} }
+func Get(path string) Op         { return Op{Kind: OpGet, Path: path} }
+func List(path string) Op        { return Op{Kind: OpList, Path: path} }
+func Unwatch(path string) Op     { return Op{Kind: OpUnwatch, Path: path} }
+func MakeParents(path string) Op { return Op{Kind: OpParents, Path: path} }
+
+// Delete returns an OpDelete of any version.
+func Delete(path string) Op { return Op{Kind: OpDelete, Path: path, Version: AnyVersion} }
+
+// Check returns an OpCheck.
+func Check(path string) Op { return Op{Kind: OpCheck, Path: path, Version: AnyVersion} }
+
+// Multi returns an OpMulti.
+func Multi(path string, ops ...Op) Op { return Op{Kind: OpMulti, Path: path, Ops: ops} }
+
+// Part returns the name of the part that an OpBid, OpResign or OpTidy concerns: the last element of its
 // path.
 func (o Op) Part() string { return path.Base(o.Path) }
 
@@ -100,31 +116,40 @@ type Request struct {
 	Ops     []Op
 }
 
+// Joins reports whether an operation is a read that can share a request of the protocol with others.
+func (o Op) Joins() bool { return !o.Alone && (o.Kind == OpList || o.Kind == OpGet) }
+
+// Count returns how many operations at the start of ops satisfy is.
+func Count(ops []Op, is func(Op) bool) int {
+	n := 0
+	for n < len(ops) && is(ops[n]) {
+		n++
+	}
+	return n
+}
+
 // Batch returns how many of the remaining operations the driver sends without waiting for an answer:
-// consecutive reads (OpList and OpGet), and an OpSync before them. The outcome of the sync affects what
-// the reads find, but not whether they should be sent.
+// consecutive reads, and an OpSync before them. The outcome of the sync affects what the reads find, but not
+// whether they should be sent.
 func Batch(ops []Op) int {
 	n := 0
 	if ops[0].Kind == OpSync {
 		n = 1
 	}
-	for n < len(ops) && (ops[n].Kind == OpList || ops[n].Kind == OpGet) {
-		n++
-	}
-	return max(n, 1)
+	return max(n+Count(ops[n:], Op.Joins), 1)
 }
 
 // Result is the result of one operation.
 type Result struct {
 	// Err is a wire.Code or wraps one. After ErrConnectionLoss the outcome of a write is unknown.
 	// Operations that were not sent because of it have the same error.
-	Err    error
-	Failed int // multi: index of the operation that failed
-	Path   string
-	Data   []byte
-	Stat   wire.Stat
-	Names  []string
-	Told   []TreeEvent // since
+	Err     error
+	Failed  int // multi: index of the operation that failed
+	Path    string
+	Data    []byte
+	Stat    wire.Stat
+	Names   []string
+	Changes []TreeEvent // since
 }
 
 // Class says how a machine proceeds after an error.

@@ -48,10 +48,10 @@ func Preceding(bids []Bid, own Bid, skip map[string]bool) []Bid {
 	return ahead
 }
 
-// WornOut reports whether the sequence numbers no longer order the bids. The counter of a ZooKeeper server
+// SequenceExhausted reports whether the sequence numbers no longer order the bids. The counter of a ZooKeeper server
 // stops at its largest value. After that, bids share this number, and bids created in one multi can even
 // have negative numbers. Only the czxids order such bids.
-func WornOut(bids []Bid) bool {
+func SequenceExhausted(bids []Bid) bool {
 	seen := make(map[int32]bool, len(bids))
 	for _, b := range bids {
 		if b.Seq < 0 || b.Seq == math.MaxInt32 || seen[b.Seq] {

@@ -67,18 +67,18 @@ func TestPlans(t *testing.T) {
 		"strict":             {Op{Kind: OpWatch, Path: "/a", Strict: true}, []leg{{"watch /a strict", denied}}, denied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			course := NewPlan(c.op)
+			plan := NewPlan(c.op)
 			for i, l := range c.legs {
-				op, more := course.Next()
+				op, more := plan.Next()
 				if !more || op.brief() != l.asks {
 					t.Fatalf("request %d: %q (%v), want %q", i+1, op.brief(), more, l.asks)
 				}
-				course.Took(l.gives)
+				plan.Took(l.gives)
 			}
-			if op, more := course.Next(); more {
+			if op, more := plan.Next(); more {
 				t.Fatalf("it asks for more: %q", op.brief())
 			}
-			got := course.Result()
+			got := plan.Result()
 			if got.Err != c.want.Err || got.Stat != c.want.Stat || got.Path != c.want.Path {
 				t.Errorf("gives %+v, want %+v", got, c.want)
 			}

@@ -41,13 +41,14 @@ type Requester struct {
 	Outgoing *Request
 	Asked    wire.SessionID // session of the outstanding request; 0: none is outstanding
 	then     func([]Result) // processes its results
-	risky    bool           // the request must not be repeated before its outcome is known
+	onLoss   func()         // called if its answer is lost; may be nil
+	once     bool           // the request must not be repeated before its outcome is known
 	Pause    Backoff
 	Forget   func() // called when a session is over: drops the state that depended on it
-	// Unsure is the session in which a write with unknown outcome was sent; 0: there is none.
-	Unsure wire.SessionID
+	// InDoubt is the session in which a write with unknown outcome was sent; 0: there is none.
+	InDoubt wire.SessionID
 
-	happenings []Happening
+	observations []Observation
 }
 
 // Over reports whether the operation has ended.
@@ -60,24 +61,30 @@ func (a *Requester) Outcome() Outcome { return a.Ending }
 func (a *Requester) Err() error { return a.Failure }
 
 // Doubt returns the session in which a write with unknown outcome was sent; 0: there is none.
-func (a *Requester) Doubt() wire.SessionID { return a.Unsure }
+func (a *Requester) Doubt() wire.SessionID { return a.InDoubt }
 
 // Advance processes an event. It then calls plan if a request can be sent now.
 func (a *Requester) Advance(now Moment, ev Event, plan func()) {
-	if a.Over() {
-		return
-	}
-	a.hear(now, ev)
+	a.Process(now, ev)
+	a.Proceed(plan)
+}
+
+// Proceed calls plan if a request can be sent now.
+func (a *Requester) Proceed(plan func()) {
 	switch {
 	case a.Over() || a.Asked != 0: // the outstanding request is always answered
 	case a.ClientClosed:
 		a.End(Failed, wire.ErrClosing)
-	case a.Connected && a.Pause.Over(now):
+	case a.Connected && a.Pause.Over(a.Now):
 		plan()
 	}
 }
 
-func (a *Requester) hear(now Moment, ev Event) {
+// Process processes an event without planning the next request.
+func (a *Requester) Process(now Moment, ev Event) {
+	if a.Over() {
+		return
+	}
 	a.Now = now
 	switch ev := ev.(type) {
 	case Attached:
@@ -118,8 +125,8 @@ func (a *Requester) reply(r Reply) {
 	for _, res := range r.Results {
 		switch Classify(res.Err) {
 		case SessionOver:
-			if a.risky {
-				a.Unsure = 0
+			if a.once {
+				a.InDoubt = 0
 			}
 			if a.Current == session {
 				a.enter(0)
@@ -130,13 +137,16 @@ func (a *Requester) reply(r Reply) {
 			return
 		case Retry:
 			a.Pause.Fail(a.Now)
+			if a.onLoss != nil {
+				a.onLoss()
+			}
 			return
 		}
 	}
-	a.Pause.Stumbles(a.Now, r.Results)
+	a.Pause.CountErrors(a.Now, r.Results)
 	switch {
-	case a.risky:
-		a.Unsure = 0
+	case a.once:
+		a.InDoubt = 0
 		a.then(r.Results)
 	case session == a.Current:
 		a.then(r.Results)
@@ -146,32 +156,42 @@ func (a *Requester) reply(r Reply) {
 // Ask makes a request that has no lasting effect or may be repeated.
 func (a *Requester) Ask(then func([]Result), ops ...Op) {
 	a.N++
-	a.Asked, a.risky, a.then, a.Outgoing = a.Current, false, then, &Request{N: a.N, Session: a.Current, Ops: ops}
+	a.Asked, a.once, a.then, a.onLoss = a.Current, false, then, nil
+	a.Outgoing = &Request{N: a.N, Session: a.Current, Ops: ops}
 }
+
+// AskOne is Ask for a request of one operation.
+func (a *Requester) AskOne(then func(Result), op Op) {
+	a.Ask(func(res []Result) { then(res[0]) }, op)
+}
+
+// OnLoss sets a function that is called if the outcome of the outstanding request is unknown or the request
+// must be made again.
+func (a *Requester) OnLoss(f func()) { a.onLoss = f }
 
 // Attempt makes a request that must not be repeated while its outcome is unknown. An answer, including an
 // error from the server, settles the outcome. Without an answer the machine must find it out.
 func (a *Requester) Attempt(then func([]Result), ops ...Op) {
 	a.Ask(then, ops...)
-	a.risky, a.Unsure = true, a.Current
+	a.once, a.InDoubt = true, a.Current
 }
 
 // End ends the operation. If a write still has an unknown outcome, the result is Unclear.
 func (a *Requester) End(o Outcome, err error) {
-	if a.Unsure != 0 {
+	if a.InDoubt != 0 {
 		o, err = Unclear, nil
 	}
 	a.Ending, a.Failure, a.Asked, a.Outgoing = o, err, 0, nil
 }
 
-// Collect returns what the steps since the last call have produced.
-func (a *Requester) Collect() Ready {
-	r := Ready{Request: a.Outgoing, Happenings: a.happenings}
+// Ready returns what the steps since the last call have produced.
+func (a *Requester) Ready() Ready {
+	r := Ready{Request: a.Outgoing, Observations: a.observations}
 	if !a.Over() && a.Asked == 0 && a.Connected && !a.Pause.Over(a.Now) {
 		r.Wake = max(a.Pause.Remaining(a.Now), time.Millisecond)
 	}
-	a.Outgoing, a.happenings = nil, nil
+	a.Outgoing, a.observations = nil, nil
 	return r
 }
 
-func (a *Requester) Tell(h Happening) { a.happenings = append(a.happenings, h) }
+func (a *Requester) Report(h Observation) { a.observations = append(a.observations, h) }

@@ -18,6 +18,8 @@ func (l *loader) check() {
 	l.checkClient()
 	l.checkAddresses()
 	l.checkSuper()
+	l.checkConnectionThrottle()
+	l.checkQuorumSASL()
 	c.derive()
 	if c.MinSessionTimeout > c.MaxSessionTimeout && len(l.errs) == 0 {
 		name := "minSessionTimeout"
@@ -56,7 +58,7 @@ func (l *loader) checkClient() {
 
 // checkAddresses removes the brackets of literal IPv6 addresses.
 func (l *loader) checkAddresses() {
-	for _, h := range []*string{&l.c.Client.Host, &l.c.Admin.Address.Host, &l.c.Metrics.Address.Host} {
+	for _, h := range []*string{&l.c.Client.Host, &l.c.TLS.Client.Host, &l.c.Admin.Address.Host, &l.c.Metrics.Address.Host} {
 		if strings.HasPrefix(*h, "[") && strings.HasSuffix(*h, "]") {
 			*h = (*h)[1 : len(*h)-1]
 		}
@@ -83,7 +85,7 @@ func (l *loader) checkSuper() {
 func (l *loader) warn() {
 	c := l.c
 	l.warnDirs()
-	if c.Client.IsZero() {
+	if c.Client.IsZero() && c.TLS.Client.IsZero() {
 		l.warning(c.File, 0, "clientPort", "is set neither here nor in this server's server line: no client can connect")
 	}
 	l.warnRaised("autopurge.snapRetainCount", c.Autopurge.Retain)
@@ -93,6 +95,9 @@ func (l *loader) warn() {
 	l.warnIf(c.Access.SkipACL, "skipACL", "is yes: every client may read and change everything")
 	l.warnIf(!c.Storage.Digest, "digest.enabled", "is false: damage to the tree in memory is not detected")
 	l.warnIf(c.Storage.TrustEmpty, "snapshot.trust.empty", "is true: lost snapshots are not detected; remove the key after the first start")
+	l.warnIf(c.TLS.ClientUnified && c.Client.IsZero(), "client.portUnification", "is true, but there is no clientPort: no port accepts connections with and without TLS; add clientPort, or remove the key")
+	l.warnSecrets()
+	l.warnSASL()
 	l.warnMembers()
 }
 

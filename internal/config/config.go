@@ -2,10 +2,12 @@ package config
 
 import (
 	"crypto"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/secure"
 
 	_ "crypto/md5"    // a value of digestAlg
 	_ "crypto/sha1"   // the default of digestAlg
@@ -44,8 +46,11 @@ type Config struct {
 	Storage   Storage
 	Tree      Tree
 	Access    Access
+	TLS       TLS
+	SASL      SASL
 	Admin     Admin
 	Metrics   Metrics
+	Audit     Audit
 	Ensemble  Ensemble
 	Autopurge Autopurge
 
@@ -70,7 +75,37 @@ type Limits struct {
 	ReplyMemoryMB  int           // MiB for replies that wait for clients; -1: a quarter of the machine's memory
 	Sessionless    time.Duration // a connection without a session is closed after this time
 	KeepAlive      bool          // TCP keep-alive on client connections
+	IPv6Bits       int           // leading bits of an IPv6 address that are one client
+	LoginDelay     time.Duration // longest delay of a login after others have failed; 0: none
 	Throttle       Throttle
+	Connections    ConnectionThrottle
+	Rates          Rates
+}
+
+// Rates are the limits on requests and their bytes in a second; 0: no limit.
+type Rates struct {
+	Requests, Bytes         int        // for each client address
+	PathRequests, PathBytes []PathRate // for znodes and what is below them, longest path first
+}
+
+// Limited reports whether there is any such limit.
+func (r *Rates) Limited() bool {
+	return r.Requests > 0 || r.Bytes > 0 || len(r.PathRequests)+len(r.PathBytes) > 0
+}
+
+// ConnectionThrottle holds the settings of the connection throttle.
+type ConnectionThrottle struct {
+	Tokens        int           // size of the bucket, in connections; 0: no throttle
+	FillTime      time.Duration // time between refills
+	FillCount     int           // connections for which each refill has tokens
+	Freeze        time.Duration // time between changes of the drop probability; negative: it stays 0
+	DropIncrease  float64       // step by which the drop probability rises; DropDecrease: by which it falls
+	DropDecrease  float64
+	DecreaseRatio float64 // share of missing tokens up to which the probability falls
+	Weighted      bool    // connections cost the following tokens, otherwise one each
+	Global        int     // a new session, and a connection of Tokens and FillCount
+	Local         int     // a new local session
+	Renewed       int     // a session that continues
 }
 
 // Throttle holds the settings of the request throttler.
@@ -91,7 +126,7 @@ type Storage struct {
 	ForceSync         bool  // false: writes are acknowledged without fsync
 	SyncWarning       time.Duration
 	StallLimit        time.Duration // the disk counts as stalled if a call takes longer
-	Compression       string        // of snapshots: "", "gz" or "snappy"
+	Compression       string        // method for snapshots: "", "gz" or "snappy"
 	TrustEmpty        bool          // logs without a snapshot are accepted
 	Digest            bool          // tree digests are computed and compared
 	LastProcessedZxid bool          // snapshots contain the block that ZooKeeper 3.9 added
@@ -118,9 +153,34 @@ type Tree struct {
 
 // Access holds the settings of access control.
 type Access struct {
-	SkipACL     bool
-	SuperDigest string      // name:<base64 of the hash>; empty: no super user
-	DigestHash  crypto.Hash // of the scheme digest; linked into the program
+	SkipACL bool
+	// SessionSecretFile holds the secrets that make the passwords of sessions; empty: they
+	// are ZooKeeper's checksums.
+	SessionSecretFile string
+	X509Super         string      // subject of the certificate of a super user; empty: none
+	SuperDigest       string      // name:<base64 of the hash>; empty: no super user
+	DigestHash        crypto.Hash // the hash of the scheme digest; the program links it in
+
+	SASLScheme      bool     // ACLs may have entries of the scheme sasl
+	SASLSuper       string   // superUser
+	SASLSupers      []string // the SASL ids of all super users, SASLSuper included
+	LetAnySASLUser  string   // the id in ACLs that every SASL user satisfies; empty: none
+	RequireSASL     bool     // clients must log in by SASL
+	EnforceAuth     bool     // clients must have an id of one of AuthSchemes
+	AuthSchemes     []string
+	AllowSASLFailed bool // clients whose SASL login failed may stay, unless it is required
+}
+
+// RequiredSchemes returns the schemes of which a client must have an id before it is served;
+// nil: it need not have any.
+func (a *Access) RequiredSchemes() []string {
+	switch {
+	case a.RequireSASL:
+		return []string{schemeSASL}
+	case a.EnforceAuth:
+		return a.AuthSchemes
+	}
+	return nil
 }
 
 // Admin holds the settings of the HTTP admin server, which this version does not have.
@@ -137,6 +197,34 @@ type Metrics struct {
 	Address  ensemble.HostPort
 }
 
+// TLS says which ports use TLS, and with what certificates.
+type TLS struct {
+	// Client is the address for client connections with TLS. The zero value means that no
+	// such port is open.
+	Client        ensemble.HostPort
+	ClientUnified bool // the port without TLS accepts TLS too
+	ClientReload  bool // the files of Clients are read again when they change
+	Quorum        bool // this server dials others with TLS
+	QuorumUnified bool // it accepts connections of both kinds
+	QuorumReload  bool // the files of Servers are read again when they change
+
+	Clients secure.Settings // the keys ssl.*, for connections of clients
+	Servers secure.Settings // the keys ssl.quorum.*, for connections between servers
+}
+
+// ForClients reports whether a client port uses TLS.
+func (t *TLS) ForClients() bool { return t.ClientUnified || !t.Client.IsZero() }
+
+// ForServers reports whether connections between servers use TLS.
+func (t *TLS) ForServers() bool { return t.Quorum || t.QuorumUnified }
+
+// Audit holds the settings of the audit log.
+type Audit struct {
+	Enable bool
+	File   string // never empty if Enable is set
+	Format string // text or json
+}
+
 // Ensemble holds the membership and the settings that concern other servers.
 type Ensemble struct {
 	// Members are the servers of zoo.cfg or of the dynamic file; nil if there are none.
@@ -147,9 +235,9 @@ type Ensemble struct {
 
 	PeerType          ensemble.Role
 	StandaloneEnabled bool   // a server that is the only participant runs standalone
-	DynamicFile       string // as written; empty: the members are in zoo.cfg
-	InitLimit         int    // ticks
-	SyncLimit         int    // ticks
+	DynamicFile       string // path as written; empty: the members are in zoo.cfg
+	InitLimit         int    // in ticks
+	SyncLimit         int    // in ticks
 	ListenOnAllIPs    bool
 	LeaderServes      bool
 	KeepClients       bool // client connections survive a change of leaders
@@ -194,6 +282,9 @@ func Default() *Config {
 func (c *Config) derive() {
 	if c.DataLogDir == "" {
 		c.DataLogDir = c.DataDir
+	}
+	if c.Audit.Enable && c.Audit.File == "" {
+		c.Audit.File = filepath.Join(c.DataDir, "zookeeper_audit.log")
 	}
 	if c.MinSessionTimeout < 0 {
 		c.MinSessionTimeout = 2 * c.TickTime

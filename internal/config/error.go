@@ -9,8 +9,8 @@ import (
 type Error struct {
 	File    string // path, or JVMFLAGS for a Java property given as a flag
 	Line    int    // 1-based; 0 if no single line is at fault
-	Key     string // as written
-	Value   string // as written; empty for secrets
+	Key     string // the key as written
+	Value   string // the value as written; empty for secrets
 	Problem string // what is wrong
 	Allowed string // the allowed values; may be empty
 	Remedy  string // what the operator should do
@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 type Notice struct {
 	File string // as in Error; empty if the remark is not about a file
 	Line int
-	Key  string // as written
+	Key  string // the key as written
 	Text string // what the setting does or does not do, and why
 }
 

@@ -7,7 +7,7 @@ const FlagsSource = "JVMFLAGS"
 
 // jvmFlag is one JVM flag: -Dname=value or another one.
 type jvmFlag struct {
-	name, value string // of -Dname=value
+	name, value string // the two parts of -Dname=value
 	other       string // the whole flag if it does not begin with -D
 }
 
@@ -29,7 +29,6 @@ func splitFlags(text string) []jvmFlag {
 // applyFlags adds the Java properties to the settings. A property that zoo.cfg also sets
 // keeps the value of zoo.cfg. Of two flags for one property the later one wins.
 func (l *loader) applyFlags(text string) {
-	seen := make(map[string]bool)
 	flags := splitFlags(text)
 	for i := len(flags) - 1; i >= 0; i-- {
 		f := flags[i]
@@ -37,10 +36,10 @@ func (l *loader) applyFlags(text string) {
 			l.notice(FlagsSource, 0, clip(f.other), otherFlag(f.other))
 			continue
 		}
-		if seen[f.name] {
+		if _, later := l.flags[f.name]; later {
 			continue
 		}
-		seen[f.name] = true
+		l.flags[f.name] = f.value
 		l.applyProperty(f)
 	}
 }

@@ -3,7 +3,7 @@ package config
 // Values used by several rows.
 const (
 	serverStar = "server.*"
-	maxHours   = 1_000_000 // more would overflow a duration
+	maxHours   = 1_000_000 // a larger value would overflow a duration
 )
 
 var basicKeys = []key{

@@ -22,7 +22,7 @@ type setting struct {
 	key   *key
 	file  string
 	line  int
-	name  string // as written
+	name  string // the key as written
 	value string
 }
 
@@ -30,6 +30,7 @@ type setting struct {
 type loader struct {
 	c        *Config
 	settings map[string]setting // by the name of the row; for families by the name as written
+	flags    map[string]string  // the -D flags, those of other programs included
 	members  []ensemble.Property
 	errs     []*Error
 }
@@ -43,14 +44,20 @@ func Load(path, jvmFlags string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{c: defaults(), settings: make(map[string]setting)}
+	l := &loader{c: defaults(), settings: make(map[string]setting), flags: make(map[string]string)}
 	l.c.File = path
 	l.applyFile(path, props)
 	l.applyFlags(jvmFlags)
 	l.setAll()
+	l.loadTLS()
+	l.loadJAAS()
+	l.loadSASL()
 	l.check()
 	if len(l.errs) == 0 {
 		l.loadMembers()
+	}
+	if len(l.errs) == 0 {
+		l.loadQuorumSASL()
 	}
 	if len(l.errs) > 0 {
 		return nil, l.joined()
@@ -197,6 +204,9 @@ func (l *loader) setFamily(k *key) {
 // stop the start, whatever its value.
 func (l *loader) set(v setting) {
 	k := v.key
+	if k.tls {
+		return // loadTLS does it
+	}
 	if k.status == stops {
 		l.refuse(v)
 		return
@@ -238,11 +248,11 @@ func (l *loader) refuse(v setting) {
 	e.Remedy = "remove the key to run without this feature, or stay with ZooKeeper"
 }
 
-// builtinProvider reports whether a setting registers a scheme that is always available.
+// builtinProvider reports whether a setting registers a scheme that this version has.
 func builtinProvider(v setting) bool {
 	const classes = "org.apache.zookeeper.server.auth."
 	return v.key.name == "authProvider.*" &&
-		(v.value == classes+"DigestAuthenticationProvider" || v.value == classes+"IPAuthenticationProvider")
+		slices.Contains([]string{classes + "DigestAuthenticationProvider", classes + "IPAuthenticationProvider", classes + "X509AuthenticationProvider", saslClass}, v.value)
 }
 
 // bad reports a value that is not allowed.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,8 @@ func write(t *testing.T, text string, files ...string) (path string) {
 // load loads a configuration and fails the test if it is refused.
 func load(t *testing.T, flags, text string, files ...string) *Config {
 	t.Helper()
-	c, err := Load(write(t, text, files...), flags)
+	path := write(t, text, files...)
+	c, err := Load(path, strings.ReplaceAll(flags, "DIR", filepath.Dir(path)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +51,7 @@ func load(t *testing.T, flags, text string, files ...string) *Config {
 func refuse(t *testing.T, flags, text string, files ...string) string {
 	t.Helper()
 	path := write(t, text, files...)
-	c, err := Load(path, flags)
+	c, err := Load(path, strings.ReplaceAll(flags, "DIR", filepath.Dir(path)))
 	if err == nil {
 		t.Fatalf("%q is accepted: %+v", text, c)
 	}
@@ -122,7 +124,7 @@ func TestDefaults(t *testing.T) {
 		{"admin", c.Admin.Address.String(), "0.0.0.0:8080"},
 		{"metrics", c.Metrics.Address.String(), "0.0.0.0:7000"},
 	} {
-		if x.got != x.want {
+		if !reflect.DeepEqual(x.got, x.want) {
 			t.Errorf("%s: got %+v, want %+v", x.name, x.got, x.want)
 		}
 	}
@@ -219,9 +221,14 @@ func TestNotices(t *testing.T) {
 		{"", "admin.serverPort=http", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
 		{"", "metricsProvider.className=my.Metrics", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; use the four-letter word mntr"},
 		{"", "jvm.pause.sleep.time.ms=soon", "zoo.cfg:2: jvm.pause.sleep.time.ms is ignored: there is no JVM"},
-		{"", "audit.enable=true", "zoo.cfg:2: audit.enable is ignored: this version writes no audit log"},
+		{"", "audit.enable=true", ""},
+		{"", "audit.impl.class=org.apache.zookeeper.audit.Slf4jAuditLogger", ""},
+		{"", "audit.impl.class=my.Audit", "zoo.cfg:2: audit.impl.class is ignored: it is a Java class; audit.file and audit.format say where and how the audit log is written"},
 		{"", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; use the four-letter word mntr"},
-		{"", "superUser.2=bob", "zoo.cfg:2: superUser.2 is ignored: it has an effect with SASL only, which this version does not support, so it makes nobody a super user"},
+		{"", "superUser.2=bob\nkerberos.canonicalizeHostNames=false", ""},
+		{"", "kerberos.canonicalizeHostNames=true", "zoo.cfg:2: kerberos.canonicalizeHostNames is ignored: the host names of server lines are used as they are written"},
+		{"-Dzookeeper.server.principal=x", "", "JVMFLAGS: -Dzookeeper.server.principal is ignored: it is a setting of clients; the JAAS file names the principal of a server"},
+		{"", "enforce.auth.schemes=sasl", "zoo.cfg:2: enforce.auth.schemes has no effect without enforce.auth.enabled=true"},
 		{"", "skipACL=true", `zoo.cfg:2: skipACL is "true", which means no: only the exact word yes has an effect`},
 		{"", "forceSync=false", `zoo.cfg:2: forceSync is "false", which means yes: only the exact word no has an effect`},
 		{"", "zookeeper.skipACL=yes", "zoo.cfg:2: zookeeper.skipACL has no effect: in zoo.cfg it becomes the property zookeeper.zookeeper.skipACL; the key is skipACL"},
@@ -287,6 +294,20 @@ func TestErrors(t *testing.T) {
 		{"", "dataDir=/nonexistent\ncommitLogCount=0x10", "commitLogCount=0x10 is not allowed"},
 		{"", "dataDir=/nonexistent\nsnapshotSizeFactor=big", "snapshotSizeFactor=big is not allowed; allowed is a decimal fraction"},
 		{"", "dataDir=/nonexistent\nsnapshotSizeFactor=NaN", "snapshotSizeFactor=NaN is not allowed"},
+		{"", "dataDir=/nonexistent\nconnection_throttle_drop_increase=1.5", "connection_throttle_drop_increase=1.5 is not allowed; allowed is a decimal fraction from 0 to 1; correct it or remove it for the default, 0.02"},
+		{"", "dataDir=/nonexistent\nconnection_throttle_tokens=-1", "connection_throttle_tokens=-1 is not allowed; allowed is a number from 0 to 2147483647"},
+		{"", "dataDir=/nonexistent\nconnection_throttle_fill_time=0", "connection_throttle_fill_time=0 is not allowed; allowed is a number of ms from 1"},
+		{"", "dataDir=/nonexistent\nclientIPv6Prefix=0", "clientIPv6Prefix=0 is not allowed; allowed is a number from 1 to 128; correct it or remove it for the default, 64"},
+		{"", "dataDir=/nonexistent\nclientRequestsPerSecond=-5", "clientRequestsPerSecond=-5 is not allowed; allowed is a number from 0 to 1000000000; correct it or remove it for the default, 0"},
+		{"", "dataDir=/nonexistent\nclientBytesPerSecond=1M", "clientBytesPerSecond=1M is not allowed; allowed is a number of bytes from 0 to 1000000000"},
+		{"", "dataDir=/nonexistent\npathRequestsPerSecond=/a", "pathRequestsPerSecond=/a is not allowed; allowed is a list PATH:NUMBER,PATH:NUMBER of at most 100 different absolute paths, with numbers from 1 to 1000000000; correct it or remove it for the default, none"},
+		{"", "dataDir=/nonexistent\npathRequestsPerSecond=a:1", "pathRequestsPerSecond=a:1 is not allowed"},
+		{"", "dataDir=/nonexistent\npathRequestsPerSecond=/a/:1", "pathRequestsPerSecond=/a/:1 is not allowed"},
+		{"", "dataDir=/nonexistent\npathRequestsPerSecond=/a//b:1", "pathRequestsPerSecond=/a//b:1 is not allowed"},
+		{"", "dataDir=/nonexistent\npathRequestsPerSecond=/a:1,/b:2,/a:3", "/a:1,/b:2,/a:3 is not allowed"},
+		{"", "dataDir=/nonexistent\npathBytesPerSecond=/a:0", "pathBytesPerSecond=/a:0 is not allowed"},
+		{"", "dataDir=/nonexistent\npathBytesPerSecond=/a:1000000001", "pathBytesPerSecond=/a:1000000001 is not allowed"},
+		{"", "dataDir=/nonexistent\nloginDelayMax=1m", "loginDelayMax=1m is not allowed; allowed is a number of ms from 0 to 60000"},
 		{"", "dataDir=/nonexistent\nelectionAlg=1", "electionAlg=1 is not allowed; allowed is a number from 3 to 3"},
 		{"", "dataDir=/nonexistent\npeerType=leader", "peerType=leader is not allowed; allowed is one of participant, observer"},
 		{"", "dataDir=/nonexistent\nsnapshot.compression.method=zstd", "zstd is not allowed; allowed is one of nothing, gz, snappy"},
@@ -311,52 +332,56 @@ func TestErrors(t *testing.T) {
 // TestAllErrorsAtOnce shows that every bad line is reported, in order, and that errors.As
 // finds the first error.
 func TestAllErrorsAtOnce(t *testing.T) {
-	path := write(t, "tickTime=x\ndataDir=/nonexistent\nmaxCnxns=y\nsslQuorum=true\n")
+	path := write(t, "tickTime=x\ndataDir=/nonexistent\nmaxCnxns=y\nquorum.auth.enableSasl=x\n")
 	_, err := Load(path, "-Djute.maxbuffer=z")
 	var first *Error
 	if !errors.As(err, &first) || first.Key != "tickTime" || first.Line != 1 || first.Value != "x" || first.File != path || first.Allowed == "" || first.Remedy == "" {
 		t.Errorf("first error: %+v", first)
 	}
 	lines := strings.Split(err.Error(), "\n")
-	for i, want := range []string{":1: tickTime=x", ":3: maxCnxns=y", ":4: sslQuorum=true", "JVMFLAGS: -Djute.maxbuffer=z"} {
+	for i, want := range []string{":1: tickTime=x", ":3: maxCnxns=y", ":4: quorum.auth.enableSasl=x", "JVMFLAGS: -Djute.maxbuffer=z"} {
 		if len(lines) != 4 || !strings.Contains(lines[i], want) {
 			t.Fatalf("got %s", err)
 		}
 	}
 }
 
-// TestGuardsStopTheStart shows that the server does not start without a security feature
+// TestSecurityKeysStopTheStart shows that the server does not start without a security feature
 // that the configuration asks for.
-func TestGuardsStopTheStart(t *testing.T) {
+func TestSecurityKeysStopTheStart(t *testing.T) {
 	cases := []struct{ flags, line, want string }{
-		{"", "secureClientPort=2281", "secureClientPort=2281 is not supported by this version: TLS; remove the key to run without this feature, or stay with ZooKeeper"},
-		{"", "ssl.keyStore.location=/k.jks", "ssl.keyStore.location=/k.jks is not supported by this version: TLS"},
-		{"", "ssl.quorum.trustStore.location=/k.jks", "ssl.quorum.trustStore.location=/k.jks is not supported"},
-		{"", "ssl.context.supplier.class=x", "is not supported by this version: TLS"},
-		{"", "ssl.unheard.of=x", "ssl.unheard.of is not supported by this version: TLS"},
-		{"", "sslQuorum=true", "sslQuorum=true is not supported by this version: TLS between servers"},
+		{"", "secureClientPort=2281", "zoo.cfg: ssl.keyStore.location is not set, and secureClientPort or client.portUnification needs it"},
+		{"", "client.portUnification=true", "ssl.keyStore.location is not set"},
+		{"", "secureClientPort=0", "ssl.keyStore.location is not set"},
+		{"", "sslQuorum=true", "zoo.cfg: ssl.quorum.keyStore.location is not set, and sslQuorum or portUnification needs it"},
+		{"", "portUnification=TRUE", "ssl.quorum.keyStore.location is not set"},
+		{"", "secureClientPortAddress=a", "secureClientPortAddress=a is set but secureClientPort is not"},
+		{"", "clientPort=7\nsecureClientPort=7\nssl.keyStore.location=/k.pem", "zoo.cfg:3: secureClientPort=7 is 7, like clientPort"},
+		{"", "ssl.keyStore.location=/k.bcfks", "zoo.cfg:2: ssl.keyStore.location=/k.bcfks cannot be used:"},
+		{"", "ssl.context.supplier.class=x", "zoo.cfg:2: ssl.context.supplier.class=x cannot be used: it names a Java class"},
+		{"", "ssl.quorum.ciphersuites=TLS_KRB5_WITH_RC4_128_MD5", "zoo.cfg:2: ssl.quorum.ciphersuites=TLS_KRB5_WITH_RC4_128_MD5 cannot be used:"},
 		{"", "sslQuorum=maybe", "sslQuorum=maybe is not allowed; allowed is true or false"},
-		{"", "portUnification=TRUE", "portUnification=TRUE is not supported"},
-		{"", "client.portUnification=true", "client.portUnification=true is not supported"},
-		{"", "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider", "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider is not supported by this version: schemes other than ip and digest"},
-		{"", "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider", "is not supported"},
-		{"", "sessionRequireClientSASLAuth=true", "is not supported by this version: SASL"},
-		{"", "enforce.auth.enabled=true\nenforce.auth.schemes=digest", "enforce.auth.enabled=true is not supported by this version: enforced authentication"},
+		{"", "authProvider.1=org.apache.zookeeper.server.auth.KeyAuthenticationProvider", "authProvider.1=org.apache.zookeeper.server.auth.KeyAuthenticationProvider is not supported by this version: schemes of other classes"},
+		{"", "authProvider.x509=my.Provider", "is not supported"},
+		{"", "sessionRequireClientSASLAuth=true", "zoo.cfg:2: sessionRequireClientSASLAuth=true needs the scheme sasl, which is not switched on; add a line authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"},
+		{"", "enforce.auth.enabled=true", "zoo.cfg:2: enforce.auth.enabled=true needs a scheme, and enforce.auth.schemes names none; add a line such as enforce.auth.schemes=sasl"},
+		{"", "enforce.auth.enabled=true\nenforce.auth.schemes=digest,sasl", "zoo.cfg:3: enforce.auth.schemes=digest,sasl names the scheme sasl, which is not switched on; add a line authProvider.1=org"},
+		{"", "enforce.auth.enabled=true\nenforce.auth.schemes=x509", "enforce.auth.schemes=x509 names the scheme x509, but no client can connect over TLS"},
+		{"", "enforce.auth.enabled=true\nenforce.auth.schemes=digest,super", `names "super", which is no scheme of this server; name some of digest, ip, sasl and x509`},
+		{"", "security.auth_to_local=RULE:[1:$1", "zoo.cfg:2: security.auth_to_local=RULE:[1:$1 is not allowed: "},
+		{"", "sasl.serverconfig=Clients", "zoo.cfg:2: sasl.serverconfig=Clients names the section with which clients log in, but no JAAS file is named; name the file with -Djava.security.auth.login.config=PATH"},
 		{"", "enforce.auth.enabled=yes", "enforce.auth.enabled=yes is not allowed"},
 		{"", "DigestAuthenticationProvider.enabled=false", "is not supported by this version: disabling the scheme digest"},
-		{"", "requireKerberosConfig=true", "is not supported by this version: SASL by Kerberos"},
-		{"", "quorum.auth.enableSasl=true", "is not supported by this version: SASL between servers"},
-		{"", "quorum.auth.serverRequireSasl=true", "is not supported"},
-		{"-Djava.security.auth.login.config=/jaas.conf", "", "JVMFLAGS: -Djava.security.auth.login.config=/jaas.conf is not supported by this version: SASL"},
+		{"-Djava.security.auth.login.config=/nonexistent/jaas.conf", "", "JVMFLAGS: -Djava.security.auth.login.config=/nonexistent/jaas.conf cannot be used: open /nonexistent/jaas.conf: no such file"},
 		{"-Dzookeeper.authProvider.sasl=x.Y", "", "JVMFLAGS: -Dzookeeper.authProvider.sasl=x.Y is not supported"},
-		{"-Dzookeeper.sessionRequireClientSASLAuth=true", "", "is not supported"},
+		{"-Dzookeeper.sessionRequireClientSASLAuth=true", "", "JVMFLAGS: -Dzookeeper.sessionRequireClientSASLAuth=true needs the scheme sasl"},
 	}
 	for _, x := range cases {
 		if got := refuse(t, x.flags, "dataDir=/nonexistent\n"+x.line); !strings.Contains(got, x.want) {
 			t.Errorf("%s%s: got %s", x.flags, x.line, got)
 		}
 	}
-	if got := refuse(t, "", "dataDir=/nonexistent\nssl.keyStore.password=hush\nssl.quorum.trustStore.password=hush"); strings.Contains(got, "hush") {
+	if got := refuse(t, "", "dataDir=/nonexistent\nssl.keyStore.location=/k.bcfks\nssl.keyStore.password=hush\nssl.quorum.trustStore.password=hush\nssl.unheard.of=hush"); strings.Contains(got, "hush") {
 		t.Errorf("the error repeats a password: %s", got)
 	}
 }

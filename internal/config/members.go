@@ -54,7 +54,7 @@ func (l *loader) checkPorts() {
 		for _, a := range s.Addresses {
 			for _, address := range []string{a.Quorum(), a.Election()} {
 				if (ensemble.HostPort{Host: a.Host}).IsWildcard() {
-					continue // may be on another machine
+					continue // the two addresses may be on different machines
 				}
 				if other, taken := owner[address]; taken && other != s.ID {
 					l.failServer(s.ID, fmt.Sprintf("has the address %s of server.%d", address, other), "give each server a host or ports of its own")
@@ -63,22 +63,26 @@ func (l *loader) checkPorts() {
 			}
 		}
 	}
-	if self, ok := l.c.Ensemble.Members.Server(l.c.Ensemble.ID); ok && l.c.Client.Port != 0 {
+	if self, ok := l.c.Ensemble.Members.Server(l.c.Ensemble.ID); ok {
 		for _, a := range self.Addresses {
-			l.checkOwnPorts(self.ID, a)
+			l.checkOwnPorts(self.ID, a, l.c.Client, "client port")
+			l.checkOwnPorts(self.ID, a, l.c.TLS.Client, "secure client port")
 		}
 	}
 }
 
-// checkOwnPorts compares the client port with one address of this server.
-func (l *loader) checkOwnPorts(id ensemble.ServerID, a ensemble.Address) {
-	client, other := l.c.Client, ensemble.HostPort{Host: a.Host}
+// checkOwnPorts compares a client port with one address of this server.
+func (l *loader) checkOwnPorts(id ensemble.ServerID, a ensemble.Address, client ensemble.HostPort, what string) {
+	other := ensemble.HostPort{Host: a.Host}
+	if client.Port == 0 {
+		return
+	}
 	if !client.IsWildcard() && !other.IsWildcard() && !l.c.Ensemble.ListenOnAllIPs && !strings.EqualFold(client.Host, other.Host) {
 		return
 	}
 	for port, name := range map[int]string{a.QuorumPort: "quorum", a.ElectionPort: "election"} {
 		if port == client.Port {
-			l.failServer(id, fmt.Sprintf("uses port %d both as the client port and as the %s port", port, name), "give this server three different ports")
+			l.failServer(id, fmt.Sprintf("uses port %d both as the %s and as the %s port", port, what, name), "give this server three different ports")
 		}
 	}
 }

@@ -30,8 +30,7 @@ func TestEnsemble(t *testing.T) {
 	}
 }
 
-// TestEnsembleNotices shows the notices about settings without effect in an ensemble, and
-// that unsupported security features stop the start of a member too.
+// TestEnsembleNotices shows the notices about settings without effect in an ensemble.
 func TestEnsembleNotices(t *testing.T) {
 	cases := []struct{ flags, line, want string }{
 		{"", "reconfigEnabled=false", ""},
@@ -53,12 +52,6 @@ func TestEnsembleNotices(t *testing.T) {
 	}
 	if got := texts(load(t, "", "dataDir=/nonexistent\nreconfigEnabled=true").Notices); got != "" {
 		t.Errorf("standalone: %s", got)
-	}
-	for _, guard := range []string{"sslQuorum=true", "portUnification=true", "ssl.quorum.keyStore.location=/k", "quorum.auth.enableSasl=true",
-		"quorum.auth.learnerRequireSasl=true", "quorum.auth.serverRequireSasl=true", "secureClientPort=2281"} {
-		if got := refuse(t, "", trio+guard, "data/myid", "2\n"); !strings.Contains(got, "is not supported by this version") {
-			t.Errorf("%s: %s", guard, got)
-		}
 	}
 }
 

@@ -24,7 +24,8 @@ func TestSharedPortsAreRefused(t *testing.T) {
 		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=3888\nclientPortAddress=c\nquorumListenOnAllIPs=true\n", "uses port 3888 both as the client port and as the election port"},
 		{"server.1=a:2888:3888;2888\nserver.2=b:2888:3888;2888\n", "uses port 2888 both as the client port and as the quorum port"},
 		{"server.1=a:2888:3888\nserver.2=b:2888:3888;2888\nclientPort=2181\n", ""},
-		{"server.1=a:2888:3888\nclientPort=2888\n", ""}, // standalone: it opens no other port
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nsecureClientPort=2888\nssl.keyStore.location=/k.pem\n", "uses port 2888 both as the secure client port and as the quorum port"},
+		{"server.1=a:2888:3888\nclientPort=2888\n", ""}, // a standalone server opens no other port
 	} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "zoo.cfg")

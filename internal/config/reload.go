@@ -41,6 +41,12 @@ func (c *Config) Reloaded(next *Config) (*Config, Changes) {
 	for _, s := range table {
 		for i := range s.keys {
 			k := &s.keys[i]
+			if k.tls {
+				if c.given[k.name] != next.given[k.name] {
+					changes.Restart = append(changes.Restart, k.name)
+				}
+				continue
+			}
 			if k.into == nil {
 				continue
 			}

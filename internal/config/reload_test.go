@@ -37,6 +37,7 @@ func TestReloadedNamesEachChange(t *testing.T) {
 		{"", "nothing has changed"},
 		{"# a comment\nmaxClientCnxns=60\nforceSync=YES\npreAllocSize=0x10000\nserverCnxnFactory=x\n", "nothing has changed"},
 		{"maxClientCnxns=61\nautopurge.purgeInterval=3\n", "took effect: maxClientCnxns, autopurge.purgeInterval"},
+		{"pathBytesPerSecond=/b/c:5, /a:b:7\nclientRequestsPerSecond=9\n", "took effect: clientRequestsPerSecond, pathBytesPerSecond"},
 		{"tickTime=3000\n", "need a restart: tickTime"},
 		{"server.3=d:2888:3888\nserver.4=e:2888:3888:observer\nsyncLimit=3\nsnapCount=9\n", "took effect: snapCount; need a restart: syncLimit, server.3, server.4"},
 	} {

@@ -29,17 +29,19 @@ const (
 type form uint8
 
 const (
-	text     form = iota // any text
-	decimal              // decimal number
-	number               // decimal, 0x or # hexadecimal, or octal after a leading 0
-	fraction             // decimal fraction
-	boolean              // true or false, in any case
-	yesNo                // one exact word has an effect; every other value means the opposite
-	word                 // one of words, or empty if words begins with ""
-	list                 // comma-separated
-	path                 // name of a file or directory
-	host                 // name or literal address
-	pattern              // the row stands for a family of keys: name ends with *
+	text      form = iota // any text
+	decimal               // decimal number
+	number                // decimal, 0x or # hexadecimal, or octal after a leading 0
+	fraction              // decimal fraction
+	share                 // decimal fraction from 0 to 1
+	boolean               // true or false, in any case
+	yesNo                 // one exact word has an effect; every other value means the opposite
+	word                  // one of words, or empty if words begins with ""
+	list                  // comma-separated
+	pathRates             // PATH:NUMBER,...
+	path                  // name of a file or directory
+	host                  // name or literal address
+	pattern               // the row stands for a family of keys: name ends with *
 )
 
 // key is one row of the table.
@@ -53,13 +55,14 @@ type key struct {
 	min    int64  // lowest number allowed
 	max    int64  // highest number allowed; 0 means the largest int32
 	words  []string
-	effect string // one sentence
+	effect string // the effect of the key, in one sentence
 	status status
 	reason string            // why it is ignored, or which feature it requires
 	same   string            // the value for which ignoring the key changes nothing: no notice, no refusal
 	when   string            // status stops: the only value that requires the feature; empty: every value does
 	exact  string            // form yesNo: the one word that has an effect
 	secret bool              // errors do not repeat the value
+	tls    bool              // package secure checks and stores the value
 	live   bool              // a running server applies a new value when it rereads the file
 	into   func(*Config) any // the field for the value; nil if it is not stored
 }
@@ -68,6 +71,8 @@ type key struct {
 var table = []section{
 	{"Essential", basicKeys},
 	{"Sessions, connections, limits", limitKeys},
+	{"Connection throttle", connectionKeys},
+	{"Limits for clients and paths", rateKeys},
 	{"Storage", storageKeys},
 	{"Ensemble", ensembleKeys},
 	{"Security", securityKeys},

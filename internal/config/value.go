@@ -31,11 +31,17 @@ func (k *key) set(c *Config, value string) bool {
 			return false
 		}
 		*field = roleField(r)
+	case *[]PathRate:
+		all, ok := parsePathRates(value)
+		if !ok {
+			return false
+		}
+		*field = all
 	case *bool:
 		return k.setBool(field, value)
 	case *float64:
 		f, err := strconv.ParseFloat(value, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || k.form == share && (f < 0 || f > 1) {
 			return false
 		}
 		*field = f
@@ -213,6 +219,8 @@ func (k *key) allowed() string {
 		return fmt.Sprintf("%s from %d to %d", what, k.min, k.highest())
 	case fraction:
 		return "a decimal fraction such as 0.33"
+	case share:
+		return "a decimal fraction from 0 to 1"
 	case boolean:
 		return "true or false"
 	case yesNo:
@@ -221,6 +229,8 @@ func (k *key) allowed() string {
 		return "one of " + strings.Join(k.shownWords(), ", ")
 	case list:
 		return "a comma-separated list"
+	case pathRates:
+		return fmt.Sprintf("a list PATH:NUMBER,PATH:NUMBER of at most %d different absolute paths, with numbers from 1 to %d", pathsMax, rateMax)
 	case path:
 		return "a path"
 	case host:

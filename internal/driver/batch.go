@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// Core is what a Batch needs of a replica. *replica.Replica is one.
+// Core is the part of a replica that a Batch uses. *replica.Replica implements it.
 type Core interface {
 	Step(now replica.Time, e replica.Event)
 	Ready() replica.Ready
@@ -16,27 +16,26 @@ type Core interface {
 	Ending(id wire.SessionID) bool
 }
 
-// Stage is what the loop does next in a batch.
+// Stage is the step that the loop takes next in a batch.
 type Stage uint8
 
 // The stages of a batch. Step is repeated for each event. Then come Tick if time has
-// passed, Stepped, and Log to Connect, which are repeated until the replica has
+// passed, AllStepped, and Log to Connect, which are repeated until the replica has
 // nothing more to hand out. Log to Connect also come directly before and directly after
 // an event that reports a refusal of the disk.
 const (
-	// Rest: the batch is over.
-	Rest Stage = iota
+	// BatchDone: the batch is over.
+	BatchDone Stage = iota
 	// Step: step the event with the number Index.
 	Step
 	// Tick: call Hear for each connection with a session, then call Tick.
 	Tick
-	// Stepped: everything in this batch is stepped, a Wake included if it was due.
-	// Nothing is to be done; the loop may look at what the steps have come to.
-	Stepped
-	// Log: push Ready.Duties to the journal. This comes before Send, so that the
-	// disk works while packets travel. It does not wait for the disk: a message that
-	// promises durability (ACK) is in the Ready of a later batch, the one that steps
-	// the journal's answer.
+	// AllStepped: everything in this batch is stepped, including a Wake if one was due. The loop need not
+	// do anything, but may use the state that the steps have led to.
+	AllStepped
+	// Log: push Ready.Duties to the journal. This comes before Send, so that the disk works while packets
+	// travel. The loop does not wait for the disk: a message that promises durability (ACK) is in the
+	// Ready of a later batch, in which the journal's answer is stepped.
 	Log
 	// Send: send Ready.Votes, and those messages of Ready.Send that Hold does not
 	// keep. Nothing in them depends on what Apply does.
@@ -45,58 +44,57 @@ const (
 	// Output before the next call. The tree queues the watch events of a
 	// transaction before Next returns the reply to it.
 	Apply
-	// SendHeld: send Held, in order. The snapshots among them are of the tree after
-	// Apply, so they contain everything that the replica has committed.
+	// SendHeld: send Held, in order. The snapshots among these messages are made of the tree after Apply,
+	// so they contain everything that the replica has committed.
 	SendHeld
-	// Connect: end the links in Ready.Close, behind everything that was sent to
-	// them; then do what Ready.ReadLog, Listen and Dial ask for, and report
-	// Ready.Happenings.
+	// Connect: end the links in Ready.Close, after everything that was sent to them. Then do what
+	// Ready.ReadLog, Listen and Dial request, and report Ready.Observations.
 	Connect
 )
 
-// String names the stage.
+// String returns the name of the stage.
 func (s Stage) String() string {
 	return [...]string{"rest", "step", "tick", "stepped", "log", "send", "apply", "send held", "connect"}[s]
 }
 
 // Batch says in which order the loop carries out a batch of events. The loop calls
-// Begin, then Next until it returns Rest, and does what each Stage says. All methods
+// Begin, then Next until it returns BatchDone, and does what each Stage says. All methods
 // belong to the loop. The loop may pause between two calls of Next.
 type Batch struct {
 	core    Core
 	refuses func(i int) bool
 
-	// Ready is what the replica has handed out last. It is valid from Log to Connect.
+	// Ready is the replica's last Ready. It is valid from Log to Connect.
 	Ready replica.Ready
 
 	stage   Stage
 	now     replica.Time
-	events  int  // of this batch
+	events  int  // number of events of this batch
 	next    int  // the event to step next; 0 <= next <= events
 	refused bool // the event before next reports a refusal
-	settled bool // everything that came of the events before next is carried out
-	ticked  bool // a Tick is to come
-	ending  bool // Stepped has come: after Connect the batch is over
+	settled bool // everything that follows from the events before next is carried out
+	ticked  bool // a Tick is still to come
+	ending  bool // the stage AllStepped was reached: the batch ends after the stage Connect
 	wake    int64
 
-	// held are the messages that wait for SendHeld. The first one of each link is a
-	// snapshot. It is empty outside of Send to SendHeld.
+	// held are the messages that wait for SendHeld. The first one of each link is a snapshot. held is
+	// empty except from Send to SendHeld.
 	held []zab.Message
 
 	touches []replica.Touch
 	sealed  []sealed
 }
 
-// NewBatch returns the batches of a replica. refuses reports whether an event of the
-// batch that is under way reports a refusal of the disk (see Refuses).
+// NewBatch returns a Batch for a replica. refuses reports whether an event of the present batch reports a
+// refusal of the disk (see Refuses).
 func NewBatch(core Core, refuses func(i int) bool) *Batch {
 	return &Batch{core: core, refuses: refuses}
 }
 
-// Refuses reports whether an event says that the disk has refused a duty. The
-// Journal accepts no duties until the replica has been told of it: duties that came
-// of earlier events must reach the Journal before that (they are void), duties that
-// come of this event after it (they are not). So a Batch settles before and after it.
+// Refuses reports whether an event says that the disk has refused a duty. The Journal accepts no duties
+// until the replica has been told about the refusal. Duties that follow from earlier events must reach
+// the Journal before that, because they are void. Duties that follow from this event must reach it
+// afterwards, because they are not. So a Batch settles before and after this event.
 func Refuses(e replica.Event) bool {
 	z, ok := e.(replica.Zab)
 	if !ok {
@@ -106,34 +104,34 @@ func Refuses(e replica.Event) bool {
 	return ok
 }
 
-// Begin begins a batch of some events. Now is read after the events were taken: a
-// ping in the batch is then never newer than now, which bounds the lease. ticked asks
-// for a Tick behind them. The batch before must be over.
+// Begin begins a batch of some events. The previous batch must be over. The caller reads now after it has
+// taken the events: a ping in the batch is then never newer than now, which bounds the lease. ticked asks
+// for a Tick after the events.
 func (b *Batch) Begin(now replica.Time, events int, ticked bool) {
 	b.now, b.events, b.next, b.ticked = now, events, 0, ticked
 	b.refused, b.settled, b.ending, b.stage = false, false, false, Step
 }
 
-// Again goes back from Rest to Log: the loop has stepped more events by itself.
-func (b *Batch) Again() { b.stage = Stepped }
+// Repeat goes back from BatchDone to Log. The loop calls it after it has stepped more events itself.
+func (b *Batch) Repeat() { b.stage = AllStepped }
 
-// Now is the time of the batch.
+// Now returns the time of the batch.
 func (b *Batch) Now() replica.Time { return b.now }
 
-// Index is the number of the event that Step means, from 0 on.
+// Index returns the number of the event that the stage Step is about, counted from 0.
 func (b *Batch) Index() int { return b.next - 1 }
 
-// WakeAt is the Mono time at which a batch must begin at the latest. It is valid at Rest.
+// WakeAt returns the Mono time at which a batch must begin at the latest. It is valid at BatchDone.
 func (b *Batch) WakeAt() int64 { return b.wake }
 
-// Next says what to do next. What it said before has been done.
+// Next returns the next stage. The caller has done everything that the previous stage requires.
 func (b *Batch) Next() Stage {
 	switch b.stage {
-	case Rest:
-		return Rest
+	case BatchDone:
+		return BatchDone
 	case Step, Tick:
 		b.stage = b.input()
-	case Stepped:
+	case AllStepped:
 		b.stage = b.settle()
 	case Connect:
 		b.wake = b.Ready.Wake
@@ -141,7 +139,7 @@ func (b *Batch) Next() Stage {
 		case b.core.Unsettled():
 			b.stage = b.settle()
 		case b.ending:
-			b.stage = Rest
+			b.stage = BatchDone
 		default:
 			b.settled = true
 			b.stage = b.input()
@@ -156,7 +154,7 @@ func (b *Batch) Next() Stage {
 	return b.stage
 }
 
-// input finds the next event to step, or what comes instead.
+// input returns the stage that steps the next event or, after the last event, the stage that follows.
 func (b *Batch) input() Stage {
 	switch {
 	case b.refused:
@@ -178,19 +176,19 @@ func (b *Batch) input() Stage {
 		b.core.Step(b.now, replica.Wake{})
 	}
 	b.ending = true
-	return Stepped
+	return AllStepped
 }
 
-// settle takes what the replica hands out.
+// settle takes the replica's next Ready.
 func (b *Batch) settle() Stage {
 	b.Ready = b.core.Ready()
 	return Log
 }
 
-// Hold keeps a message for SendHeld and reports that: a snapshot, because it is of
-// the tree after Apply, and everything behind a snapshot on its link, because a link
-// keeps its order. It is called for all messages to other servers in order, those of
-// replica.Beat included.
+// Hold reports whether a message must wait for SendHeld, and keeps it if so. A snapshot must wait because
+// it is made of the tree after Apply. Everything after a snapshot on the same link must wait because a
+// link keeps its order. The loop calls Hold for all messages to other servers in order, including those
+// of replica.Heartbeat.
 func (b *Batch) Hold(m zab.Message) bool {
 	if !m.Snapshot && !slices.ContainsFunc(b.held, func(o zab.Message) bool { return o.Link == m.Link }) {
 		return false
@@ -199,5 +197,5 @@ func (b *Batch) Hold(m zab.Message) bool {
 	return true
 }
 
-// Held are the messages that SendHeld means.
+// Held returns the messages for SendHeld.
 func (b *Batch) Held() []zab.Message { return b.held }

@@ -14,19 +14,18 @@ import (
 	"bellwether/wire"
 )
 
-// TestTranscripts plays testdata: the stages of batches, and the actions of a journal.
+// TestTranscripts plays the transcripts of testdata: the stages of batches, and the actions of a journal.
 func TestTranscripts(t *testing.T) {
-	transcript.Play(t, func(t *testing.T, text string) []byte {
-		p := &player{core: &fakeCore{}}
-		p.core.out = &p.out
+	transcript.Play(t, func(t *testing.T, out *bytes.Buffer) func([]string) {
+		p := &player{out: out, core: &fakeCore{out: out}}
 		p.batch = NewBatch(p.core, func(i int) bool { return strings.HasPrefix(p.events[i], "refused") })
-		return p.play(text)
+		return p.command
 	})
 }
 
-// player is a batch over a core that plays what it is told, and a journal.
+// player has a journal, and a batch over a core that plays given Readys.
 type player struct {
-	out     bytes.Buffer
+	out     *bytes.Buffer
 	core    *fakeCore
 	batch   *Batch
 	events  []string
@@ -34,7 +33,7 @@ type player struct {
 	action  Action
 }
 
-// fakeCore is a Core that hands out given Readys, and prints what is stepped.
+// fakeCore is a Core that returns given Readys, and prints what is stepped.
 type fakeCore struct {
 	out    *bytes.Buffer
 	readys []replica.Ready
@@ -62,20 +61,6 @@ func (c *fakeCore) Unsettled() bool { return len(c.readys) > 0 }
 
 func (c *fakeCore) Ending(id wire.SessionID) bool { return c.ends[id] }
 
-// play returns the text with what each command brings about.
-func (p *player) play(text string) []byte {
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, ">"):
-			p.out.WriteString(line)
-			p.command(strings.Fields(line[1:]))
-		case strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "":
-			p.out.WriteString(line)
-		}
-	}
-	return p.out.Bytes()
-}
-
 func (p *player) command(words []string) {
 	switch name, args := words[0], words[1:]; name {
 	case "ready":
@@ -83,15 +68,15 @@ func (p *player) command(words []string) {
 	case "batch":
 		p.begin(args)
 		p.run()
-	case "again":
-		p.batch.Again()
+	case "repeat":
+		p.batch.Repeat()
 		p.run()
 	default:
 		p.journalCommand(name, args)
 	}
 }
 
-// ready is made of words such as "duty send=1 snap=1 wake=50".
+// ready parses a Ready from words such as "duty send=1 snap=1 wake=50".
 func ready(args []string) replica.Ready {
 	rd := replica.Ready{Wake: replica.Never}
 	for _, a := range args {
@@ -112,7 +97,7 @@ func ready(args []string) replica.Ready {
 	return rd
 }
 
-// begin begins a batch of the events that are named, at a time.
+// begin begins a batch of the named events at a given time.
 func (p *player) begin(args []string) {
 	var now replica.Time
 	ticked := false
@@ -133,28 +118,28 @@ func (p *player) begin(args []string) {
 func (p *player) run() {
 	for b := p.batch; ; {
 		stage := b.Next()
-		if stage == Rest {
+		if stage == BatchDone {
 			return
 		}
-		fmt.Fprintf(&p.out, "    %v", stage)
+		fmt.Fprintf(p.out, "    %v", stage)
 		switch stage {
 		case Step:
-			fmt.Fprintf(&p.out, " %s", p.events[b.Index()])
+			fmt.Fprintf(p.out, " %s", p.events[b.Index()])
 		case Log:
-			fmt.Fprintf(&p.out, " %d", len(b.Ready.Duties))
+			fmt.Fprintf(p.out, " %d", len(b.Ready.Duties))
 		case Send:
 			for _, m := range b.Ready.Send {
 				if !b.Hold(m) {
-					fmt.Fprintf(&p.out, " %d on link %d,", int64(m.Packet.Zxid), m.Link)
+					fmt.Fprintf(p.out, " %d on link %d,", int64(m.Packet.Zxid), m.Link)
 				}
 			}
 		case SendHeld:
 			for _, m := range b.Held() {
-				fmt.Fprintf(&p.out, " %d on link %d,", int64(m.Packet.Zxid), m.Link)
+				fmt.Fprintf(p.out, " %d on link %d,", int64(m.Packet.Zxid), m.Link)
 			}
 		case Connect:
 			for _, l := range b.Ready.Close {
-				fmt.Fprintf(&p.out, " close link %d", l)
+				fmt.Fprintf(p.out, " close link %d", l)
 			}
 		}
 		p.out.WriteString("\n")

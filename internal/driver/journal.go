@@ -13,9 +13,9 @@ import (
 // Task is a duty in a Journal.
 type Task struct {
 	replica.Duty
-	Received *tree.Tree // the snapshot that Install means, as it arrived
-	Size     int        // about how many bytes of memory the task keeps
-	At       int64      // the driver's clock when the task was pushed
+	Received *tree.Tree // the snapshot that Install means, in the form in which it arrived
+	Size     int        // approximate memory of the task, in bytes
+	At       int64      // time of the driver's clock at which the task was pushed
 }
 
 // appends reports whether a task only makes the log longer or durable.
@@ -23,39 +23,37 @@ func (t *Task) appends() bool {
 	return t.SaveAccepted == 0 && t.Truncate == nil && !t.Rebuild && t.Install == nil && t.SaveCurrent == 0
 }
 
-// Journal is the queue of duties between the loop and the log writer. While the log
-// writer does one action the next duties gather, so that commits are grouped without
-// a timer.
+// Journal is the queue of duties between the loop and the log writer. While the log writer does one
+// action, the next duties gather, so that commits are grouped without a timer. The loop calls Push and
+// Reopen. The log writer calls Take, and then Next until it returns Idle. If an action fails, it calls
+// Full, Refuse or Abandon. If the loop and the log writer are two goroutines, one lock guards all calls;
+// the Action that Next returned is read without the lock.
 //
-// The loop calls Push and Reopen. The log writer calls Take, then Next until that
-// returns Idle, and Full, Refuse or Abandon if an action has failed. If these are two goroutines, one lock guards all calls; the
-// Action that Next returned is read without the lock.
-//
-// Invariants: queued is empty while void is set. The tasks of a group have the same
-// generation, and a group of several tasks only appends.
+// Invariants: queued is empty while void is set. The tasks of a group have the same generation. A group
+// of several tasks only appends.
 type Journal struct {
-	// Alone: the server is standalone. There is no Zab to refuse to; what is void is
-	// found by its generation.
-	Alone bool
+	// Standalone says that the server is standalone. It has no Zab that could be told about a refusal, so void
+	// duties are recognised by their generation.
+	Standalone bool
 
-	queued []Task // pushed and not taken yet
-	taken  []Task // taken by the log writer and not done yet; the first group of them are the current group
-	room   []Task // the memory of taken
-	group  int    // tasks in the current group; 0 <= group <= len(taken)
-	action Kind   // of the current group, that is being done
+	queued []Task // pushed, and not taken yet
+	taken  []Task // taken by the log writer, and not done yet; the first group of them are the current group
+	room   []Task // memory that taken can use again
+	group  int    // number of tasks in the current group; 0 <= group <= len(taken)
+	action Kind   // the action of the current group that is being done
 	txns   []*record.Txn
-	freed  int // bytes of the tasks that were done or dropped since Freed was called
+	freed  int // bytes of the tasks that were done or dropped since the last call of Freed
 
-	// void: the disk has refused a duty and the replica has not been told yet.
-	// Everything that it pushes until Reopen is based on duties that were not done.
+	// void says that the disk has refused a duty, and that the replica has not been told yet. Every duty
+	// that the replica hands out before Reopen relies on duties that were not done.
 	void bool
-	// voided (Alone) is the last generation that ended with a full disk; its duties
-	// are dropped. Generations start at 1.
+	// voided is the last generation that ended with a full disk, on a standalone server; the
+	// duties of that generation are dropped. Generations start at 1.
 	voided uint64
 }
 
-// Push queues a task. kept is false if it is void and was dropped; first is true if
-// nothing was queued before, so that the log writer must be woken.
+// Push queues a task. kept is false if the task is void and was dropped. first is true if nothing was
+// queued before, so that the log writer must be woken.
 func (j *Journal) Push(t Task) (kept, first bool) {
 	if j.void {
 		return false, false
@@ -64,21 +62,21 @@ func (j *Journal) Push(t Task) (kept, first bool) {
 	return true, len(j.queued) == 1
 }
 
-// Reopen accepts tasks again. The loop calls it when it steps zab.Refused, with
-// everything carried out that came of earlier events (see Refuses).
+// Reopen accepts tasks again. The loop calls it when it steps zab.Refused, after it has carried out
+// everything that follows from earlier events (see Refuses).
 func (j *Journal) Reopen() { j.void = false }
 
-// Void reports whether everything that is pushed is dropped, until Reopen.
+// Void reports whether every task that is pushed is dropped, until Reopen.
 func (j *Journal) Void() bool { return j.void }
 
-// Freed is how many bytes of tasks were done or dropped since it was called last.
+// Freed returns how many bytes of tasks were done or dropped since its last call.
 func (j *Journal) Freed() int {
 	n := j.freed
 	j.freed = 0
 	return n
 }
 
-// Oldest is when the oldest task that is not done was pushed; false: there is none.
+// Oldest returns when the oldest task that is not done was pushed. It returns false if there is none.
 func (j *Journal) Oldest() (at int64, ok bool) {
 	switch {
 	case len(j.taken) > 0:
@@ -89,14 +87,14 @@ func (j *Journal) Oldest() (at int64, ok bool) {
 	return 0, false
 }
 
-// Kind is what the log writer does in one action.
+// Kind is the kind of an action of the log writer.
 type Kind uint8
 
-// The actions of one duty, in their order. Each ends with what it did durable.
+// The actions of one duty, in their order. When an action has ended, its effect is durable.
 const (
-	Idle         Kind = iota // there is none
+	Idle         Kind = iota // there is no action
 	SaveAccepted             // save Epoch as acceptedEpoch
-	Rebuild                  // truncate the log behind Truncate, unless that is nil; load it anew; make a tree of it if Anew is set
+	Rebuild                  // truncate the log after Truncate, unless that is nil; load the log again; make a tree from it if Anew is set
 	Install                  // make Received, with the transactions of Snapshot, the whole history
 	Append                   // append Txns, which may be none, and fsync the log
 	SaveCurrent              // save Epoch as currentEpoch
@@ -115,8 +113,8 @@ type Action struct {
 	Txns       []*record.Txn
 }
 
-// Take takes everything that is queued for Next, and reports whether that is
-// anything. Everything that was taken before is done: Next has returned Idle.
+// Take takes all queued tasks for Next, and reports whether there are any. Everything that was taken
+// before is done: Next has returned Idle.
 func (j *Journal) Take() bool {
 	if len(j.taken) > 0 {
 		panic(fmt.Sprintf("driver: Take with %d tasks not done", len(j.taken)))
@@ -125,8 +123,8 @@ func (j *Journal) Take() bool {
 	return len(j.taken) > 0
 }
 
-// Next returns the next action. The one before is done, and its answers are on
-// their way to the loop. Idle: everything that was taken is done.
+// Next returns the next action. The previous action is done, and its answers are on their way to the
+// loop. Idle means that everything that was taken is done.
 func (j *Journal) Next() Action {
 	if j.group == 0 && !j.takeGroup() {
 		return Action{}
@@ -144,8 +142,8 @@ func (j *Journal) Next() Action {
 	}
 }
 
-// takeGroup makes the longest group at the front of what is taken the current one:
-// a task, or several behind each other that only append, and share one fsync.
+// takeGroup makes the longest group at the front of taken the current group. A group is one task, or
+// several successive tasks that only append and so share one fsync.
 func (j *Journal) takeGroup() bool {
 	for len(j.taken) > 0 && j.taken[0].Generation <= j.voided {
 		j.drop(1)
@@ -164,7 +162,7 @@ func (j *Journal) takeGroup() bool {
 	return true
 }
 
-// endGroup ends the current group: it is done.
+// endGroup ends the current group, which is done.
 func (j *Journal) endGroup() {
 	j.drop(j.group)
 	clear(j.txns) // the memory is kept, the transactions are not
@@ -180,8 +178,7 @@ func (j *Journal) drop(n int) {
 	j.taken = j.taken[n:]
 }
 
-// current is the action of the kind j.action in the current group; Idle if the group
-// has none.
+// current returns the action of the kind j.action in the current group, or Idle if the group has none.
 func (j *Journal) current() Action {
 	t := &j.taken[0]
 	a := Action{Kind: j.action, Generation: t.Generation, At: t.At}
@@ -207,8 +204,8 @@ func (j *Journal) current() Action {
 	return a
 }
 
-// Answers adds to out what the loop steps once an action is done. last is the last
-// zxid of the log, made the tree that Rebuild has made.
+// Answers appends to out the events that the loop must step when an action is done. last is the last zxid
+// of the log, and made is the tree that Rebuild has made.
 func (a *Action) Answers(out []replica.Event, last wire.Zxid, made *tree.Tree) []replica.Event {
 	switch a.Kind {
 	case SaveAccepted:
@@ -218,7 +215,7 @@ func (a *Action) Answers(out []replica.Event, last wire.Zxid, made *tree.Tree) [
 			out = append(out, replica.Rebuilt{Tree: made})
 		}
 	case Install:
-		// The tree comes before the news that it holds the whole history.
+		// The tree comes before the event that reports the whole history.
 		return append(out, replica.Rebuilt{Tree: a.Received},
 			replica.Zab{Event: zab.Installed{Zxid: a.Snapshot.Zxid, Generation: a.Generation}})
 	case Append:
@@ -229,13 +226,13 @@ func (a *Action) Answers(out []replica.Event, last wire.Zxid, made *tree.Tree) [
 	return out
 }
 
-// Full says that the disk has no room for the current action: the log ends at zxid
-// again. It drops what is void and adds to out what the loop steps. In an ensemble
-// the replica leaves the quorum before Zab hears of the refusal.
+// Full reports that the disk has no room for the current action, so that the log ends at zxid again. It
+// drops void tasks and appends to out the events that the loop must step. In an ensemble the replica
+// leaves the quorum before Zab is told about the refusal.
 func (j *Journal) Full(out []replica.Event, zxid wire.Zxid, why string) []replica.Event {
 	generation := j.generation()
 	out = append(out, replica.LogFull{Zxid: zxid, Generation: generation})
-	if !j.Alone {
+	if !j.Standalone {
 		return j.Refuse(out, zxid, why)
 	}
 	j.voided = generation
@@ -243,18 +240,17 @@ func (j *Journal) Full(out []replica.Event, zxid wire.Zxid, why string) []replic
 	return out
 }
 
-// Refuse says that the current action cannot be done, and that the log ends at zxid.
-// Everything that is queued is void, and everything that is pushed until Reopen. It
-// adds to out what the loop steps.
+// Refuse reports that the current action cannot be done, and that the log ends at zxid. All queued tasks
+// are void, and so are all that are pushed before Reopen. Refuse appends to out the events that the loop
+// must step.
 func (j *Journal) Refuse(out []replica.Event, zxid wire.Zxid, why string) []replica.Event {
 	refused := zab.Refused{Zxid: zxid, Generation: j.generation(), Why: why}
 	j.Abandon()
 	return append(out, replica.Zab{Event: refused})
 }
 
-// Abandon drops everything that is queued, and everything that is pushed until Reopen.
-// The log writer calls it by itself when nothing is known about the disk any more and
-// the server ends.
+// Abandon drops everything that is queued, and everything that is pushed before Reopen. The log writer
+// calls it when the state of the disk is unknown and the server ends.
 func (j *Journal) Abandon() {
 	j.dropTaken()
 	for i := range j.queued {
@@ -264,7 +260,7 @@ func (j *Journal) Abandon() {
 	j.queued, j.void = j.queued[:0], true
 }
 
-// generation is that of the current group.
+// generation returns the generation of the current group.
 func (j *Journal) generation() uint64 { return j.taken[0].Generation }
 
 // dropTaken drops the current group and everything that was taken with it.

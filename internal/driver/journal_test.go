@@ -17,16 +17,16 @@ import (
 func (p *player) journalCommand(name string, args []string) {
 	j := &p.journal
 	switch name {
-	case "alone":
-		j.Alone = true
+	case "standalone":
+		j.Standalone = true
 	case "push":
 		kept, first := j.Push(task(args))
-		fmt.Fprintf(&p.out, "    kept %v, wakes the log writer %v\n", kept, first)
+		fmt.Fprintf(p.out, "    kept %v, wakes the log writer %v\n", kept, first)
 	case "take":
-		fmt.Fprintf(&p.out, "    anything %v\n", j.Take())
+		fmt.Fprintf(p.out, "    anything %v\n", j.Take())
 	case "next":
 		p.action = j.Next()
-		fmt.Fprintf(&p.out, "    %v\n", action{p.action})
+		fmt.Fprintf(p.out, "    %v\n", action{p.action})
 	case "done":
 		p.told(p.action.Answers(nil, zxid(args[0]), nil))
 	case "full":
@@ -36,7 +36,7 @@ func (p *player) journalCommand(name string, args []string) {
 	case "reopen":
 		j.Reopen()
 	case "freed":
-		fmt.Fprintf(&p.out, "    %d bytes\n", j.Freed())
+		fmt.Fprintf(p.out, "    %d bytes\n", j.Freed())
 	default:
 		panic(errors.New("no such command: " + name))
 	}
@@ -50,7 +50,7 @@ func zxid(s string) wire.Zxid {
 	return wire.Zxid(n)
 }
 
-// task is made of words such as "generation=1 append=1 append=2 fsync size=10".
+// task parses a task from words such as "generation=1 append=1 append=2 fsync size=10".
 func task(args []string) (t Task) {
 	for _, a := range args {
 		key, value, _ := strings.Cut(a, "=")
@@ -95,7 +95,7 @@ func (a action) String() string {
 		if a.Truncate != nil {
 			what = fmt.Sprintf("truncate behind %d, ", int64(a.Truncate.Zxid))
 		}
-		what += fmt.Sprintf("tree anew %v", a.Anew)
+		what += fmt.Sprintf("rebuilt tree %v", a.Anew)
 	case Install:
 		what = fmt.Sprintf("install %d", int64(a.Snapshot.Zxid))
 	case Append:
@@ -110,7 +110,7 @@ func (a action) String() string {
 	return fmt.Sprintf("%s (generation %d)", what, a.Generation)
 }
 
-// told prints events for the loop.
+// told prints the events for the loop.
 func (p *player) told(events []replica.Event) {
 	for _, e := range events {
 		var what string
@@ -121,7 +121,7 @@ func (p *player) told(events []replica.Event) {
 		case replica.LogFull:
 			what, generation = fmt.Sprintf("full behind %d", int64(e.Zxid)), e.Generation
 		case replica.Rebuilt:
-			fmt.Fprintln(&p.out, "    tells: another tree")
+			fmt.Fprintln(p.out, "    tells: another tree")
 			continue
 		case replica.Zab:
 			switch e := e.Event.(type) {
@@ -133,11 +133,12 @@ func (p *player) told(events []replica.Event) {
 				what, generation = fmt.Sprintf("refused, the log ends at %d: %s", int64(e.Zxid), e.Why), e.Generation
 			}
 		}
-		fmt.Fprintf(&p.out, "    tells: %s (generation %d)\n", what, generation)
+		fmt.Fprintf(p.out, "    tells: %s (generation %d)\n", what, generation)
 	}
 }
 
-// Pushing, grouping and finishing duties allocates nothing once the memory is there.
+// TestJournalDoesNotAllocate: pushing, grouping and finishing duties allocates no memory once the queues
+// have grown.
 func TestJournalDoesNotAllocate(t *testing.T) {
 	var j Journal
 	one := task([]string{"generation=1", "append=1"})
@@ -161,7 +162,7 @@ func TestJournalDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// No transaction is kept in memory when the journal is idle.
+// TestIdleJournalKeepsNoTransactions: an idle journal keeps no transaction in memory.
 func TestIdleJournalKeepsNoTransactions(t *testing.T) {
 	var j Journal
 	for range 2 {

@@ -5,63 +5,63 @@ import (
 	"bellwether/wire"
 )
 
-// Sealed in a Cell: the session may be about to expire. Whoever hears from its
-// client must leave the request to the loop, so that no answer promises a session
-// that the Tick under way ends.
+// Sealed is the value of a LastHeard whose session may be about to expire. A goroutine that receives a
+// request of the session's client must leave the request to the loop, so that no answer promises a session
+// that the present Tick ends.
 const Sealed = -1
 
-// Cell holds the Mono time in ms at which a session was heard from last, or Sealed.
-// Readers raise it with Later, the loop seals and unseals it. *atomic.Int64 is one.
-type Cell interface {
+// LastHeard holds the Mono time in ms at which a session was last heard from, or Sealed. Readers raise it
+// to the value of Later; the loop seals and unseals it. *atomic.Int64 implements it.
+type LastHeard interface {
 	Load() int64
 	Store(int64)
 	CompareAndSwap(old, now int64) bool
 }
 
-// Later is the value of a Cell with the value old after its session was heard from
-// at now. False: the cell is sealed, and the loop has to note what was heard.
+// Later returns the value of a LastHeard after its session was heard from at now. old is the present value.
+// Later returns false if the session is sealed; the loop must then record the time.
 func Later(old, now int64) (int64, bool) {
 	return max(old, now), old != Sealed
 }
 
-// Heard is what the loop knows about when a session was heard from. It belongs to
-// the loop; only the Cell is shared.
+// Heard is the loop's record of when a session was heard from. It belongs to the loop; only LastHeard is
+// shared with readers.
 type Heard struct {
-	Cell Cell
-	// reported is the value of Cell that the replica knows. It is never Sealed.
+	LastHeard LastHeard
+	// reported is the value of LastHeard that the replica knows. It is never Sealed.
 	reported int64
 }
 
-// Unreported is when the session was heard from, if the replica does not know it yet.
-// The loop steps it as Touched before it drops a connection: the session may live on.
+// Unreported returns when the session was heard from, if the replica does not know that time yet. The loop
+// reports the time as Touched before it drops a connection, because the session may live on.
 func (h *Heard) Unreported() (at int64, ok bool) {
-	at = h.Cell.Load()
+	at = h.LastHeard.Load()
 	return at, at != Sealed && at != h.reported
 }
 
-// sealed is a session that this Tick has sealed.
+// sealed is a session that the present Tick has sealed.
 type sealed struct {
 	heard *Heard
 	id    wire.SessionID
 }
 
-// Hear adds a session to the Tick. Its cell is sealed if its timeout is over: from
-// then on until Tick returns its client can extend it only through the loop, which
-// steps that after the Tick.
+// Hear adds a session to the Tick. If the timeout of the session is over, Hear seals the session. From then
+// until Tick returns, the session's client can extend it only through the loop, which steps the client's
+// requests after the Tick.
 func (b *Batch) Hear(h *Heard, id wire.SessionID, timeoutMS int32) {
-	at := h.Cell.Load()
+	at := h.LastHeard.Load()
 	if at == Sealed {
 		if b.core.Ending(id) {
 			return
 		}
-		// Its end could not be logged and was taken back.
+		// The session stayed sealed, but its end could not be logged and was taken back.
 		at = b.now.Mono
-		h.Cell.Store(at)
+		h.LastHeard.Store(at)
 	}
-	if b.now.Mono >= at+int64(timeoutMS) && h.Cell.CompareAndSwap(at, Sealed) {
+	if b.now.Mono >= at+int64(timeoutMS) && h.LastHeard.CompareAndSwap(at, Sealed) {
 		b.sealed = append(b.sealed, sealed{h, id})
 	} else {
-		at = h.Cell.Load()
+		at = h.LastHeard.Load()
 	}
 	if h.reported != at {
 		h.reported = at
@@ -69,14 +69,14 @@ func (b *Batch) Hear(h *Heard, id wire.SessionID, timeoutMS int32) {
 	}
 }
 
-// Tick tells the replica which sessions were heard from, then that time has passed.
-// The sessions that go on are unsealed; those that end stay sealed.
+// Tick tells the replica which sessions were heard from, and then that time has passed. It unseals the
+// sessions that go on. Those that end stay sealed.
 func (b *Batch) Tick() {
 	b.core.Step(b.now, replica.Touched{Sessions: b.touches})
 	b.core.Step(b.now, replica.Tick{})
 	for _, s := range b.sealed {
 		if !b.core.Ending(s.id) {
-			s.heard.Cell.Store(s.heard.reported)
+			s.heard.LastHeard.Store(s.heard.reported)
 		}
 	}
 	clear(b.sealed)
@@ -86,18 +86,17 @@ func (b *Batch) Tick() {
 // Access is the state of a connection that decides whether a request may be answered
 // by the connection's reader, without the loop.
 type Access struct {
-	Unanswered bool // an earlier request is with the loop
+	Unanswered bool // an earlier request is still with the loop
 	Closing    bool // closeSession was handed to the loop
-	Sealed     bool // its Cell is sealed, or was when the request was read
-	ReadOnly   bool // its session is one of a server without a quorum
-	Serving    bool // the server serves, as the loop has published it
+	Sealed     bool // the session of the connection is sealed, or was sealed when the request was read
+	ReadOnly   bool // the session was given by a server without a quorum
+	Serving    bool // the server serves, according to the value that the loop has published
 }
 
-// Waits reports whether a request goes to the loop: what changes something, everything
-// behind that as long as it is unanswered, everything while the session may be
-// expiring, and, while the server does not serve, everything but what a read-only
-// session reads. A ping that does not wait needs a Lease besides, unless the session
-// is read-only.
+// Waits reports whether a request must go to the loop. These requests must: one that changes something,
+// and everything after it until it is answered; every request while the session may be expiring; and,
+// while the server does not serve, every request except the reads of a read-only session. A ping that
+// does not wait also needs a Lease, unless the session is read-only.
 func (a Access) Waits(op wire.OpCode) bool {
 	switch {
 	case op.IsWrite(), op == wire.OpSync, op == wire.OpCloseSession, a.Closing, a.Unanswered, a.Sealed:
@@ -108,12 +107,12 @@ func (a Access) Waits(op wire.OpCode) bool {
 	return !a.Serving
 }
 
-// Lease is the time until which pings may be answered without the loop: until then a
-// quorum keeps this server's sessions alive. Both clocks must confirm it, because the
-// monotonic clock stands still while the machine is suspended.
+// Lease is the time until which pings may be answered without the loop, because until then a quorum keeps
+// this server's sessions alive. Both clocks must confirm it, because the monotonic clock stands still
+// while the machine is suspended.
 type Lease struct{ Mono, Wall int64 }
 
-// LeaseOf is the lease that a replica gives with Lease, in a batch at now.
+// LeaseOf returns the lease that a replica's method Lease gives in a batch at now.
 func LeaseOf(mono int64, now replica.Time) Lease {
 	return Lease{mono, now.Wall + mono - now.Mono}
 }

@@ -9,11 +9,11 @@ import (
 	"bellwether/wire"
 )
 
-// tick reports one session to a tick at a time, and returns what the replica was told.
+// tick reports one session to one Tick, and returns what the replica was told.
 func tick(b *Batch, core *fakeCore, h *Heard, now int64) string {
 	core.out.Reset()
 	b.Begin(replica.Time{Mono: now}, 0, true)
-	for s := b.Next(); s != Rest; s = b.Next() {
+	for s := b.Next(); s != BatchDone; s = b.Next() {
 		if s == Tick {
 			b.Hear(h, 7, 100)
 			b.Tick()
@@ -22,14 +22,14 @@ func tick(b *Batch, core *fakeCore, h *Heard, now int64) string {
 	return core.out.String()
 }
 
-// A session whose timeout is over is sealed until the Tick has decided about it. It
-// stays sealed while its end is on its way, and is unsealed if that is taken back.
+// TestExpiringSessionIsSealed: a session whose timeout is over is sealed until the Tick has decided about
+// it. If the Tick ends the session, the session stays sealed. If that end is taken back, it is unsealed.
 func TestExpiringSessionIsSealed(t *testing.T) {
 	core := &fakeCore{out: new(bytes.Buffer), ends: map[wire.SessionID]bool{}}
-	core.readys = []replica.Ready{{Wake: replica.Never}} // no Wake in what follows
+	core.readys = []replica.Ready{{Wake: replica.Never}} // the Readys that follow contain no Wake
 	b := NewBatch(core, nil)
 	cell := new(atomic.Int64)
-	h := &Heard{Cell: cell}
+	h := &Heard{LastHeard: cell}
 	tick(b, core, h, 0)
 	for _, c := range []struct {
 		name       string
@@ -63,34 +63,36 @@ func TestExpiringSessionIsSealed(t *testing.T) {
 	}
 }
 
-// racingCell is a cell that a reader raises just before the loop seals it.
+// racingCell is a LastHeard that a reader raises just before the loop seals it.
 type racingCell struct {
 	atomic.Int64
 	raise int64
 }
 
-// CompareAndSwap lets the reader come first.
+// CompareAndSwap lets the reader act first.
 func (c *racingCell) CompareAndSwap(old, now int64) bool {
 	c.Store(c.raise)
 	return c.Int64.CompareAndSwap(old, now)
 }
 
-// A reader that hears from a client just before the session is sealed extends it.
+// TestHeardJustBeforeTheSeal: a reader that hears from a client just before the session is sealed extends
+// the session.
 func TestHeardJustBeforeTheSeal(t *testing.T) {
 	core := &fakeCore{out: new(bytes.Buffer)}
 	core.readys = []replica.Ready{{Wake: replica.Never}}
 	b := NewBatch(core, nil)
-	h := &Heard{Cell: &racingCell{raise: 450}}
+	h := &Heard{LastHeard: &racingCell{raise: 450}}
 	tick(b, core, h, 0)
 	if got := tick(b, core, h, 460); got != "    replica: touched [{0x7 450}]\n    replica: Tick\n" {
 		t.Errorf("the replica was told\n%s", got)
 	}
-	if h.Cell.Load() != 450 {
-		t.Errorf("the cell holds %d", h.Cell.Load())
+	if h.LastHeard.Load() != 450 {
+		t.Errorf("the cell holds %d", h.LastHeard.Load())
 	}
 }
 
-// While a cell is sealed, readers leave to the loop what they hear.
+// TestSealedCellIsNotRaised: while a session is sealed, readers do not raise its LastHeard, but leave to the
+// loop what they hear.
 func TestSealedCellIsNotRaised(t *testing.T) {
 	for _, c := range []struct {
 		old, now, want int64
@@ -105,8 +107,8 @@ func TestSealedCellIsNotRaised(t *testing.T) {
 	}
 }
 
-// Only requests that change nothing, of a connection without unanswered requests, are
-// answered without the loop, and only while the server serves.
+// TestRequestsThatWait: a request is answered without the loop only if it changes nothing, if its
+// connection has no unanswered request, and while the server serves.
 func TestRequestsThatWait(t *testing.T) {
 	serving := Access{Serving: true}
 	for _, c := range []struct {
@@ -133,7 +135,7 @@ func TestRequestsThatWait(t *testing.T) {
 	}
 }
 
-// A lease holds only while both clocks say so.
+// TestLeaseNeedsBothClocks: a lease holds only while neither clock has passed its end.
 func TestLeaseNeedsBothClocks(t *testing.T) {
 	l := LeaseOf(1500, replica.Time{Mono: 1000, Wall: 90_000})
 	for _, c := range []struct {

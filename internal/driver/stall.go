@@ -11,30 +11,28 @@ const (
 	slowAfter = 3
 	// boundFactor is how many times the limit the bound may be at most.
 	boundFactor = 10
-	// period is for how long a call or a stall counts, at least.
+	// period is the shortest time for which a call or a stall counts.
 	period = time.Minute
 )
 
-// StallBound says how long a call of the disk may take. A call that takes longer is a
-// stall. The bound is the limit, or stallFactor times the longest normal call of the
-// last period if that is more, but at most boundFactor times the limit.
+// StallBound says how long a call of the disk may take. A call that takes longer is a stall. The bound is
+// the limit, or stallFactor times the longest normal call of the last period if that is more, but at most
+// boundFactor times the limit. A call within the bound is normal. A stall is not normal, so a disk that
+// has hung once is detected just as early the next time. From the slowAfter-th stall of the last period on,
+// stalls are normal as well: a disk that is always so slow must not keep its server out of the ensemble
+// for ever.
 //
-// A call within the bound is normal. A stall is not, so that a disk that has hung once
-// is found as early the next time. From the slowAfter-th stall of the last period on
-// the stalls are normal as well: a disk that needs so long each time must not keep its
-// server out of the ensemble for ever.
-//
-// All times are of one clock, in ns. The zero value knows no calls.
+// All times are of one clock, in ns. The zero value has recorded no calls.
 type StallBound struct {
-	// longest are the longest normal calls of the current period and of the one before,
-	// stalls the number of stalls; periodEnds is when the next period begins.
+	// longest holds the longest normal call of the current period and of the one before, and stalls the
+	// numbers of stalls. periodEnds is when the next period begins.
 	longest    [2]time.Duration
 	stalls     [2]int
 	periodEnds int64
-	stallEnded int64 // when a call that stalled returned last
+	stallEnded int64 // when the last call that stalled returned
 }
 
-// Bound is how long a call may take, with a limit.
+// Bound returns how long a call may take, given the limit.
 func (b *StallBound) Bound(now int64, limit time.Duration) time.Duration {
 	if now >= b.periodEnds {
 		if now >= b.periodEnds+int64(period) {
@@ -47,8 +45,7 @@ func (b *StallBound) Bound(now int64, limit time.Duration) time.Duration {
 	return min(max(limit, stallFactor*max(b.longest[0], b.longest[1])), boundFactor*limit)
 }
 
-// Note takes into account a call that has returned now. Calls that stall at the same
-// time are one stall.
+// Note records a call that has returned now. Calls that stall at the same time are one stall.
 func (b *StallBound) Note(now int64, took, limit time.Duration) {
 	if took > b.Bound(now, limit) {
 		if now-int64(took) >= b.stallEnded {

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A call may take the limit, or three times the longest normal call of the last minute,
-// but at most ten times the limit. A stall does not count as normal until the third.
+// TestStallBound: a call may take the limit, or three times the longest normal call of the last
+// minute, but at most ten times the limit. Stalls count as normal from the third one on.
 func TestStallBound(t *testing.T) {
 	const limit = time.Second
 	for _, c := range []struct {
 		name  string
-		calls []time.Duration // one after the other, a second apart
-		idle  time.Duration   // after them
+		calls []time.Duration // durations of calls that follow each other at intervals of a second
+		idle  time.Duration   // time without calls after them
 		want  time.Duration
 	}{
 		{"no calls", nil, 0, limit},
@@ -38,7 +38,7 @@ func TestStallBound(t *testing.T) {
 	}
 }
 
-// Calls that stall at the same time are one stall.
+// TestStallsAtOnceAreOne: calls that stall at the same time count as one stall.
 func TestStallsAtOnceAreOne(t *testing.T) {
 	var b StallBound
 	now := int64(time.Hour)

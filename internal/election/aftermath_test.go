@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// synchronise does what Zab does after an election: a leader whose followers
-// are a quorum serves a new epoch, and they all have its history then.
+// synchronise does what Zab does after an election: if a leader's followers are a quorum,
+// it serves a new epoch, and they all get its history.
 func (w *world) synchronise(leader *server) bool {
 	if leader.decision == nil || leader.decision.State != peerwire.Leading || leader.serving {
 		return false
@@ -32,7 +32,7 @@ func (w *world) synchronise(leader *server) bool {
 	return true
 }
 
-// followers are those who can be a leader's learners now, and itself.
+// followers returns the leader and the servers that can be its learners now.
 func (w *world) followers(leader *server) []ensemble.ServerID {
 	var with []ensemble.ServerID
 	for _, id := range w.ids() {
@@ -44,7 +44,7 @@ func (w *world) followers(leader *server) []ensemble.ServerID {
 	return with
 }
 
-// roles does what servers do whose role has come to nothing.
+// roles makes each server look again whose leader or followers have failed.
 func (w *world) roles() {
 	for _, id := range w.ids() {
 		s := w.servers[id]
@@ -73,7 +73,7 @@ func (w *world) roles() {
 	}
 }
 
-// patience is how long a learner dials a leader that does not lead.
+// patience returns how long a learner dials a leader that does not lead.
 func (s *server) patience() int64 {
 	if s.foreign {
 		return 400

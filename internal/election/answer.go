@@ -44,7 +44,8 @@ func (e *Election) send(to ensemble.ServerID, n peerwire.Notification) {
 	e.ready.Send = append(e.ready.Send, Message{To: to, Notification: n})
 }
 
-// broadcast sends the proposal to all other voters, and plans to resend it.
+// broadcast sends the proposal to all other voters, and sets the time at which it is
+// resent.
 func (e *Election) broadcast() {
 	n := e.lookingMessage()
 	for _, id := range e.voters {
@@ -74,7 +75,7 @@ type answer struct {
 // the other has no vote would never stop.
 func (e *Election) answerStranger(id ensemble.ServerID, n *peerwire.Notification) {
 	if !e.isMember(id) {
-		e.refuse(id, "it is no member; it is answered, not counted")
+		e.refuse(id, "it is not a member: its vote is answered but not counted")
 	}
 	if n.State != peerwire.Looking {
 		return
@@ -120,5 +121,5 @@ func (e *Election) refuse(from ensemble.ServerID, why string) {
 		return
 	}
 	e.refused[r] = true
-	e.tell(Refused{From: from, Why: why})
+	e.report(Refused{From: from, Why: why})
 }

@@ -53,10 +53,10 @@ func (e *Election) tellWait() {
 	wait := e.settleAt - e.now
 	e.running.wait(wait)
 	if f := e.failed[e.proposal.Leader]; f.Again == e.settleAt {
-		e.tell(ElectsAgain{Candidate: f.Candidate, Times: f.Times, Why: f.Why, WaitMS: wait})
+		e.report(ElectsAgain{Candidate: f.Candidate, Times: f.Times, Why: f.Why, WaitMS: wait})
 		return
 	}
-	e.tell(Settling{Round: e.round, Vote: e.proposal, WaitMS: wait})
+	e.report(Settling{Round: e.round, Vote: e.proposal, WaitMS: wait})
 }
 
 // holds reports whether a voter's ballot is the proposal.
@@ -109,9 +109,9 @@ func (e *Election) decide(b ballot, how Ending) {
 	case e.observes():
 		d.State = peerwire.Observing
 	}
-	d.Supporters, d.Spare = e.supportersOf(b, how), e.spare(b.Leader)
+	d.Supporters, d.Spare, d.Barred = e.supportersOf(b, how), e.spare(b.Leader), e.barred
 	e.takeRole(d)
-	e.tell(Decided{Decision: d, TookMS: e.now - e.running.Began})
+	e.report(Decided{Decision: d, TookMS: e.now - e.running.Began})
 }
 
 // spare reports whether the voters that have taken part are a quorum without the leader.

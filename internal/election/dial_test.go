@@ -8,8 +8,9 @@ import (
 	"bellwether/wire"
 )
 
-// A leader's word that it leads counts for a while only: one that resigns
-// before it is dialled tells the voters, but no observer.
+// TestALeaderThatIsNotReachedIsGivenUp: a message in which a server says that it leads
+// counts for a limited time. A leader that resigns before an observer has reached it
+// tells only the voters.
 func TestALeaderThatIsNotReachedIsGivenUp(t *testing.T) {
 	voters := []ensemble.ServerID{1, 2, 3}
 	e := New(Options{ID: 4, Committed: membership(0, voters, []ensemble.ServerID{4}, nil, nil)})

@@ -4,7 +4,7 @@
 // An [Election] is one server's part, a pure state machine. Step takes one [Event] with
 // its time: Look (begin), Heard (a notification), Up, Down and RoundTrip (the connections
 // to others), Joined and Established (whether the decision succeeds), Configured,
-// Appointed and HandedOver (a role without a vote), Tick. Ready returns notifications to
+// Appointed and Transferred (a role without a vote), Tick. Ready returns notifications to
 // send, a membership to adopt, a [Decision], or the advice to give one up. [Record]
 // describes an election, for the log, the recorder and the tests.
 //

@@ -52,8 +52,8 @@ type Election struct {
 	interval int64
 
 	committed, next *ensemble.Membership // next: proposed, newer, or nil
-	voters          []ensemble.ServerID  // of both, in order
-	text            string               // of committed, as it is sent
+	voters          []ensemble.ServerID  // the voters of both memberships, in order
+	text            string               // text of the committed membership, in the form in which it is sent
 	parsed          struct {             // the last configuration text of another server
 		text string
 		m    *ensemble.Membership // what that text says; nil: it cannot be parsed
@@ -71,8 +71,8 @@ type Election struct {
 	relaxed  bool                         // failed terms are ignored in this election
 	restated bool                         // a false vote for this server was answered with a new round
 
-	votes   map[ensemble.ServerID]ballot // of this round
-	outside map[ensemble.ServerID]ballot // of those that have a role, in any round
+	votes   map[ensemble.ServerID]ballot // votes of this round
+	outside map[ensemble.ServerID]ballot // votes of servers that have a role, in any round
 	down    map[ensemble.ServerID]bool   // during this round
 	trips   map[ensemble.ServerID]time.Duration
 
@@ -83,17 +83,17 @@ type Election struct {
 	splitAt  int64 // when votes that do not agree are ordered by history and id only
 
 	current     ballot // the decision that notifications carry while this server is not looking
-	agreed      bool   // the epoch in them is
+	agreed      bool   // the epoch in these notifications is agreed on
 	established bool
 	gaveUp      bool
 	handed      bool                       // the former leader has given this role
-	dialBy      int64                      // the candidate must have led by then
+	dialBy      int64                      // time by which the candidate must lead
 	forward     bool                       // the candidate has said that it leads
 	supporters  map[ensemble.ServerID]bool // while leading
 	left        map[ensemble.ServerID]bool // servers that look in a later round, while this server dials the leader again
 
 	asking  map[ensemble.ServerID]bool   // servers without a vote that wait to hear who leads
-	told    map[ensemble.ServerID]answer // what was sent to those without a vote
+	told    map[ensemble.ServerID]answer // what was sent to servers without a vote
 	empties map[ensemble.ServerID]bool   // voters without any transaction, in this election
 	// withdrawn are voters that have said in this election that they are no candidates:
 	// their disk is empty or does not answer.
@@ -134,7 +134,7 @@ func (e *Election) Step(now int64, ev Event) {
 		e.look(ev)
 	case Appointed:
 		e.appointed(ev)
-	case HandedOver:
+	case Transferred:
 		e.handedOver(ev)
 	case Configured:
 		e.configured(ev)
@@ -189,7 +189,7 @@ func (e *Election) tick() {
 	}
 }
 
-func (e *Election) tell(h Happening) { e.ready.Happenings = append(e.ready.Happenings, h) }
+func (e *Election) report(h Observation) { e.ready.Observations = append(e.ready.Observations, h) }
 
 // members sets the memberships and what follows from them.
 func (e *Election) members(committed, proposed *ensemble.Membership) {
@@ -238,7 +238,7 @@ func (e *Election) weight(id ensemble.ServerID) int64 {
 	return e.committed.Weight(id)
 }
 
-// quorum reports whether the servers for which has is true are a quorum in every
+// quorum reports whether the servers for which the function has returns true are a quorum in every
 // membership that counts.
 func (e *Election) quorum(has func(ensemble.ServerID) bool) bool {
 	return e.committed.HasQuorum(has) && (e.next == nil || e.next.HasQuorum(has))

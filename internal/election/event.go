@@ -14,17 +14,17 @@ type Event interface{ event() }
 
 // Look begins an election: at the start of the server, or because its role has ended.
 type Look struct {
-	// Zxid is that of the newest transaction in the log, committed or not; 0 if the log
-	// is empty. NoHistory says that nothing is known about what this server once had: it
-	// only joins an existing leader.
+	// Zxid is the zxid of the newest transaction in the log, committed or not; 0 if the
+	// log is empty. The value NoHistory says that nothing is known about the history that
+	// this server once had: it only joins an existing leader.
 	Zxid wire.Zxid
 	// Epoch is the durable currentEpoch.
 	Epoch wire.Epoch
-	// Initialized: an operator's marker file says that this server never had a history.
-	// Then an empty log is correct, whatever the others have.
+	// Initialized says that, according to an operator's marker file, this server never had
+	// a history. An empty log is then correct, whatever history the others have.
 	Initialized bool
-	// Abstains: the disk of this server does not answer, so that it can promise no epoch.
-	// It must not be elected nor help to elect, as with NoHistory, and its vote says
+	// Abstains says that the disk of this server does not answer, so that the server can
+	// promise no epoch. The server must not be elected nor help to elect, and its vote says
 	// NoHistory. It only joins an existing leader.
 	Abstains bool
 	// Failed are the candidates whose last terms ended before they served.
@@ -57,9 +57,10 @@ type RoundTrip struct {
 }
 
 // Linked says that the elected server has accepted this one as a learner, as only a
-// leader does. Until this or Joined the driver dials it again and again. The election
-// gives it up 1 s after the decision, or after it has first said that it leads; later if
-// its last terms have failed (Failed.PatienceMS).
+// leader does. Until Linked or Joined, the driver dials the elected server again and
+// again. The election gives the elected server up 1 s after the decision, or 1 s after
+// that server has first said that it leads. It waits longer if the last terms of that
+// server have failed (Failed.PatienceMS).
 type Linked struct{}
 
 // Joined says that discovery is over. A follower has got the new epoch from the leader; a
@@ -69,8 +70,8 @@ type Joined struct{}
 // Established says that synchronisation is over and this server serves in Epoch.
 type Established struct{ Epoch wire.Epoch }
 
-// Configured sets the memberships. Proposed is nil if there is none. One whose version is
-// not above Committed's is ignored.
+// Configured sets the memberships. Proposed is nil if no membership is proposed. It is
+// ignored if its version is not above that of Committed.
 type Configured struct{ Committed, Proposed *ensemble.Membership }
 
 // Appointed gives a role without an election: the reconfiguration at Zxid has designated
@@ -80,11 +81,11 @@ type Appointed struct {
 	Zxid   wire.Zxid
 }
 
-// HandedOver gives a role without a vote: the leader From of Epoch has ended its term and
+// Transferred gives a role without a vote: the leader From of Epoch has ended its term and
 // named Leader as the next one. Everything up to Zxid is committed, and Leader has it. If
 // Leader does not lead a new epoch within 500 ms it is given up. HeldMS is how long
 // writes were held before; 0: not known.
-type HandedOver struct {
+type Transferred struct {
 	From, Leader ensemble.ServerID
 	Zxid         wire.Zxid
 	Epoch        wire.Epoch
@@ -105,7 +106,7 @@ func (Joined) event()      {}
 func (Established) event() {}
 func (Configured) event()  {}
 func (Appointed) event()   {}
-func (HandedOver) event()  {}
+func (Transferred) event() {}
 func (Tick) event()        {}
 
 // Never is the Wake of an election that waits for nothing.
@@ -130,8 +131,8 @@ type Ready struct {
 	// Wake is when to step a Tick at the latest, after all events that have arrived by
 	// then; or Never.
 	Wake int64
-	// Happenings are for the log, in this order. They wait for nothing.
-	Happenings []Happening
+	// Observations are for the log, in this order. They wait for nothing.
+	Observations []Observation
 }
 
 // Message is a notification to be sent to one server. It replaces an earlier one to the
@@ -150,9 +151,12 @@ type Decision struct {
 	Ending Ending
 	// Supporters are the voters whose votes made the decision, in order.
 	Supporters []ensemble.ServerID
-	// Spare: the voters that have taken part, without the elected one, are a quorum. They
-	// can elect another if the elected one does not lead.
+	// Spare says that the voters that have taken part are a quorum without the elected
+	// server. They can elect another server if the elected one does not lead.
 	Spare bool
+	// Barred says that this server is empty and others have a history. It may have lost
+	// what it had acknowledged, so its promise of an epoch must not count.
+	Barred bool
 }
 
 // Ending is why an election ended.
@@ -175,14 +179,14 @@ const (
 	Reconfigured
 	// Superseded: a new election was asked for before this one ended.
 	Superseded
-	// Handed: the former leader has named this one; there was no election.
-	Handed
+	// LeadershipTransferred: the former leader has named this one. There was no election.
+	LeadershipTransferred
 )
 
 var endings = [...]string{
-	"not over", "every voter that is up voted the same", "a quorum agreed and nothing better came",
-	"a quorum follows this leader", "named without a vote", "the membership changed", "begun anew",
-	"handed over without a vote",
+	"not over", "every voter that is up voted the same", "a quorum agreed and no better vote came",
+	"a quorum follows this leader", "named without a vote", "the membership changed", "a new election was begun",
+	"leadership was transferred without a vote",
 }
 
 func (e Ending) String() string {

@@ -22,11 +22,12 @@ type Failed struct {
 	Candidate ensemble.ServerID
 	// Times is how many terms in a row failed.
 	Times int
-	// Until: before this time another candidate with as much history is preferred.
+	// Until is the time before which another candidate with as much history is preferred.
 	Until int64
-	// Again: before this time a quorum of votes for the candidate does not end the
-	// election, and this server does not join it as the leader of this Round and Epoch or
-	// an earlier one. At this time the vote is resent to all.
+	// Again is the time before which a quorum of votes for the candidate does not end the
+	// election. Before that time this server does not join the candidate either, if it is
+	// the leader of this Round and Epoch or of earlier ones. At this time the vote is
+	// resent to all.
 	Again        int64
 	Round, Epoch wire.Epoch
 	// PatienceMS is how long the candidate is dialled; 0: 1000.
@@ -76,7 +77,7 @@ func (e *Election) patience(id ensemble.ServerID) int64 {
 	return dialMS
 }
 
-// vain reports whether this server has just failed to join the leader of b.
+// vain reports whether this server has just failed to join the leader that b names.
 func (e *Election) vain(b ballot) bool {
 	f := e.failed[b.Leader]
 	return f.Again > e.now && b.round <= f.Round && b.PeerEpoch <= f.Epoch
@@ -128,7 +129,7 @@ func (e *Election) relax() {
 			best = b.Vote
 		}
 	}
-	e.tell(Relaxed{Round: e.round, Vote: best})
+	e.report(Relaxed{Round: e.round, Vote: best})
 	if best != e.proposal {
 		e.improve(best)
 	}

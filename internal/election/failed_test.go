@@ -8,13 +8,13 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// fresh is a vote for a server with the history that all have.
+// fresh is a vote for a server with the history that all servers have.
 func fresh(id ensemble.ServerID) Vote { return Vote{id, 0x100000001, 1} }
 
 // abstains is the vote of a server whose disk does not answer.
 func abstains(id ensemble.ServerID) Vote { return Vote{id, NoHistory, 1} }
 
-// lookWith is a server of n that begins an election with this.
+// lookWith makes one of n servers, which begins an election with l.
 func lookWith(n int, id ensemble.ServerID, l Look) *Election {
 	e := New(Options{ID: id, Committed: plain(0, n), Reconfig: true})
 	l.Why = "started"
@@ -22,8 +22,8 @@ func lookWith(n int, id ensemble.ServerID, l Look) *Election {
 	return e
 }
 
-// TestAbstainingServerIsNoCandidate: a server whose disk does not answer says
-// NoHistory, decides on no votes, and joins a leader that a quorum follows.
+// TestAbstainingServerIsNoCandidate: a server whose disk does not answer votes with
+// NoHistory, does not decide by votes, and joins a leader that a quorum follows.
 func TestAbstainingServerIsNoCandidate(t *testing.T) {
 	e := lookWith(3, 3, Look{Zxid: 0x2d, Abstains: true})
 	for _, m := range e.Ready().Send {
@@ -44,8 +44,8 @@ func TestAbstainingServerIsNoCandidate(t *testing.T) {
 	}
 }
 
-// TestAbstainingServerDoesNotSayThatItIsEmpty: an empty server that hears others
-// abstain does not take them for empty ones with which it may begin a history.
+// TestAbstainingServerDoesNotSayThatItIsEmpty: an empty server may begin a history with
+// other empty servers. It does not count servers that abstain among them.
 func TestAbstainingServerDoesNotSayThatItIsEmpty(t *testing.T) {
 	e := lookWith(3, 1, Look{})
 	hear(e, 2, peerwire.Looking, abstains(2), 1)
@@ -57,7 +57,7 @@ func TestAbstainingServerDoesNotSayThatItIsEmpty(t *testing.T) {
 }
 
 // TestWithdrawnCandidateIsDropped: a server does not vote for a candidate that has
-// withdrawn, even if others still do, until that candidate stands again.
+// withdrawn, even if others still do, until that candidate votes for itself again.
 func TestWithdrawnCandidateIsDropped(t *testing.T) {
 	e := alone(5, 4)
 	hear(e, 5, peerwire.Looking, fresh(5), 1)
@@ -76,9 +76,10 @@ func TestWithdrawnCandidateIsDropped(t *testing.T) {
 	}
 }
 
-// TestVoteOfARestartedServerDoesNotCount: what a voter said before it was
-// started again counts no more, as a vote and as the word of a follower: its
-// disk may have been lost. The first message of a connection may be old.
+// TestVoteOfARestartedServerDoesNotCount: what a voter sent before its restart does not
+// count any more, neither as a vote nor as the support of a follower, because the voter
+// may have lost its disk. The first message of a connection may be from before the
+// restart.
 func TestVoteOfARestartedServerDoesNotCount(t *testing.T) {
 	for _, again := range []Vote{abstains(2), {2, NoHistory, 0}, fresh(2)} {
 		e := alone(5, 1)
@@ -107,8 +108,8 @@ func TestVoteOfARestartedServerDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestFailedCandidateRanksBehindItsEquals: behind candidates with as much
-// history, not behind those with less, and only for a while.
+// TestFailedCandidateRanksBehindItsEquals: a candidate whose term failed ranks behind
+// candidates with as much history, but not behind those with less, and only for a while.
 func TestFailedCandidateRanksBehindItsEquals(t *testing.T) {
 	failed := []Failed{{Candidate: 5, Times: 2, Until: 1000}, {Candidate: 4, Times: 1, Until: 1000}}
 	e := lookWith(5, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
@@ -134,7 +135,8 @@ func TestFailedCandidateRanksBehindItsEquals(t *testing.T) {
 	}
 }
 
-// TestOnlyCandidateIsElectedAfterAPause, and says so; one that has come forward
+// TestOnlyCandidateIsElectedAfterAPause: if the only candidate has failed before, it is
+// elected after a pause, and the reason is reported. A candidate that says that it leads
 // is followed at once.
 func TestOnlyCandidateIsElectedAfterAPause(t *testing.T) {
 	failed := []Failed{{Candidate: 3, Times: 5, Until: 16_000, Again: 800, Why: "nobody could join it"}}
@@ -147,11 +149,11 @@ func TestOnlyCandidateIsElectedAfterAPause(t *testing.T) {
 			t.Fatalf("decides %+v, wakes at %d", r.Decision, r.Wake)
 		}
 		told := false
-		for _, h := range r.Happenings {
+		for _, h := range r.Observations {
 			told = told || strings.Contains(h.String(), "again in 800 ms") && strings.Contains(h.String(), "nobody could join it")
 		}
 		if !told {
-			t.Errorf("told %v", r.Happenings)
+			t.Errorf("told %v", r.Observations)
 		}
 		if forward {
 			hear(e, 3, peerwire.Leading, Vote{3, 0x100000002, 1}, 1)
@@ -171,9 +173,9 @@ func TestOnlyCandidateIsElectedAfterAPause(t *testing.T) {
 	}
 }
 
-// TestDifferentMemoriesAgree: two of four voters hold failed terms against the
-// best candidate and two do not, so that no vote gets a quorum. They come to
-// agree long before the pause is over.
+// TestDifferentMemoriesAgree: two of four voters remember failed terms of the best
+// candidate and two do not, so no vote gets a quorum. They agree long before the pause is
+// over.
 func TestDifferentMemoriesAgree(t *testing.T) {
 	w := worldOf(4)
 	for id := ensemble.ServerID(1); id <= 2; id++ {
@@ -183,10 +185,10 @@ func TestDifferentMemoriesAgree(t *testing.T) {
 	w.mustConverge(t, 2*splitMS)
 }
 
-// TestLeaderThatOthersHaveLeftIsGivenUp: a server that dials a leader again, which
-// it could not join before, gives it up once so many others look in a later round
-// that the leader has no quorum. It does not tell them that it follows, or they
-// would join that leader again by its word.
+// TestLeaderThatOthersHaveLeftIsGivenUp: a server dials a leader that it could not join
+// before. It gives that leader up when so many others look in a later round that the
+// leader has no quorum. It does not tell them that it follows, because they would then
+// join that leader again.
 func TestLeaderThatOthersHaveLeftIsGivenUp(t *testing.T) {
 	dials := func(n int, failed ...Failed) *Election {
 		e := lookWith(n, 1, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})

@@ -6,11 +6,12 @@ import (
 	"bellwether/wire"
 )
 
-// foreign is the election of a ZooKeeper server, as its rules are told: it
-// waits 200 ms after every message once a quorum agrees and throws away what is
-// not better meanwhile, whatever is complete; it answers those without a vote
-// from the election before; it knows neither refusals nor old messages.
-type foreign struct {
+// compatibleServer is the election of a ZooKeeper server, according to its documented
+// rules. When a quorum agrees it waits 200 ms after each message, even if all votes are
+// known, and drops votes that are not better. It sends servers without a vote the result
+// of the election before. It does not use refused connections, and does not recognise old
+// messages.
+type compatibleServer struct {
 	id       ensemble.ServerID
 	m        *ensemble.Membership
 	now      int64
@@ -27,24 +28,24 @@ type foreign struct {
 	ready    Ready
 }
 
-func newForeign(id ensemble.ServerID, m *ensemble.Membership) *foreign {
-	return &foreign{id: id, m: m, wake: Never, recv: map[ensemble.ServerID]ballot{}, outside: map[ensemble.ServerID]ballot{}}
+func newCompatibleServer(id ensemble.ServerID, m *ensemble.Membership) *compatibleServer {
+	return &compatibleServer{id: id, m: m, wake: Never, recv: map[ensemble.ServerID]ballot{}, outside: map[ensemble.ServerID]ballot{}}
 }
 
-func (f *foreign) State() State {
+func (f *compatibleServer) State() State {
 	if f.state == peerwire.Looking {
 		return State{Role: f.state, Round: f.round, Vote: f.proposal, Settling: f.settling}
 	}
 	return State{Role: f.state, Round: f.round, Vote: f.current.Vote}
 }
 
-func (f *foreign) Ready() Ready {
+func (f *compatibleServer) Ready() Ready {
 	r := f.ready
 	r.Wake, f.ready = f.wake, Ready{}
 	return r
 }
 
-func (f *foreign) Step(now int64, ev Event) {
+func (f *compatibleServer) Step(now int64, ev Event) {
 	f.now = now
 	switch ev := ev.(type) {
 	case Look:
@@ -58,7 +59,7 @@ func (f *foreign) Step(now int64, ev Event) {
 	}
 }
 
-func (f *foreign) look(ev Look) {
+func (f *compatibleServer) look(ev Look) {
 	f.initial = nobody
 	if s, ok := f.m.Server(f.id); ok && s.Role == ensemble.Participant {
 		f.initial = Vote{f.id, ev.Zxid, ev.Epoch}
@@ -76,20 +77,20 @@ func (f *foreign) look(ev Look) {
 	f.count()
 }
 
-// count begins to wait when a quorum agrees.
-func (f *foreign) count() {
+// count starts the wait when a quorum agrees.
+func (f *compatibleServer) count() {
 	if f.quorum(f.recv, ballot{Vote: f.proposal, round: f.round}) {
 		f.settling, f.wake = true, f.now+200
 	}
 }
 
-func (f *foreign) voter(id ensemble.ServerID) bool { return f.m.IsVoter(id) }
+func (f *compatibleServer) voter(id ensemble.ServerID) bool { return f.m.IsVoter(id) }
 
-func (f *foreign) beats(a, b Vote) bool {
+func (f *compatibleServer) beats(a, b Vote) bool {
 	return f.m.Weight(a.Leader) > 0 && a.Compare(b) > 0
 }
 
-func (f *foreign) say(to ensemble.ServerID, state peerwire.ServerState, v Vote, round wire.Epoch) {
+func (f *compatibleServer) say(to ensemble.ServerID, state peerwire.ServerState, v Vote, round wire.Epoch) {
 	if to == f.id {
 		f.recv[f.id] = ballot{Vote: v, round: round}
 		return
@@ -98,13 +99,13 @@ func (f *foreign) say(to ensemble.ServerID, state peerwire.ServerState, v Vote, 
 		PeerEpoch: v.PeerEpoch, ElectionEpoch: round, Version: peerwire.NotificationConfig, Config: f.m.String()}})
 }
 
-func (f *foreign) broadcast() {
+func (f *compatibleServer) broadcast() {
 	for _, id := range f.m.Voters() {
 		f.say(id, peerwire.Looking, f.proposal, f.round)
 	}
 }
 
-func (f *foreign) tick() {
+func (f *compatibleServer) tick() {
 	switch {
 	case f.state != peerwire.Looking || f.wake > f.now:
 	case f.settling:
@@ -116,8 +117,8 @@ func (f *foreign) tick() {
 	}
 }
 
-// receive answers, and hands on what concerns the election.
-func (f *foreign) receive(from ensemble.ServerID, n *peerwire.Notification) {
+// receive answers a message and passes it on if it concerns the election.
+func (f *compatibleServer) receive(from ensemble.ServerID, n *peerwire.Notification) {
 	switch {
 	case !f.voter(from):
 		f.say(from, f.state, f.current.Vote, f.round)
@@ -141,7 +142,7 @@ func (f *foreign) receive(from ensemble.ServerID, n *peerwire.Notification) {
 	f.process(from, n)
 }
 
-func (f *foreign) process(from ensemble.ServerID, n *peerwire.Notification) {
+func (f *compatibleServer) process(from ensemble.ServerID, n *peerwire.Notification) {
 	if !f.voter(n.Leader) || n.State == peerwire.Observing {
 		return
 	}
@@ -169,7 +170,7 @@ func (f *foreign) process(from ensemble.ServerID, n *peerwire.Notification) {
 	f.count()
 }
 
-func (f *foreign) settled(from ensemble.ServerID, b ballot) {
+func (f *compatibleServer) settled(from ensemble.ServerID, b ballot) {
 	ref := b
 	ref.version = 2
 	if b.round == f.round {
@@ -186,21 +187,21 @@ func (f *foreign) settled(from ensemble.ServerID, b ballot) {
 	}
 }
 
-func (f *foreign) quorum(votes map[ensemble.ServerID]ballot, b ballot) bool {
+func (f *compatibleServer) quorum(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	return f.m.HasQuorum(func(id ensemble.ServerID) bool {
 		o, ok := votes[id]
 		return ok && o.agrees(b)
 	})
 }
 
-func (f *foreign) leads(votes map[ensemble.ServerID]ballot, b ballot) bool {
+func (f *compatibleServer) leads(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	if b.Leader == f.id {
 		return b.round == f.round
 	}
 	return votes[b.Leader].state == peerwire.Leading
 }
 
-func (f *foreign) finish(b ballot, how Ending) {
+func (f *compatibleServer) finish(b ballot, how Ending) {
 	f.state = peerwire.Following
 	if b.Leader == f.id {
 		f.state = peerwire.Leading

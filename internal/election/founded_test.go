@@ -8,10 +8,9 @@ import (
 	"bellwether/wire"
 )
 
-// A first start that is interrupted leaves some voters with an epoch and none
-// with a transaction. The empty ones must not wait for a leader for ever:
-// with all voters there, there is nothing to wait for. With one missing there
-// is, for it may have a history.
+// TestInterruptedFirstStart: after an interrupted first start some voters have an epoch
+// and none has a transaction. If all voters are connected, the empty ones need not wait
+// for a leader. If one is missing they must wait, because it may have a history.
 func TestInterruptedFirstStart(t *testing.T) {
 	ids := []ensemble.ServerID{1, 2, 3, 4, 5}
 	w := newWorld()
@@ -26,19 +25,20 @@ func TestInterruptedFirstStart(t *testing.T) {
 		w.start(id)
 	}
 	if w.converge(10_000) {
-		t.Fatalf("empty servers elect while a voter is missing:\n%s", strings.Join(w.story, "\n"))
+		t.Fatalf("empty servers elect while a voter is missing:\n%s", strings.Join(w.output, "\n"))
 	}
 	w.start(5)
 	if !w.converge(10_000) {
-		t.Fatalf("no leader:\n%s\n%s", strings.Join(w.story, "\n"), w.states())
+		t.Fatalf("no leader:\n%s\n%s", strings.Join(w.output, "\n"), w.states())
 	}
 	if len(w.wrong) > 0 {
 		t.Fatal(w.wrong[0])
 	}
 }
 
-// The caution stays where one of the voters knows of a transaction.
-func TestLostHistoryIsNotFoundedAnew(t *testing.T) {
+// TestEmptyServerWaitsForKnownHistory: an empty server waits if one of the voters knows
+// of a transaction.
+func TestEmptyServerWaitsForKnownHistory(t *testing.T) {
 	ids := []ensemble.ServerID{1, 2, 3}
 	w := newWorld()
 	m := membership(0, ids, nil, nil, nil)
@@ -50,6 +50,6 @@ func TestLostHistoryIsNotFoundedAnew(t *testing.T) {
 		w.start(id)
 	}
 	if w.converge(10_000) {
-		t.Fatalf("two empty servers follow one with a history, or lead it:\n%s", strings.Join(w.story, "\n"))
+		t.Fatalf("two empty servers follow one with a history, or lead it:\n%s", strings.Join(w.output, "\n"))
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"bellwether/wire"
 )
 
-// FuzzHeard hands a server whatever decodes as a notification, from whoever,
-// with time passing. It survives, sends little, and still ends its election
-// when the others are reasonable again.
+// FuzzHeard gives a server any decodable notifications, from any server, while time
+// passes. The server does not fail, sends little, and still completes its election when
+// the others behave correctly again.
 func FuzzHeard(f *testing.F) {
 	e := alone(3, 1)
 	for _, n := range []peerwire.Notification{
@@ -35,7 +35,7 @@ func FuzzHeard(f *testing.F) {
 			e.Step(now, Heard{From: ensemble.ServerID(s & 7), First: s&8 != 0, Notification: n})
 			e.Step(now, Tick{})
 			r := e.Ready()
-			if len(r.Send) > 4 { // the two others, and who asked and is no voter
+			if len(r.Send) > 4 { // to the two other voters, and to servers without a vote that asked
 				t.Fatalf("sent %d messages", len(r.Send))
 			}
 			if r.GiveUp != "" {
@@ -51,7 +51,8 @@ func FuzzHeard(f *testing.F) {
 	})
 }
 
-// mustEnd lets both others follow the better one of them in the server's own round.
+// mustEnd lets both other servers vote for the better one of them in the server's own
+// round.
 func mustEnd(t *testing.T, e *Election, now int64) {
 	if e.State().Role != peerwire.Looking {
 		e.Step(now, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})

@@ -9,10 +9,10 @@ import (
 	"bellwether/wire"
 )
 
-// These are bugs that others had in the same protocol, by the numbers of
-// their reports, as far as the decision part can have them.
+// The tests in this file show known bugs of other implementations of the protocol, by the
+// numbers of their reports.
 
-// worldOf is a network of servers 1 to n with equal histories.
+// worldOf makes a network of servers 1 to n with equal histories.
 func worldOf(n int) *world {
 	w := newWorld()
 	w.trips = true
@@ -24,7 +24,7 @@ func worldOf(n int) *world {
 	return w
 }
 
-// plain is a membership of voters 1 to n.
+// plain returns a membership of voters 1 to n.
 func plain(version int64, n int) *ensemble.Membership {
 	var ids []ensemble.ServerID
 	for i := range n {
@@ -33,7 +33,7 @@ func plain(version int64, n int) *ensemble.Membership {
 	return membership(version, ids, nil, nil, nil)
 }
 
-// alone is a server that looks, in an ensemble of n whose others are played by the test.
+// alone makes a server that looks, in an ensemble of n. The test plays the other servers.
 func alone(n int, id ensemble.ServerID) *Election {
 	e := New(Options{ID: id, Committed: plain(0, n), Reconfig: true})
 	e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
@@ -41,7 +41,7 @@ func alone(n int, id ensemble.ServerID) *Election {
 	return e
 }
 
-// says makes the notification of a server that is of today's version.
+// says makes the notification of a server of the present version.
 func says(e *Election, state peerwire.ServerState, v Vote, round wire.Epoch) peerwire.Notification {
 	return e.message(state, v, round)
 }
@@ -55,7 +55,7 @@ func (w *world) startAll() {
 func (w *world) mustConverge(t *testing.T, ms int64) {
 	t.Helper()
 	if !w.converge(ms) || len(w.wrong) > 0 {
-		t.Fatalf("%s\n%s\n%s", strings.Join(w.wrong, "\n"), strings.Join(w.story, "\n"), w.states())
+		t.Fatalf("%s\n%s\n%s", strings.Join(w.wrong, "\n"), strings.Join(w.output, "\n"), w.states())
 	}
 }
 
@@ -78,8 +78,8 @@ func TestZK1514FollowersOfAnEarlierRound(t *testing.T) {
 	}
 }
 
-// TestZK1817JoinerAmongUnequalVotes (also 1818, 1805): members that follow one
-// leader report other zxids and rounds, because they joined at other times.
+// TestZK1817JoinerAmongUnequalVotes (also 1818, 1805): members that follow the same
+// leader report different zxids and rounds, because they joined at different times.
 func TestZK1817JoinerAmongUnequalVotes(t *testing.T) {
 	e := alone(5, 5)
 	e.Step(1, Heard{From: 1, Notification: says(e, peerwire.Following, Vote{2, 0x100000001, 3}, 7)})
@@ -93,7 +93,7 @@ func TestZK1817JoinerAmongUnequalVotes(t *testing.T) {
 	}
 }
 
-// TestZK1732MixedVersions: a member of before 3.4.6 reports another epoch.
+// TestZK1732MixedVersions: a member of a version before 3.4.6 reports another epoch.
 func TestZK1732MixedVersions(t *testing.T) {
 	e := alone(3, 3)
 	old := says(e, peerwire.Following, Vote{2, 0x100000001, 1}, 1)
@@ -105,8 +105,8 @@ func TestZK1732MixedVersions(t *testing.T) {
 	}
 }
 
-// TestZK975SmallerLeader: who joins an ensemble whose leader has a smaller id
-// and less history follows it.
+// TestZK975SmallerLeader: a server joins an ensemble whose leader has a smaller id and
+// less history, and follows that leader.
 func TestZK975SmallerLeader(t *testing.T) {
 	w := worldOf(3)
 	w.start(1)
@@ -120,8 +120,8 @@ func TestZK975SmallerLeader(t *testing.T) {
 	}
 }
 
-// TestZK3109ChangedMind: the elected leader learns that its voter follows
-// another, and does not wait for it until initLimit.
+// TestZK3109ChangedMind: the elected leader learns that its voter follows another server.
+// It does not wait for that voter until initLimit.
 func TestZK3109ChangedMind(t *testing.T) {
 	e := alone(3, 3)
 	mine := Vote{3, 0x100000001, 1}
@@ -136,8 +136,8 @@ func TestZK3109ChangedMind(t *testing.T) {
 	}
 }
 
-// TestZK3218BackOff: however long a server has looked in vain, it asks every
-// two seconds, and at once when somebody is there again.
+// TestZK3218BackOff: however long a server has looked without success, it resends its
+// vote every two seconds, and at once when a server connects.
 func TestZK3218BackOff(t *testing.T) {
 	e := alone(3, 1)
 	now := int64(0)
@@ -158,7 +158,7 @@ func TestZK3218BackOff(t *testing.T) {
 	}
 }
 
-// TestZK3479ElectionTime: what is reported as an election's duration is it.
+// TestZK3479ElectionTime: the reported duration of an election is correct.
 func TestZK3479ElectionTime(t *testing.T) {
 	e := New(Options{ID: 3, Committed: plain(0, 3)})
 	e.Step(1_000_000, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
@@ -173,8 +173,8 @@ func TestZK3479ElectionTime(t *testing.T) {
 	}
 }
 
-// TestZK3769HalfDeliveredVote: a message cut anywhere is refused by the wire or
-// counted for what it says; the server goes on either way.
+// TestZK3769HalfDeliveredVote: a message that is cut off anywhere is either refused by
+// the decoder or counted for its content. In both cases the election continues.
 func TestZK3769HalfDeliveredVote(t *testing.T) {
 	e := alone(3, 1)
 	whole := says(e, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)
@@ -192,8 +192,8 @@ func TestZK3769HalfDeliveredVote(t *testing.T) {
 	}
 }
 
-// TestZK4787ForeignCharset: the configuration text of another server is not
-// readable; its vote counts.
+// TestZK4787ForeignCharset: the vote of a server counts even if its configuration text
+// cannot be read.
 func TestZK4787ForeignCharset(t *testing.T) {
 	for _, text := range []string{"server.1=m\xfcnchen:1:2:participant\nversion=0", "\x00\xff\xfe", "server.x=", "version=zz", "group.1=1:x", ""} {
 		e := alone(3, 1)
@@ -207,9 +207,9 @@ func TestZK4787ForeignCharset(t *testing.T) {
 	}
 }
 
-// TestZK3829RollingToFourMembers (also 3814, 3830, 3842): three servers are
-// restarted one by one with a fourth in their files. There is one leader after
-// each step, and who is no member any more is not told anything.
+// TestZK3829RollingToFourMembers (also 3814, 3830, 3842): three servers are restarted one
+// by one with a fourth in their files. There is one leader after each step, and nothing
+// is sent to servers that are no longer members.
 func TestZK3829RollingToFourMembers(t *testing.T) {
 	w := worldOf(3)
 	w.startAll()
@@ -228,15 +228,15 @@ func TestZK3829RollingToFourMembers(t *testing.T) {
 	s := w.servers[1]
 	s.members = plain(0, 3)
 	w.step(s, Configured{Committed: s.members})
-	w.story = nil
+	w.output = nil
 	w.lookAgain(s, "tested")
-	if all := strings.Join(w.story, "\n"); strings.Contains(all, " 4 ") || !strings.Contains(all, "1 → 2 3 ") {
+	if all := strings.Join(w.output, "\n"); strings.Contains(all, " 4 ") || !strings.Contains(all, "1 → 2 3 ") {
 		t.Errorf("told\n%s", all)
 	}
 }
 
-// TestLostMessage: a server says LOOKING once, in round 0, and then that it
-// follows this one, in round 0. That must come to an end.
+// TestLostMessage: a server sends LOOKING once, in round 0, and then that it follows this
+// server, in round 0. The election completes.
 func TestLostMessage(t *testing.T) {
 	e := alone(3, 3)
 	v := Vote{3, 0x100000001, 1}
@@ -252,8 +252,9 @@ func TestLostMessage(t *testing.T) {
 	}
 }
 
-// TestRestartedWinner: whoever wins is shut down right after it. The others
-// elect the next, until no quorum is left, and again when they are back.
+// TestRestartedWinner: each winner is shut down right after its election. The others
+// elect the next one until no quorum is left, and again when the stopped servers are
+// back.
 func TestRestartedWinner(t *testing.T) {
 	w := worldOf(5)
 	w.startAll()
@@ -274,7 +275,7 @@ func TestRestartedWinner(t *testing.T) {
 	w.mustConverge(t, 20_000)
 }
 
-// leader is the serving one, 0 if there is none.
+// leader returns the serving leader, 0 if there is none.
 func (w *world) leader() ensemble.ServerID {
 	for _, id := range w.ids() {
 		if s := w.servers[id]; s.alive && s.serving && s.decision.State == peerwire.Leading {
@@ -284,8 +285,8 @@ func (w *world) leader() ensemble.ServerID {
 	return 0
 }
 
-// TestCandidateDiesWhileItIsWaitedFor: the best candidate ends after a quorum
-// has voted for it. The others do not elect it for ever.
+// TestCandidateDiesWhileItIsWaitedFor: the best candidate ends after a quorum has voted
+// for it. The others stop electing it.
 func TestCandidateDiesWhileItIsWaitedFor(t *testing.T) {
 	w := worldOf(3)
 	w.servers[3].look.Zxid = 0x100000009
@@ -299,8 +300,8 @@ func TestCandidateDiesWhileItIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestHighestRound: who tells the highest round there can be does not keep the
-// others from electing ever after.
+// TestHighestRound: a server that sends the highest possible round does not keep the
+// others from later elections.
 func TestHighestRound(t *testing.T) {
 	w := worldOf(3)
 	w.startAll()
@@ -318,8 +319,9 @@ func TestHighestRound(t *testing.T) {
 	}
 }
 
-// TestBabblingServer: one that repeats a worse vote without end delays nothing.
-func TestBabblingServer(t *testing.T) {
+// TestRepeatedWorseVoteDelaysNothing: a server that repeats a worse vote again and again
+// delays nothing.
+func TestRepeatedWorseVoteDelaysNothing(t *testing.T) {
 	e := alone(3, 3)
 	e.Step(1, Heard{From: 1, Notification: says(e, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)})
 	for now := int64(2); e.State().Role == peerwire.Looking; now++ {

@@ -26,7 +26,7 @@ func (e *Election) look(ev Look) {
 	e.initial = e.ownVote()
 	e.openRecord(ev.Why)
 	e.beginRound(e.round+1, e.initial)
-	e.tell(Began{Round: e.round, Vote: e.initial, Why: ev.Why})
+	e.report(Began{Round: e.round, Vote: e.initial, Why: ev.Why})
 	e.count()
 }
 
@@ -137,7 +137,7 @@ func (e *Election) learnHistory(h Heard) {
 	}
 	e.barred = true
 	e.initial = e.ownVote()
-	e.tell(Barred{From: h.From, Vote: voteOf(n)})
+	e.report(Barred{From: h.From, Vote: voteOf(n)})
 	e.running.Barred = true
 	e.beginRound(e.round, e.initial)
 }
@@ -174,7 +174,7 @@ func (e *Election) found() {
 	}
 	e.barred = false
 	e.initial = e.ownVote()
-	e.tell(Founded{})
+	e.report(Founded{})
 	e.running.Barred = false
 	e.beginRound(e.round+1, e.initial)
 	e.count()
@@ -245,7 +245,7 @@ func (e *Election) revoke(h Heard) {
 	case n.Zxid != NoHistory:
 	case e.proposal.Leader == h.From && h.From != e.id && !e.mute():
 		e.withdrawn[h.From] = true
-		e.tell(Withdrawn{h.From})
+		e.report(Withdrawn{h.From})
 		e.beginRound(e.round+1, e.initial)
 	default:
 		e.withdrawn[h.From] = true
@@ -261,7 +261,7 @@ func (e *Election) joinRound(r wire.Epoch, v Vote) Verdict {
 	if e.beats(v, e.initial) {
 		best, verdict = v, joinedAdopted
 	}
-	e.tell(LaterRound{From: e.round, To: r})
+	e.report(LaterRound{From: e.round, To: r})
 	e.beginRound(r, best)
 	return verdict
 }
@@ -317,7 +317,7 @@ func (e *Election) restate(h Heard) {
 		return
 	}
 	e.restated = true
-	e.tell(Restated{From: h.From, Vote: voteOf(n), Own: e.initial})
+	e.report(Restated{From: h.From, Vote: voteOf(n), Own: e.initial})
 	e.beginRound(n.ElectionEpoch+1, e.initial)
 	e.count()
 }
@@ -387,7 +387,7 @@ func (e *Election) adopt(n *peerwire.Notification) bool {
 		return false
 	}
 	e.ready.Adopt = m
-	e.tell(AdoptedMembers{Version: m.Version(), Was: e.committed.Version()})
+	e.report(AdoptedMembers{Version: m.Version(), Was: e.committed.Version()})
 	return e.change(m, e.next)
 }
 

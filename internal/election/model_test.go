@@ -12,9 +12,10 @@ import (
 	"bellwether/wire"
 )
 
-// world is a network of servers that elect, with connections as the protocol
-// has them: one slot per direction for what is not sent yet, the last message
-// sent again on a new connection, refusals by the dead and silence of the cut.
+// world is a network of servers that elect. Connections behave as in the protocol: each
+// direction has one slot for the message that is not sent yet, the last message is resent
+// on a new connection, dead servers refuse connections, and servers that are cut off are
+// silent.
 type world struct {
 	now     int64
 	servers map[ensemble.ServerID]*server
@@ -22,12 +23,12 @@ type world struct {
 	up      map[[2]ensemble.ServerID]bool  // smaller, larger
 	cut     map[[2]ensemble.ServerID]bool
 	trips   bool // whether round trips are measured
-	story   []string
+	output  []string
 	wrong   []string
 	cast    map[wire.Epoch]map[ensemble.ServerID][]cast
 }
 
-// server is one of them, with what it has on disk.
+// server is a server of the network, with the history on its disk.
 type server struct {
 	id       ensemble.ServerID
 	alive    bool
@@ -38,13 +39,13 @@ type server struct {
 	decision *Decision // while it has a role
 	giveUp   string
 	serving  bool
-	proposal Vote // as last seen, with its round and membership
+	proposal Vote // the proposal that was last seen; its round and membership follow
 	round    wire.Epoch
 	text     string
 	since    int64
 }
 
-// elector is an Election, or a model of another server's.
+// elector is an Election, or a model of a server of ZooKeeper.
 type elector interface {
 	Step(now int64, ev Event)
 	Ready() Ready
@@ -63,10 +64,10 @@ type flown struct {
 	first bool
 }
 
-// cast is a vote that a server held in a round, and its own history then.
+// cast is a vote that a server held in a round, and its own history at that time.
 type cast struct{ vote, own Vote }
 
-// membership makes one of voters and observers.
+// membership makes a membership of voters and observers.
 func membership(version int64, voters, observers []ensemble.ServerID, groups map[ensemble.GroupID][]ensemble.ServerID,
 	weights map[ensemble.ServerID]int64) *ensemble.Membership {
 	d := ensemble.Definition{Version: version, Groups: groups, Weights: weights}
@@ -113,7 +114,7 @@ func (w *world) link(from, to ensemble.ServerID) *link {
 }
 
 func (w *world) tellf(format string, args ...any) {
-	w.story = append(w.story, fmt.Sprintf("%6d ms  ", w.now)+fmt.Sprintf(format, args...))
+	w.output = append(w.output, fmt.Sprintf("%6d ms  ", w.now)+fmt.Sprintf(format, args...))
 }
 
 func (w *world) wrongf(format string, args ...any) {
@@ -126,7 +127,7 @@ func (w *world) start(id ensemble.ServerID) {
 	s.alive, s.round = true, 0
 	s.e = New(Options{ID: id, Committed: s.members, Reconfig: true})
 	if s.foreign {
-		s.e = newForeign(id, s.members)
+		s.e = newCompatibleServer(id, s.members)
 	}
 	w.lookAgain(s, "started")
 }
@@ -138,7 +139,7 @@ func (w *world) lookAgain(s *server, why string) {
 	w.step(s, s.look)
 }
 
-// step steps an event and carries out what comes of it.
+// step steps an event and carries out the resulting duties.
 func (w *world) step(s *server, ev Event) {
 	before := s.e.State()
 	s.e.Step(w.now, ev)
@@ -147,7 +148,7 @@ func (w *world) step(s *server, ev Event) {
 		s.members = r.Adopt
 	}
 	w.watch(s, before, ev)
-	for _, h := range r.Happenings {
+	for _, h := range r.Observations {
 		w.tellf("%d %s", s.id, h)
 	}
 	w.tellSent(s, r.Send)
@@ -170,7 +171,7 @@ func (w *world) step(s *server, ev Event) {
 	}
 }
 
-// tellSent tells what a server sends, in one line what several are told alike.
+// tellSent prints what a server sends. Equal messages to several servers are one line.
 func (w *world) tellSent(s *server, sent []Message) {
 	for len(sent) > 0 {
 		var same []ensemble.ServerID
@@ -191,7 +192,7 @@ func show(n *peerwire.Notification) string {
 	return fmt.Sprintf("%s %s, round %d", n.State, v, n.ElectionEpoch)
 }
 
-// pump sends what waits in the slot, making the connection where there is none.
+// pump sends the message in the slot. It makes a connection if there is none.
 func (w *world) pump(s *server, to ensemble.ServerID) {
 	l := w.link(s.id, to)
 	other := w.servers[to]
@@ -211,8 +212,8 @@ func (w *world) pump(s *server, to ensemble.ServerID) {
 	}
 }
 
-// connect makes a connection; both ends send their last message again unless
-// they have a newer one.
+// connect makes a connection. Both ends resend their last message unless they have a
+// newer one.
 func (w *world) connect(a, b *server) {
 	w.up[pair(a.id, b.id)] = true
 	for _, d := range [][2]*server{{a, b}, {b, a}} {
@@ -238,7 +239,7 @@ func (w *world) transmit(from, to ensemble.ServerID) {
 	l.last, l.slot, l.first = l.slot, nil, false
 }
 
-// deliver hands over the oldest message on its way; false if there is none.
+// deliver delivers the oldest message on its way. It returns false if there is none.
 func (w *world) deliver(from, to ensemble.ServerID) bool {
 	l := w.link(from, to)
 	if len(l.flight) == 0 {
@@ -262,8 +263,8 @@ func (w *world) busy() [][2]ensemble.ServerID {
 	return out
 }
 
-// settle delivers until nothing is on its way, without time passing. It
-// reports whether that came to an end.
+// settle delivers messages until none is on its way, without time passing. It returns
+// false if that does not end.
 func (w *world) settle() bool {
 	for range 10_000 {
 		links := w.busy()
@@ -278,13 +279,13 @@ func (w *world) settle() bool {
 	return false
 }
 
-// sever ends the connection of two servers: what is on its way is lost.
+// sever ends the connection between two servers. Messages on their way are lost.
 func (w *world) sever(a, b ensemble.ServerID) {
 	delete(w.up, pair(a, b))
 	w.link(a, b).flight, w.link(b, a).flight = nil, nil
 }
 
-// crash ends a server's process; those connected to it see a reset.
+// crash ends a server's process. Servers that are connected to it see a reset.
 func (w *world) crash(id ensemble.ServerID) {
 	s := w.servers[id]
 	s.alive, s.decision, s.serving = false, nil, false
@@ -300,13 +301,13 @@ func (w *world) crash(id ensemble.ServerID) {
 	}
 }
 
-// partition cuts two servers off each other without a sign.
+// partition makes the connection between two servers silent in both directions.
 func (w *world) partition(a, b ensemble.ServerID) {
 	w.cut[pair(a, b)] = true
 	w.sever(a, b)
 }
 
-// heal removes all cuts; what waits is sent.
+// heal removes all partitions, and sends the messages that wait.
 func (w *world) heal() {
 	clear(w.cut)
 	for _, a := range w.ids() {
@@ -316,7 +317,7 @@ func (w *world) heal() {
 	}
 }
 
-// pass lets time pass; deadlines fire, nothing is delivered.
+// pass lets time pass: deadlines fire, and nothing is delivered.
 func (w *world) pass(ms int64) {
 	for range ms {
 		w.now++
@@ -333,7 +334,7 @@ func (w *world) pass(ms int64) {
 // lose duties, but there are none left after each step.
 func (w *world) due(s *server) bool { return s.e.Ready().Wake <= w.now }
 
-// watch notes the votes that are held and checks what holds at every step.
+// watch records the votes that are held, and checks the rules that hold after every step.
 func (w *world) watch(s *server, before State, ev Event) {
 	st := s.e.State()
 	if st.Role != peerwire.Looking {
@@ -347,8 +348,8 @@ func (w *world) watch(s *server, before State, ev Event) {
 	w.note(s, st.Round, st.Vote)
 }
 
-// prefers reports whether a server prefers one vote to another: by what it
-// remembers, if it is one of ours.
+// prefers reports whether a server prefers one vote to another. A native server takes its
+// memory of failed terms into account.
 func (s *server) prefers(a, b Vote) bool {
 	if e, ours := s.e.(*Election); ours {
 		return e.beats(a, b)
@@ -358,7 +359,7 @@ func (s *server) prefers(a, b Vote) bool {
 
 func (s *server) weigh(id ensemble.ServerID) int64 { return s.members.Weight(id) }
 
-// note notes that a server held a vote in a round.
+// note records that a server held a vote in a round.
 func (w *world) note(s *server, round wire.Epoch, v Vote) {
 	if w.cast[round] == nil {
 		w.cast[round] = map[ensemble.ServerID][]cast{}
@@ -369,11 +370,11 @@ func (w *world) note(s *server, round wire.Epoch, v Vote) {
 	}
 }
 
-// checkDecision checks what must hold of a decision (the numbers are those of
-// the safety properties of the protocol's description).
+// checkDecision checks the rules that hold for every decision. The numbers are those of
+// the safety properties in the protocol's description.
 func (w *world) checkDecision(s *server, before State, d *Decision) {
 	m := d.Vote.Leader
-	if d.Ending == Named || d.Ending == Handed {
+	if d.Ending == Named || d.Ending == LeadershipTransferred {
 		return
 	}
 	if !s.members.IsVoter(m) || s.members.Weight(m) == 0 {
@@ -405,7 +406,7 @@ func (w *world) checkDecision(s *server, before State, d *Decision) {
 	}
 }
 
-// states tells how all servers stand.
+// states prints the state of all servers.
 func (w *world) states() string {
 	var b strings.Builder
 	for _, id := range w.ids() {
@@ -429,19 +430,19 @@ func (w *world) states() string {
 	return b.String()
 }
 
-// State is how things stand.
+// State is the state of an election.
 type State struct {
 	Role  peerwire.ServerState
 	Round wire.Epoch
 	// Vote is the proposal while LOOKING, else the decision.
 	Vote Vote
-	// Settling: a quorum agrees, the election waits for a better vote.
+	// Settling says that a quorum agrees and the election waits for a better vote.
 	Settling bool
-	// Barred: this server has no history and only joins a leader.
+	// Barred says that this server has no history and only joins a leader.
 	Barred bool
 }
 
-// State returns how things stand after the last Step.
+// State returns the state of the election after the last Step.
 func (e *Election) State() State {
 	s := State{Role: e.state, Round: e.round, Vote: e.current.Vote, Barred: e.barred}
 	if e.state == peerwire.Looking {

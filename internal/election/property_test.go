@@ -37,7 +37,8 @@ func drawWorld(t *rapid.T) *world {
 	m := membership(0, voters, observers, groups, weights)
 	for _, id := range append(voters, observers...) {
 		s := w.add(id, m)
-		// All have a history: what empty disks do is told in transcripts.
+		// All servers have a history. The transcripts show what servers with empty disks
+		// do.
 		s.look.Epoch = wire.Epoch(rapid.IntRange(1, 2).Draw(t, "epoch"))
 		s.look.Zxid = wire.MakeZxid(s.look.Epoch, uint32(rapid.IntRange(0, 2).Draw(t, "counter")))
 		s.look.Failed = drawFailed(t, voters)
@@ -46,7 +47,7 @@ func drawWorld(t *rapid.T) *world {
 	return w
 }
 
-// drawFailed draws what a server remembers of failed terms: each its own.
+// drawFailed draws which failed terms a server remembers. Each server has its own memory.
 func drawFailed(t *rapid.T, voters []ensemble.ServerID) (all []Failed) {
 	for range rapid.IntRange(0, 2).Draw(t, "failed") {
 		all = append(all, Failed{
@@ -81,7 +82,7 @@ func act(t *rapid.T, w *world) {
 			w.heal()
 		}
 	case 5:
-		w.sever(a.id, b.id) // nobody is told: the next message makes it anew
+		w.sever(a.id, b.id) // neither server is told: the next message makes a new connection
 	case 6:
 		w.pass(int64(rapid.IntRange(1, 300).Draw(t, "ms")))
 	case 7:
@@ -108,17 +109,18 @@ func act(t *rapid.T, w *world) {
 	}
 }
 
-// TestElectionsOfARandomNetwork, in which some servers elect as ZooKeeper does: whatever is delayed, lost, cut or ends, each
-// decision has its quorum, its candidate the newest history of it, and no
-// server goes down in its round; and when the faults end, all agree on a
-// leader that leads, though each remembers other failed terms.
+// TestElectionsOfARandomNetwork: some servers of a random network elect as ZooKeeper
+// does. Messages are delayed or lost, connections are cut, and servers end. Each decision
+// has a quorum, its candidate has the newest history of that quorum, and no server goes
+// back to an earlier round. When the faults end, all agree on a leader that leads,
+// although they remember different failed terms.
 func TestElectionsOfARandomNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := drawWorld(t)
 		for range rapid.IntRange(0, 150).Draw(t, "acts") {
 			act(t, w)
 			if len(w.wrong) > 0 {
-				t.Fatalf("%s\n%s", w.wrong[0], strings.Join(w.story, "\n"))
+				t.Fatalf("%s\n%s", w.wrong[0], strings.Join(w.output, "\n"))
 			}
 		}
 		w.heal()
@@ -133,10 +135,10 @@ func TestElectionsOfARandomNetwork(t *testing.T) {
 			}
 		}
 		if !w.converge(30_000) {
-			t.Fatalf("no leader:\n%s%s", strings.Join(w.story, "\n"), w.states())
+			t.Fatalf("no leader:\n%s%s", strings.Join(w.output, "\n"), w.states())
 		}
 		if len(w.wrong) > 0 {
-			t.Fatalf("%s\n%s", w.wrong[0], strings.Join(w.story, "\n"))
+			t.Fatalf("%s\n%s", w.wrong[0], strings.Join(w.output, "\n"))
 		}
 	})
 }

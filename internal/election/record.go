@@ -22,18 +22,18 @@ type Verdict uint8
 
 const (
 	adopted       Verdict = iota // better than this server's proposal
-	same                         // the same as this server's proposal
+	same                         // the vote equals this server's proposal
 	worse                        // counted, not adopted
-	joinedRound                  // of a later round, worse than this server's vote
-	joinedAdopted                // of a later round, and better
-	earlier                      // of an earlier round: answered
+	joinedRound                  // the vote is of a later round, and worse than this server's vote
+	joinedAdopted                // the vote is of a later round, and better
+	earlier                      // the vote is of an earlier round, and was answered
 	hasRole                      // by a server that has a role
 	notCounted                   // without history, or heard by a server without history
 	madeUp                       // gives this server a history it does not have
 )
 
 var verdicts = [...]string{
-	"better, adopted", "the same", "worse", "a later round, joined with the own vote",
+	"better, adopted", "the same", "worse", "a later round, joined with its own vote",
 	"a later round, joined and adopted", "an earlier round, answered", "has a role", "not counted",
 	"more than this server has, refused",
 }
@@ -47,7 +47,7 @@ func (v Verdict) String() string {
 
 // HeardVote is a vote as it arrived.
 type HeardVote struct {
-	AtMS    int64 // since the election began
+	AtMS    int64 // ms since the election began
 	From    ensemble.ServerID
 	State   peerwire.ServerState
 	Vote    Vote
@@ -84,13 +84,13 @@ type Record struct {
 	Own      Vote
 	Barred   bool
 	Abstains bool         // this server's disk did not answer
-	Rounds   []wire.Epoch // one after the other
+	Rounds   []wire.Epoch // the rounds of the election, in order
 	Votes    []HeardVote
 	Dropped  int     // votes beyond the limit, which are not kept
 	Waits    []int64 // time spent waiting for better votes, in ms
-	Sent     int     // notifications
+	Sent     int     // number of notifications sent
 	Decision Decision
-	Epoch    wire.Epoch // in which it served, 0 if it did not
+	Epoch    wire.Epoch // the epoch in which the server served; 0 if it did not serve
 	// Phase is the current phase; PhaseMS is how long each finished phase took.
 	Phase   Phase
 	PhaseMS [Over]int64
@@ -146,7 +146,7 @@ func (e *Election) closeRecord(why string) {
 // endRecord records how the running election ends without a decision.
 func (e *Election) endRecord(how Ending) { e.running.Decision.Ending = how }
 
-// reach enters a phase. Phases before it that were skipped took no time.
+// reach enters a phase. Phases that it skips took no time.
 func (r *Record) reach(p Phase, now int64) {
 	if r == nil || p <= r.Phase {
 		return
@@ -193,7 +193,7 @@ func (r *Record) sent() {
 	}
 }
 
-// vote records what was heard.
+// vote records a vote that was received.
 func (r *Record) vote(now int64, h Heard, v Verdict) {
 	if len(r.Votes) >= heardMax {
 		r.Dropped++
@@ -226,7 +226,7 @@ func (r *Record) String() string {
 // times appends what each phase took.
 func (r *Record) times(b *strings.Builder) {
 	sep, names := "; ", phases
-	if r.Decision.Ending == Handed {
+	if r.Decision.Ending == LeadershipTransferred {
 		names[Search] = "hold writes"
 	}
 	for p := Search; p < Over && p <= r.Phase; p++ {
@@ -245,7 +245,7 @@ func (r *Record) times(b *strings.Builder) {
 // Explain describes the election step by step, and why the winner won.
 func (r *Record) Explain() string {
 	var b strings.Builder
-	if r.Decision.Ending == Handed {
+	if r.Decision.Ending == LeadershipTransferred {
 		fmt.Fprintf(&b, "Server %d did not vote: %s.\n", r.Server, r.Why)
 	} else {
 		fmt.Fprintf(&b, "Server %d looked for a leader: %s.\n", r.Server, r.Why)
@@ -277,7 +277,7 @@ func (r *Record) explainEnd(b *strings.Builder) {
 	switch d.Ending {
 	case Unfinished, Superseded, Reconfigured:
 		fmt.Fprintf(b, "It came to no decision: %s", d.Ending)
-	case Named, Handed:
+	case Named, LeadershipTransferred:
 		fmt.Fprintf(b, "%s %d: %s", d.State, d.Vote.Leader, d.Ending)
 	default:
 		fmt.Fprintf(b, "%s %d in round %d: %s (%s).\n", d.State, d.Vote.Leader, d.Round, d.Ending, list(d.Supporters))

@@ -48,21 +48,21 @@ func (e *Election) appointed(ev Appointed) {
 		d.Supporters = slices.Clone(e.voters)
 	}
 	e.takeRole(d)
-	e.tell(Decided{Decision: d})
+	e.report(Decided{Decision: d})
 }
 
 // handedOver takes the role that the former leader has given. The round is that in which
 // the former leader was elected: votes of earlier and later rounds keep their meaning,
 // and servers that join because of this server's notifications continue from the same
 // number.
-func (e *Election) handedOver(ev HandedOver) {
-	why := fmt.Sprintf("server %d hands over to server %d", ev.From, ev.Leader)
+func (e *Election) handedOver(ev Transferred) {
+	why := fmt.Sprintf("server %d transfers leadership to server %d", ev.From, ev.Leader)
 	e.closeRecord(why)
 	e.began, e.barred, e.asked = true, false, Look{Zxid: ev.Zxid, Epoch: ev.Epoch}
 	e.initial = e.ownVote()
 	e.openRecord(why)
 	e.running.held(ev.HeldMS)
-	d := Decision{State: peerwire.Following, Vote: Vote{ev.Leader, ev.Zxid, ev.Epoch}, Round: e.round, Ending: Handed}
+	d := Decision{State: peerwire.Following, Vote: Vote{ev.Leader, ev.Zxid, ev.Epoch}, Round: e.round, Ending: LeadershipTransferred}
 	switch {
 	case ev.Leader == e.id:
 		d.State = peerwire.Leading
@@ -72,7 +72,7 @@ func (e *Election) handedOver(ev HandedOver) {
 	}
 	e.takeRole(d)
 	e.handed, e.dialBy = true, e.now+handOverMax
-	e.tell(Decided{Decision: d})
+	e.report(Decided{Decision: d})
 }
 
 // heardInRole answers a voter that looks. Until the role has succeeded, it also watches
@@ -175,7 +175,7 @@ func (e *Election) giveUp(why string) {
 	}
 	e.gaveUp = true
 	e.ready.GiveUp = why
-	e.tell(Abandoned{Leader: e.current.Leader, Why: why})
+	e.report(Abandoned{Leader: e.current.Leader, Why: why})
 }
 
 // linked notes that the candidate leads, so that dialling is over.

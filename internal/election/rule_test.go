@@ -8,13 +8,13 @@ import (
 	"bellwether/wire"
 )
 
-// hear steps what a server of today's version says.
+// hear steps a notification from a server of the present version.
 func hear(e *Election, from ensemble.ServerID, state peerwire.ServerState, v Vote, round wire.Epoch) {
 	e.Step(e.now, Heard{From: from, Notification: says(e, state, v, round)})
 }
 
-// TestLaterRoundForgetsTheEarlier: neither the proposal nor what others said
-// in an earlier round counts in the next.
+// TestLaterRoundForgetsTheEarlier: neither the proposal nor the votes of an earlier round
+// count in the next round.
 func TestLaterRoundForgetsTheEarlier(t *testing.T) {
 	e := alone(3, 1)
 	hear(e, 3, peerwire.Looking, Vote{3, 0x100000005, 1}, 1)
@@ -32,8 +32,8 @@ func TestLaterRoundForgetsTheEarlier(t *testing.T) {
 	}
 }
 
-// TestRepeatedMessageTakesNothingBack: a vote that was heard afresh stays so
-// when the connection is made anew and it is sent again.
+// TestRepeatedMessageTakesNothingBack: a vote that was heard on an existing connection
+// still counts as new after it is resent on another connection.
 func TestRepeatedMessageTakesNothingBack(t *testing.T) {
 	e := alone(3, 1)
 	v := Vote{2, 0x100000005, 1}
@@ -45,9 +45,9 @@ func TestRepeatedMessageTakesNothingBack(t *testing.T) {
 	}
 }
 
-// TestCandidateThatIsDownIsNotExcused: others may be down, but the candidate
-// must have been heard, or there is a wait.
-func TestCandidateThatIsDownIsNotExcused(t *testing.T) {
+// TestDownCandidateIsWaitedFor: other voters may be down, but the server waits for the
+// candidate until it has heard from it.
+func TestDownCandidateIsWaitedFor(t *testing.T) {
 	e := alone(5, 1)
 	v := Vote{5, 0x100000005, 1}
 	e.Step(1, Down{4})
@@ -57,16 +57,16 @@ func TestCandidateThatIsDownIsNotExcused(t *testing.T) {
 	if st := e.State(); !st.Settling {
 		t.Fatalf("%+v, want to settle", st)
 	}
-	// What is heard from it says that it is not down.
+	// A message from the candidate shows that it is not down.
 	hear(e, 5, peerwire.Looking, v, 1)
 	if st := e.State(); st.Role != peerwire.Following {
 		t.Errorf("%+v, want FOLLOWING", st)
 	}
 }
 
-// TestWithoutHistoryAloneIsNoLeader: a single voter whose database is missing
-// does not begin with an empty one.
-func TestWithoutHistoryAloneIsNoLeader(t *testing.T) {
+// TestSingleVoterWithoutDatabaseDoesNotLead: a single voter whose database is missing
+// does not start with an empty one.
+func TestSingleVoterWithoutDatabaseDoesNotLead(t *testing.T) {
 	e := New(Options{ID: 1, Committed: plain(0, 1)})
 	e.Step(0, Look{Zxid: NoHistory, Why: "started"})
 	e.Step(10_000, Tick{})
@@ -93,8 +93,8 @@ func TestSingleVoter(t *testing.T) {
 	}
 }
 
-// TestEmptyObserver: an observer without data is no risk to anybody, and ends
-// its election by the agreement of voters as well.
+// TestEmptyObserver: an observer without data endangers nothing, so it also decides when
+// the voters agree.
 func TestEmptyObserver(t *testing.T) {
 	m := membership(0, []ensemble.ServerID{1, 2, 3}, []ensemble.ServerID{4}, nil, nil)
 	for _, id := range []ensemble.ServerID{4, 5} { // 5 is to become a member
@@ -113,8 +113,8 @@ func TestEmptyObserver(t *testing.T) {
 	}
 }
 
-// TestNothingIsSentWithoutAVoter: a real server may go deaf over a membership
-// without one, so it is not told.
+// TestNothingIsSentWithoutAVoter: a ZooKeeper server may stop answering after it hears of
+// a membership without voters, so such a membership is not sent.
 func TestNothingIsSentWithoutAVoter(t *testing.T) {
 	e := New(Options{ID: 5, Committed: membership(0, nil, []ensemble.ServerID{4}, nil, nil)})
 	e.Step(0, Look{Why: "started"})
@@ -125,8 +125,8 @@ func TestNothingIsSentWithoutAVoter(t *testing.T) {
 	}
 }
 
-// TestMembershipIsOnlyAdoptedWhereAllowed: not without reconfiguration, not in
-// a role, not an older one.
+// TestMembershipIsOnlyAdoptedWhereAllowed: a membership is not adopted if reconfiguration
+// is disabled, if the server has a role, or if it is older.
 func TestMembershipIsOnlyAdoptedWhereAllowed(t *testing.T) {
 	newer := plain(9, 5)
 	for _, c := range []struct {
@@ -156,8 +156,8 @@ func TestMembershipIsOnlyAdoptedWhereAllowed(t *testing.T) {
 	}
 }
 
-// TestSameMembersAtANewerVersion: the election goes on where it was, with the
-// vote that brought the version.
+// TestSameMembersAtANewerVersion: with a newer version of the same members, the election
+// continues, and the vote that brought the version counts.
 func TestSameMembersAtANewerVersion(t *testing.T) {
 	e := alone(3, 1)
 	n := says(e, peerwire.Looking, Vote{2, 0x100000005, 1}, 1)
@@ -169,8 +169,8 @@ func TestSameMembersAtANewerVersion(t *testing.T) {
 	}
 }
 
-// TestMembershipChangesWhileLooking: what was heard of servers that are no
-// voters any more is forgotten, and the election begins anew.
+// TestMembershipChangesWhileLooking: when the membership changes, the votes of former
+// voters are dropped, and a new election begins.
 func TestMembershipChangesWhileLooking(t *testing.T) {
 	e := alone(3, 1)
 	e.Step(1, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
@@ -185,7 +185,8 @@ func TestMembershipChangesWhileLooking(t *testing.T) {
 	}
 }
 
-// TestRecordsAreBounded: neither elections nor votes are kept without end.
+// TestRecordsAreBounded: the numbers of elections and of votes that are recorded are
+// limited.
 func TestRecordsAreBounded(t *testing.T) {
 	e := alone(3, 1)
 	for i := range heardMax + 10 {
@@ -202,8 +203,8 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnswersToStrangersInARole: who has no vote hears the role with the clock
-// of this server, as ZooKeeper has it, once for each question that is one.
+// TestAnswersToStrangersInARole: a server without a vote that asks is sent the role, with
+// the round of this server, as in ZooKeeper. It is sent once for each question.
 func TestAnswersToStrangersInARole(t *testing.T) {
 	e := alone(3, 1) // round 1
 	e.Step(1, Appointed{Leader: 2, Zxid: 0x100000009})
@@ -222,8 +223,8 @@ func TestAnswersToStrangersInARole(t *testing.T) {
 	}
 }
 
-// TestObservingVoterIsNotCounted: what thinks that it observes has no vote,
-// whatever the membership says here.
+// TestObservingVoterIsNotCounted: the vote of a server that says that it observes does
+// not count, even if it is a voter in the membership.
 func TestObservingVoterIsNotCounted(t *testing.T) {
 	e := alone(3, 1)
 	v := Vote{2, 0x100000005, 1}
@@ -235,7 +236,7 @@ func TestObservingVoterIsNotCounted(t *testing.T) {
 	}
 }
 
-// TestGivesUpOnce: the advice is given once for a decision.
+// TestGivesUpOnce: a server gives up its leader at most once for each decision.
 func TestGivesUpOnce(t *testing.T) {
 	e := alone(3, 1)
 	v := Vote{2, 0x100000005, 1}
@@ -249,7 +250,8 @@ func TestGivesUpOnce(t *testing.T) {
 	}
 }
 
-// TestLeaderMustSayThatItLeads: a quorum follows it, but it looks itself.
+// TestLeaderMustSayThatItLeads: a leader that a quorum follows is not followed while it
+// still looks itself.
 func TestLeaderMustSayThatItLeads(t *testing.T) {
 	e := alone(5, 1)
 	v := Vote{2, 0x100000005, 1}
@@ -261,9 +263,9 @@ func TestLeaderMustSayThatItLeads(t *testing.T) {
 	}
 }
 
-// TestLateMessageOfTheCandidate: what the candidate said in an earlier round
-// may arrive late. That it has begun anew is only known if it was heard in
-// the round in which it was elected.
+// TestLateMessageOfTheCandidate: a message that the candidate sent in an earlier round
+// may arrive late. It shows that the candidate has begun a new election only if the
+// candidate was heard in the round in which it was elected.
 func TestLateMessageOfTheCandidate(t *testing.T) {
 	for _, heard := range []bool{false, true} {
 		e := alone(5, 1)
@@ -283,9 +285,9 @@ func TestLateMessageOfTheCandidate(t *testing.T) {
 	}
 }
 
-// TestWhoIsHeardIsNotDown: a server that was refused and then speaks is waited
-// for again.
-func TestWhoIsHeardIsNotDown(t *testing.T) {
+// TestServerThatIsHeardIsNotDown: a server whose connection was refused is waited for
+// again after it sends something.
+func TestServerThatIsHeardIsNotDown(t *testing.T) {
 	e := alone(3, 1)
 	e.Step(1, Down{3})
 	hear(e, 3, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)
@@ -295,8 +297,8 @@ func TestWhoIsHeardIsNotDown(t *testing.T) {
 	}
 }
 
-// TestLateNewsOfARole: what is reported of a role that is lost already does
-// not touch the election that runs.
+// TestLateNewsOfARole: a report about a role that has ended does not affect the present
+// election.
 func TestLateNewsOfARole(t *testing.T) {
 	e := alone(3, 1)
 	e.Step(1, Joined{})
@@ -306,8 +308,8 @@ func TestLateNewsOfARole(t *testing.T) {
 	}
 }
 
-// TestLookTakesBackTheDecision: a decision that was not collected before the
-// next election is not handed out in it.
+// TestLookTakesBackTheDecision: a decision that was not taken before the next election
+// begins is dropped.
 func TestLookTakesBackTheDecision(t *testing.T) {
 	e := alone(3, 1)
 	v := Vote{2, 0x100000005, 1}
@@ -320,10 +322,10 @@ func TestLookTakesBackTheDecision(t *testing.T) {
 	}
 }
 
-// TestVoteForTheDeaf: a vote that came while its receiver had a role is
-// told again, once, when that begins to look with a worse one; else it would
-// wait for the next repetition.
-func TestVoteForTheDeaf(t *testing.T) {
+// TestLookingServerIsSentABetterVote: a server receives a vote while it has a role. When
+// it then looks with a worse vote, it is sent that vote again at once, and does not have
+// to wait for the next repetition.
+func TestLookingServerIsSentABetterVote(t *testing.T) {
 	e := alone(3, 3)
 	worse := Vote{2, 0, 0}
 	hear(e, 2, peerwire.Following, Vote{1, 0, 0}, 0)
@@ -337,10 +339,10 @@ func TestVoteForTheDeaf(t *testing.T) {
 	}
 }
 
-// TestHalfSynchronisedIsEmpty: a server whose disk was lost, and that got a
-// leader's snapshot but had not adopted its epoch when that leader died, is no
-// candidate and no voter for others: what it had acknowledged before its
-// disk was lost may be missing from what they have.
+// TestHalfSynchronisedIsEmpty: a server lost its disk and got a leader's snapshot, but
+// had not adopted its epoch when that leader died. It is no candidate, and does not vote
+// for others, because their history may lack what it had acknowledged before it lost its
+// disk.
 func TestHalfSynchronisedIsEmpty(t *testing.T) {
 	for _, began := range []wire.Zxid{0, 0x600000035} { // before the snapshot came, or after a restart
 		e := New(Options{ID: 3, Committed: plain(0, 3)})

@@ -14,8 +14,8 @@ import (
 )
 
 // TestTranscripts plays each conversation of testdata. Lines that begin with >
-// are commands, lines with # comments; what stands below a command is what it
-// brought about. -update writes them anew.
+// are commands, and lines that begin with # are comments. Below a command are its
+// effects. -update writes the transcripts again.
 //
 //	add-servers VOTERS [OBSERVERS [GROUPS [WEIGHTS]]]   1,2,3 4 1:2/3:4 4=0; not started
 //	members VERSION ID VOTERS [OBSERVERS]   what a server has as membership when it starts,
@@ -29,39 +29,30 @@ import (
 //	run MS              time passes with deliveries, and leaders are established
 //	crash ID            the process ends; others see a reset or are refused
 //	cut A B, heal       silence between two; the end of all silence
-//	sever A B           the connection is lost unseen and made anew by the next message
-//	inject TO FROM STATE LEADER ZXID ROUND EPOCH [first]   a message from nowhere
+//	sever A B           the connection is lost unnoticed; the next message makes another
+//	inject TO FROM STATE LEADER ZXID ROUND EPOCH [first]   a message that FROM did not send
 //	linked ID, joined ID, established ID EPOCH
 //	appointed ID LEADER ZXID
-//	handed ID FROM LEADER ZXID EPOCH [HELD]
+//	transferred ID FROM LEADER ZXID EPOCH [HELD]
 //	state, record ID, explain ID
 func TestTranscripts(t *testing.T) { transcript.Play(t, play) }
 
-// play runs the commands of a transcript and returns it with what they brought about.
-func play(t *testing.T, text string) []byte {
+// play begins a transcript, and returns the function that runs a command.
+func play(t *testing.T, out *bytes.Buffer) func([]string) {
 	w := newWorld()
-	var out bytes.Buffer
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
-			out.WriteString(line)
-			continue
+	return func(words []string) {
+		w.output = nil
+		if err := w.command(words); err != nil {
+			t.Fatalf("%s: %v", strings.Join(words, " "), err)
 		}
-		if !strings.HasPrefix(line, ">") {
-			continue
+		for _, s := range w.output {
+			fmt.Fprintln(out, s)
 		}
-		out.WriteString(line)
-		w.story = nil
-		if err := w.command(strings.Fields(line[1:])); err != nil {
-			t.Fatalf("%s: %v", strings.TrimSpace(line), err)
+		for _, s := range w.wrong {
+			t.Errorf("%s: %s", strings.Join(words, " "), s)
 		}
-		for _, s := range w.story {
-			fmt.Fprintln(&out, s)
-		}
+		w.wrong = nil
 	}
-	for _, s := range w.wrong {
-		t.Error(s)
-	}
-	return out.Bytes()
 }
 
 // command runs one command.
@@ -114,7 +105,7 @@ func (w *world) command(f []string) error {
 		w.heal()
 		return nil
 	case "state":
-		w.story = append(w.story, strings.TrimRight(w.states(), "\n"))
+		w.output = append(w.output, strings.TrimRight(w.states(), "\n"))
 		return nil
 	}
 	if s == nil {
@@ -152,15 +143,15 @@ func (w *world) serverCommand(s *server, name string, arg func(int) string) erro
 		w.step(s, Established{wire.Epoch(number(arg(2)))})
 	case "appointed":
 		w.step(s, Appointed{sid(arg(2)), wire.Zxid(number(arg(3)))})
-	case "handed":
-		w.step(s, HandedOver{sid(arg(2)), sid(arg(3)), wire.Zxid(number(arg(4))), wire.Epoch(number(arg(5))), number(arg(6))})
+	case "transferred":
+		w.step(s, Transferred{sid(arg(2)), sid(arg(3)), wire.Zxid(number(arg(4))), wire.Epoch(number(arg(5))), number(arg(6))})
 	case "record":
 		for _, r := range s.e.(*Election).Records() {
-			w.story = append(w.story, r.String())
+			w.output = append(w.output, r.String())
 		}
 	case "explain":
 		records := s.e.(*Election).Records()
-		w.story = append(w.story, strings.TrimRight(records[len(records)-1].Explain(), "\n"))
+		w.output = append(w.output, strings.TrimRight(records[len(records)-1].Explain(), "\n"))
 	default:
 		return fmt.Errorf("no command %s", name)
 	}

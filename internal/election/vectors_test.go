@@ -14,8 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// recorded is what was captured between servers of Apache ZooKeeper 3.8.0,
-// together with what their rules say of votes. It lies with the bytes' tests.
+// recorded has messages captured between servers of Apache ZooKeeper 3.8.0, and results
+// of their rules for votes. The tests of peerwire use the same file.
 const recorded = "../peerwire/testdata/election.json"
 
 type recordedVote struct {
@@ -58,8 +58,8 @@ func readRecorded(t *testing.T) *recordedFile {
 	if err := json.Unmarshal(b, f); err != nil {
 		t.Fatal(err)
 	}
-	// Who is at the far end of connections that were recorded without their
-	// first message: there are three servers, of which the second leads next.
+	// These connections were recorded without their first message, so their servers are
+	// named here. There are three servers, and the second one leads next.
 	far := map[string]ensemble.ServerID{"56066>23231": 2, "56078>23231": 3, "39822>23232": 3}
 	for i := range f.Vectors {
 		v := &f.Vectors[i]
@@ -77,7 +77,7 @@ func readRecorded(t *testing.T) *recordedFile {
 	return f
 }
 
-// TestOrderOfVotes: the predicate that decides between two votes.
+// TestOrderOfVotes: the order of two votes is that of ZooKeeper.
 func TestOrderOfVotes(t *testing.T) {
 	rows := readRecorded(t).Predicate
 	if len(rows) != 10 {
@@ -98,7 +98,8 @@ func TestOrderOfVotes(t *testing.T) {
 	}
 }
 
-// TestEqualityOfVotes: which ballots count as the same, both ways round.
+// TestEqualityOfVotes: two ballots count as the same if they do in ZooKeeper, in either
+// order.
 func TestEqualityOfVotes(t *testing.T) {
 	rows := readRecorded(t).VoteEquality
 	if len(rows) != 8 {
@@ -137,8 +138,8 @@ func notification(text string) (*peerwire.Notification, error) {
 	return n, wire.Decode(b, n)
 }
 
-// TestProbesOfALeader sends a leader what a real one was sent. It answers as
-// that did; what the wire refuses never comes here.
+// TestProbesOfALeader: a leader gets the messages that a real leader got, and sends the
+// same answers. Messages that cannot be decoded do not reach an Election.
 func TestProbesOfALeader(t *testing.T) {
 	f := readRecorded(t)
 	if len(f.Probes) != 14 {
@@ -178,7 +179,7 @@ func TestProbesOfALeader(t *testing.T) {
 	}
 }
 
-// inRole makes a server that has decided and, if epoch is not 0, serves.
+// inRole makes a server that has decided. It serves if epoch is not 0.
 func inRole(t *testing.T, id ensemble.ServerID, config string, d Decision, epoch wire.Epoch) *Election {
 	t.Helper()
 	m, err := ensemble.Parse(config)
@@ -196,22 +197,22 @@ func inRole(t *testing.T, id ensemble.ServerID, config string, d Decision, epoch
 	return e
 }
 
-// replay is a server of a recorded scenario, whose part an Election plays.
+// replay is a server of a recorded scenario that an Election replaces.
 type replay struct {
 	scenario string
 	id       ensemble.ServerID
 	role     peerwire.ServerState // Looking: it looks for a leader from the start
-	round    wire.Epoch           // before that
-	deaf     ensemble.ServerID    // who is not there to hear it
-	again    float64              // when it looks once more; 0: it does not
-	// sooner: it decides before ZooKeeper does, which waits anew after every
-	// message, not only after a better vote. To those without a vote only the
-	// last word is compared then.
+	round    wire.Epoch           // the round before the recording
+	deaf     ensemble.ServerID    // a server that was not there to receive the messages
+	again    float64              // when the server looks once more; 0: it does not
+	// sooner says that the Election decides before ZooKeeper does, which waits again after
+	// every message and not only after a better vote. In that case only the last message to
+	// servers without a vote is compared.
 	sooner bool
-	// part of the recording, in ms: before and behind it this server has
-	// another role. to is 0 at the end of it.
+	// part of the recording, in ms. Before and after it the server has another role. to
+	// is 0 if the part ends with the recording.
 	part part
-	// decision is what it comes to; empty if the recording ends before.
+	// decision is the expected decision; empty if the recording ends before it.
 	decision string
 }
 
@@ -219,7 +220,7 @@ type part struct{ from, to float64 }
 
 var whole part
 
-// has reports whether the time of a message is in it.
+// has reports whether a message at this time belongs to the part.
 func (p part) has(at float64) bool { return at >= p.from && (p.to == 0 || at < p.to) }
 
 var replays = []replay{
@@ -252,10 +253,10 @@ var replays = []replay{
 	{"s13-observermaster", 4, peerwire.Looking, 0, 0, 0, false, whole, "OBSERVING 3 round 1"},
 }
 
-// TestRecordedScenarios lets an Election play each server of the recordings:
-// fed what that server heard, it says the same to each of the others in the
-// same order, and decides the same. Each notification of the recordings is given
-// to one, or compared with what one says.
+// TestRecordedScenarios: an Election replaces each server of the recordings. It gets the
+// messages that the server got, sends the same messages to each of the others in the same
+// order, and decides the same. Each recorded notification is given to an Election or
+// compared with what one sends.
 func TestRecordedScenarios(t *testing.T) {
 	f := readRecorded(t)
 	seen := map[string]bool{}
@@ -276,13 +277,13 @@ func TestRecordedScenarios(t *testing.T) {
 	}
 }
 
-// said is what a server told another, one after the other.
-type said map[ensemble.ServerID][]string
+// sentMessages holds the messages that a server sent to each other server, in order.
+type sentMessages map[ensemble.ServerID][]string
 
-// add adds a message. A server without a vote is told the proposal while this
-// one looks, where a ZooKeeper server tells the vote of the election before:
-// of these only state and round are compared.
-func (s said) add(to ensemble.ServerID, n *peerwire.Notification, votes bool) {
+// add adds a message. While it looks, a Bellwether server sends servers without a vote
+// its proposal, and a ZooKeeper server sends the vote of the election before. So only
+// state and round of these messages are compared.
+func (s sentMessages) add(to ensemble.ServerID, n *peerwire.Notification, votes bool) {
 	text := show(n)
 	if !votes && n.State == peerwire.Looking {
 		text = fmt.Sprintf("%s, round %d", n.State, n.ElectionEpoch)
@@ -292,9 +293,9 @@ func (s said) add(to ensemble.ServerID, n *peerwire.Notification, votes bool) {
 	}
 }
 
-// play compares what the Election says to each server with what was recorded.
-// The one slot per connection may have swallowed some of what a server said,
-// but never the last of it.
+// play compares what the Election sends to each server with the recording. A newer
+// message may have replaced an older one in the slot of a connection, but the last
+// message is always sent.
 func (r *replay) play(t *testing.T, f *recordedFile, seen map[string]bool) {
 	p := r.begin(t, f)
 	for _, v := range f.Vectors {
@@ -304,7 +305,7 @@ func (r *replay) play(t *testing.T, f *recordedFile, seen map[string]bool) {
 		n := mustNotification(t, v.Hex)
 		switch r.id {
 		case *v.From:
-			// In a role, LOOKING is what the connection sent again.
+			// A server in a role sends LOOKING only as a resent message.
 			if r.role == peerwire.Looking || n.State != peerwire.Looking {
 				seen[v.Name] = true
 				p.want.add(*v.To, n, p.e.isVoter(*v.To))
@@ -347,11 +348,11 @@ func within(want, got []string) bool {
 	return len(want) == 0
 }
 
-// player is an Election in a recorded scenario.
+// player is an Election that plays a server of a recorded scenario.
 type player struct {
 	*replay
 	e         *Election
-	want, got said
+	want, got sentMessages
 	decision  string
 	serves    wire.Epoch
 }
@@ -365,9 +366,9 @@ func mustNotification(t *testing.T, text string) *peerwire.Notification {
 	return n
 }
 
-// begin makes the server from what it says itself: its own vote, or its role.
+// begin makes the server from its first own message: its vote, or its role.
 func (r *replay) begin(t *testing.T, f *recordedFile) *player {
-	p := &player{replay: r, want: said{}, got: said{}}
+	p := &player{replay: r, want: sentMessages{}, got: sentMessages{}}
 	for _, v := range f.Vectors {
 		if v.Scenario != r.scenario || v.Kind != "NOTIFICATION" || *v.From != r.id || !r.part.has(v.T) {
 			continue
@@ -384,7 +385,8 @@ func (r *replay) begin(t *testing.T, f *recordedFile) *player {
 	return p
 }
 
-// make begins at the time of the first own message; what came before is heard then.
+// make begins at the time of the first own message. Earlier messages of others are heard
+// at that time.
 func (r *replay) make(t *testing.T, n *peerwire.Notification, now int64) *Election {
 	v := voteOf(n)
 	if r.role != peerwire.Looking {
@@ -401,8 +403,8 @@ func (r *replay) make(t *testing.T, n *peerwire.Notification, now int64) *Electi
 	return e
 }
 
-// hear steps what was heard at a time. As the first message of a connection
-// each, so that it waits for better votes as ZooKeeper does.
+// hear steps a message that was received at a time. Each counts as the first of a
+// connection, so that the Election waits for better votes as ZooKeeper does.
 func (p *player) hear(from ensemble.ServerID, n *peerwire.Notification, at float64) {
 	now := max(int64(at), p.e.now)
 	p.until(now)
@@ -423,7 +425,7 @@ func (p *player) until(at int64) {
 	}
 }
 
-// collect takes what is said and decided. After a decision the server serves.
+// collect takes messages and decisions. After a decision the server serves.
 func (p *player) collect() {
 	r := p.e.Ready()
 	for _, m := range r.Send {

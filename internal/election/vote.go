@@ -40,7 +40,7 @@ func (v Vote) String() string {
 	}
 	switch {
 	case v.Zxid == NoHistory && v.PeerEpoch > 0:
-		return fmt.Sprintf("%d, which is no candidate", v.Leader)
+		return fmt.Sprintf("%d, which must not be elected", v.Leader)
 	case v.Zxid == NoHistory:
 		return fmt.Sprintf("%d without history", v.Leader)
 	}
@@ -65,8 +65,8 @@ type ballot struct {
 	round   wire.Epoch
 	state   peerwire.ServerState
 	version peerwire.NotificationVersion
-	// fresh: the message is not the first of a connection, which may be resent from an
-	// earlier time.
+	// fresh: the message is not the first of its connection. The first message may be an
+	// old one that the sender has sent again.
 	fresh bool
 }
 

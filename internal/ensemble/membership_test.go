@@ -74,7 +74,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestNewRefuses shows what only a definition made in code can get wrong.
+// TestNewRefuses shows mistakes that are possible in code but not in the text of a configuration.
 func TestNewRefuses(t *testing.T) {
 	many := make([]Server, 256)
 	for i := range many {
@@ -157,8 +157,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// FuzzParse shows that a text that reads prints itself in a form that reads the
-// same, and that no text panics.
+// FuzzParse shows that no text makes Parse panic. A membership that was parsed is printed as
+// a text from which Parse makes the same membership.
 func FuzzParse(f *testing.F) {
 	f.Add("server.1=[::1]:1:2|b:1:2:observer;[::]:2181\nserver.2=b:3:4\ngroup.1=2\nweight.1=0\nversion=1")
 	f.Add("server.1=a:1:2\ngroup.1=1\nweight.1=9")

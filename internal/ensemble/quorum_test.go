@@ -122,8 +122,8 @@ func TestAnyTwoQuorumsIntersect(t *testing.T) {
 	})
 }
 
-// TestQuorumsGrow shows that adding servers never ends a quorum, that all voters
-// together are one, and that nobody is none.
+// TestQuorumsGrow shows that a quorum to which servers are added is still a quorum,
+// that all voters together are a quorum, and that no servers are none.
 func TestQuorumsGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, small, more := drawMembership(t, "m"), drawSet(t, "small"), drawSet(t, "more")

@@ -114,7 +114,7 @@ func (s *Server) parseAddresses(parts []string) error {
 			return err
 		}
 		if roleGiven && r != s.Role {
-			return errors.New("its addresses name different roles")
+			return errors.New("the addresses of the server name different roles")
 		}
 		s.Role, roleGiven = r, true
 	}

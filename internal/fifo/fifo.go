@@ -1,6 +1,8 @@
-// Package fifo is the first-in-first-out queue of the pure packages. It has one
+// Package fifo is the first-in-first-out queue of the servers' packages. It has one
 // type, [Queue], and no goroutine or lock: its owner guards it.
 package fifo
+
+import "slices"
 
 // Queue is a first-in-first-out list that reuses its memory. The zero value is
 // empty.
@@ -49,6 +51,18 @@ func (q *Queue[T]) Pop() T {
 	q.head++
 	q.shrink()
 	return v
+}
+
+// RemoveFunc removes the oldest item for which match returns true. It reports whether
+// there was one.
+func (q *Queue[T]) RemoveFunc(match func(T) bool) bool {
+	i := slices.IndexFunc(q.items[q.head:], match)
+	if i < 0 {
+		return false
+	}
+	copy(q.items[q.head+i:], q.items[q.head+i+1:])
+	q.Truncate(q.Len() - 1)
+	return true
 }
 
 // Truncate removes the newest items until n are left, 0 <= n <= Len.

@@ -8,7 +8,7 @@ import (
 )
 
 // TestQueueIsASlice compares a queue with a slice after each of many random
-// pushes and pops, and checks the invariants of Queue.
+// pushes, pops and removals, and checks the invariants of Queue.
 func TestQueueIsASlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q Queue[int]
@@ -26,6 +26,13 @@ func TestQueueIsASlice(t *testing.T) {
 				}
 				want = want[1:]
 				check(t, &q, want)
+			}
+			if len(want) > 0 {
+				gone := rapid.SampledFrom(want).Draw(t, "removed")
+				if !q.RemoveFunc(func(v int) bool { return v == gone }) || q.RemoveFunc(func(v int) bool { return v == gone }) {
+					t.Fatalf("%d was not removed once", gone)
+				}
+				want = slices.DeleteFunc(slices.Clone(want), func(v int) bool { return v == gone })
 			}
 			check(t, &q, want)
 		}

@@ -21,7 +21,7 @@ import (
 // methods are safe for concurrent use.
 type Child struct {
 	guardian   int
-	orders     *os.File // to the guardian
+	orders     *os.File // the pipe to the guardian
 	say        func(string)
 	adopts     bool          // this process becomes the parent of the processes of a killed guardian
 	terminal   bool          // the command's standard input is the terminal of this process
@@ -100,7 +100,7 @@ func (c *Child) spawn(path string, what Command, orders, report *os.File) error 
 	cmd := &exec.Cmd{
 		Path: path, Args: []string{guardianName}, Env: what.Env,
 		Stdin: what.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		ExtraFiles: []*os.File{orders, report}, // ordersFD, reportFD
+		ExtraFiles: []*os.File{orders, report}, // these become ordersFD and reportFD
 		// In its own group, the guardian gets a signal key of the terminal once, from this process.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}

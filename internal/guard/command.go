@@ -2,7 +2,7 @@ package guard
 
 import "os"
 
-// Exit statuses of Main and Wait that are not the command's own.
+// Exit statuses that Main and Wait return instead of the command's own status.
 const (
 	ExitLost    = 120 // the deadline passed, or the parent called Stop
 	ExitNotExec = 126 // the command exists but cannot be run

@@ -68,7 +68,7 @@ func (o order) String() string {
 	return fmt.Sprintf("%s %d %d %d\n", o.word, o.due.steady, o.due.wall, int64(o.grace))
 }
 
-var errLine = errors.New("not an order of the parent")
+var errLine = errors.New("the guardian got a line that the parent process does not send")
 
 // parseOrder parses one line from the parent.
 func parseOrder(s string) (o order, err error) {

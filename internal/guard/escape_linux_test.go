@@ -122,13 +122,13 @@ func TestStoppedGuardianGoesOn(t *testing.T) {
 	wantNobody(t, dir)
 }
 
-// TestParentEndsWhatAnUnresponsiveGuardianRuns shows that the parent ends the command at
+// TestParentReplacesAnUnresponsiveGuardian shows that the parent ends the command at
 // the deadline if the guardian does nothing, and then the guardian, whether or not the
 // guardian has reported the command.
-func TestParentEndsWhatAnUnresponsiveGuardianRuns(t *testing.T) {
+func TestParentReplacesAnUnresponsiveGuardian(t *testing.T) {
 	for _, reports := range []string{"reports", "does not"} {
 		dir := t.TempDir()
-		t.Setenv(deafEnv, reports)
+		t.Setenv(unresponsiveEnv, reports)
 		c := startEscape(t, dir, "while :; do sleep 1; done")
 		began := time.Now()
 		renew(t, c, 100*time.Millisecond)
@@ -142,12 +142,12 @@ func TestParentEndsWhatAnUnresponsiveGuardianRuns(t *testing.T) {
 // reads nothing.
 func TestRenewalsDoNotWaitForTheGuardian(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv(deafEnv, "reports")
+	t.Setenv(unresponsiveEnv, "reports")
 	c := start(t, dir, "touch up; while :; do sleep 1; done")
 	renew(t, c, waitMax)
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 	failed := false
-	for range 5000 { // more than the pipe holds
+	for range 5000 { // more orders than the pipe can hold
 		if failed = c.Renew(func() time.Duration { return waitMax }, grace) != nil; failed {
 			break
 		}
@@ -164,7 +164,7 @@ func TestRenewalsDoNotWaitForTheGuardian(t *testing.T) {
 // guardian is killed before it has reported the command.
 func TestGuardianThatDiesBeforeItReports(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv(deafEnv, "does not")
+	t.Setenv(unresponsiveEnv, "does not")
 	c := startEscape(t, dir, "while :; do sleep 1; done")
 	c.kill()
 	c.Wait()
@@ -196,9 +196,9 @@ func TestOtherChildrenOfTheParentStay(t *testing.T) {
 	}
 }
 
-// TestDebuggerHoldsTheDead shows that a killed process counts as ended even if a debugger
+// TestDebuggerHoldsKilledProcess shows that a killed process counts as ended even if a debugger
 // holds it, so that nobody can reap it. If it is the guardian, the user gets one message.
-func TestDebuggerHoldsTheDead(t *testing.T) {
+func TestDebuggerHoldsKilledProcess(t *testing.T) {
 	for held, want := range map[string]string{"command": "", "guardian": "does not answer"} {
 		t.Run(held, func(t *testing.T) {
 			dir := t.TempDir()
@@ -267,8 +267,8 @@ func becomesRoot(t *testing.T, dir string) {
 // asRoot runs a process of root until the file end exists; the test's user cannot kill it.
 const asRoot = `./become --reuid 0 --regid 0 --clear-groups sh -c 'trap "" TERM; touch up; until [ -e end ]; do sleep 0.05; done'`
 
-// TestCommandOfAnotherUserIsWaitedFor shows that Ended waits for a process that has
-// become another user's, which cannot be killed, and that the user gets a message.
+// TestCommandOfAnotherUserIsWaitedFor shows that Ended waits for a process that has changed
+// to another user and so cannot be killed, and that a message reports the process.
 func TestCommandOfAnotherUserIsWaitedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		script, deadline string

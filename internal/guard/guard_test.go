@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// playsRole runs the test binary in the role of another process that a test needs and
-// returns true when that is done. It returns false if the binary runs the tests.
+// playsRole lets the test binary act as another process that a test needs, and returns
+// true when that process is done. It returns false if the binary runs the tests.
 var playsRole = func() bool { return false }
 
 // TestMain also makes the test binary the guardian.
@@ -44,7 +44,7 @@ func startCommand(t *testing.T, argv ...string) *Child {
 	}
 	t.Cleanup(func() {
 		c.kill()
-		c.Wait() // if a failed test left it running
+		c.Wait() // collects the process if a failed test left it running
 	})
 	return c
 }
@@ -186,7 +186,7 @@ func keptBy(t *testing.T, deadline time.Duration) (status int, gap time.Duration
 	begin := time.Now()
 	last := begin
 	waitFor(t, "several deadlines to pass", func() bool {
-		c.Renew(func() time.Duration { return deadline }, grace) // the guardian may be gone
+		c.Renew(func() time.Duration { return deadline }, grace) // the guardian may have ended
 		now := time.Now()
 		gap, last = max(gap, now.Sub(last)), now
 		return now.Sub(begin) > 2*deadline
@@ -242,7 +242,8 @@ func TestCommandDiesWithItsGuardian(t *testing.T) {
 	waitDead(t, readFile(pid))
 }
 
-// TestGroupDiesWithItsGuardian shows that the parent then kills the command's process group.
+// TestGroupDiesWithItsGuardian shows that the parent kills the command's process group
+// when the guardian is killed.
 func TestGroupDiesWithItsGuardian(t *testing.T) {
 	dir := t.TempDir()
 	pid := filepath.Join(dir, "pid")
@@ -296,7 +297,7 @@ func TestRenewalAfterTermIsTooLate(t *testing.T) {
 	waitFor(t, "the command", func() bool { return exists(dir + "/up") })
 	c.Renew(func() time.Duration { return 4 * time.Second }, 5*time.Second)
 	waitFor(t, "SIGTERM", func() bool { return exists(dir + "/asked") })
-	c.Renew(func() time.Duration { return time.Hour }, grace) // the guardian may be gone
+	c.Renew(func() time.Duration { return time.Hour }, grace) // the guardian may have ended
 	wantLost(t, c)
 }
 

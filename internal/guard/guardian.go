@@ -110,7 +110,7 @@ type guardian struct {
 	pid   int
 	asked bool // SIGTERM was sent because the claim ends; later renewals have no effect
 
-	ended    bool // the command has ended with status
+	ended    bool // the command has ended, and status is set
 	status   syscall.WaitStatus
 	killer   killer    // kills what the command leaves behind
 	reported time.Time // the last message about survivors to standard error, once the parent has ended
@@ -202,7 +202,7 @@ func (g *guardian) noteChild(c child) {
 	case c.pid != g.pid:
 	case !c.status.Stopped():
 		g.ended, g.status = true, c.status
-		syscall.Kill(-g.pid, syscall.SIGKILL) // the rest of its group
+		syscall.Kill(-g.pid, syscall.SIGKILL) // kills the rest of its process group
 		fmt.Fprintln(g.report, endedWord)
 	default:
 		fmt.Fprintln(g.report, stoppedWord, int(c.status.StopSignal()))
@@ -282,7 +282,7 @@ func (g *guardian) askToEnd() {
 	g.asked = true
 	fmt.Fprintln(g.report, lostWord)
 	g.signal(syscall.SIGTERM)
-	daemons, _ := familyOf(os.Getpid(), nil) // without /proc, none is found
+	daemons, _ := familyOf(os.Getpid(), nil) // without /proc, familyOf finds none
 	self := os.Getpid()
 	daemons.living = slices.DeleteFunc(daemons.living, func(p process) bool { return p.parent != self || p.group == g.pid })
 	daemons.signal(syscall.SIGTERM)

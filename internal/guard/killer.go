@@ -13,7 +13,7 @@ import (
 // killer kills all descendants of a process. It searches again until none is left,
 // since they may fork meanwhile.
 type killer struct {
-	began, last time.Time // of the first and the last search
+	began, last time.Time // times of the first and the last search
 	found       family
 	searchErr   error // why descendants cannot be found
 }

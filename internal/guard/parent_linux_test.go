@@ -19,8 +19,8 @@ import (
 func init() {
 	playsRole = func() bool {
 		switch {
-		case IsGuardian() && os.Getenv(deafEnv) != "":
-			deaf(os.Getenv(deafEnv) == "reports")
+		case IsGuardian() && os.Getenv(unresponsiveEnv) != "":
+			deaf(os.Getenv(unresponsiveEnv) == "reports")
 		case len(os.Args) > 3 && os.Args[1] == tracerArg:
 			trace(os.Args[2], os.Args[3])
 		case len(os.Args) > 3 && os.Args[1] == parentArg:
@@ -76,7 +76,8 @@ func appendTo(name, text string) {
 	}
 }
 
-// startParent starts such a process for a shell script; before is a command that runs it.
+// startParent starts a process of parentArg for a shell script. If before is given, it is
+// a command that runs this process.
 func startParent(t *testing.T, dir, script string, attr func(*exec.Cmd), before ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")
@@ -109,7 +110,7 @@ func startParent(t *testing.T, dir, script string, attr func(*exec.Cmd), before 
 const tracerArg = "tracer"
 
 func trace(dir, pid string) {
-	runtime.LockOSThread() // this thread holds them
+	runtime.LockOSThread() // the processes are held by this thread, so it must not end
 	tasks, _ := os.ReadDir("/proc/" + pid + "/task")
 	for _, task := range tasks {
 		n, _ := strconv.Atoi(task.Name())
@@ -123,9 +124,9 @@ func trace(dir, pid string) {
 	}
 }
 
-// deafEnv makes the guardian one that starts its command and then does nothing, as if a
-// debugger held it. With the value "reports" it reports the command first.
-const deafEnv = "BELLWETHER_TEST_DEAF_GUARDIAN"
+// unresponsiveEnv makes the guardian start its command and then do nothing, as if a debugger had stopped
+// it. With the value "reports" the guardian first reports that the command runs.
+const unresponsiveEnv = "BELLWETHER_TEST_DEAF_GUARDIAN"
 
 func deaf(reports bool) {
 	adoptOrphans()
@@ -143,7 +144,7 @@ func deaf(reports bool) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = os.Environ()
 	cmd.SysProcAttr = commandAttr()
-	cmd.SysProcAttr.Pdeathsig = 0 // the thread that starts it may end before it
+	cmd.SysProcAttr.Pdeathsig = 0 // otherwise the command would be killed when the thread that has started it ends
 	cmd.Start()
 	if reports {
 		fmt.Fprintln(os.NewFile(reportFD, "report"), startedWord, cmd.Process.Pid)

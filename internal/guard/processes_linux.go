@@ -56,13 +56,13 @@ func processes() ([]process, error) {
 		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
-		if stat, err := os.ReadFile("/proc/" + name + "/stat"); err == nil { // else it has ended
+		if stat, err := os.ReadFile("/proc/" + name + "/stat"); err == nil { // an error means that the process has ended
 			if p, ok := parseStat(stat); ok {
 				all = append(all, p)
 			}
 		}
 	}
-	if len(all) == 0 { // at least this process must be there
+	if len(all) == 0 { // the list must contain at least this process
 		return nil, fmt.Errorf("/proc shows no processes: %w", os.ErrNotExist)
 	}
 	return all, nil

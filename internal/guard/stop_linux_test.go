@@ -27,7 +27,7 @@ func TestStoppedCommandStopsNobodyElse(t *testing.T) {
 				p.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			}, "/bin/sh", "-c", `cd "$3"; sleep 1000 & echo $! > "$3/stranger"; exec "$@"`, "sh")
 			t.Cleanup(func() {
-				for _, left := range inDir(t, dir) { // the stranger too
+				for _, left := range inDir(t, dir) { // these include the sleep above, which is not part of the command
 					syscall.Kill(left.pid, syscall.SIGKILL)
 				}
 			})
@@ -54,7 +54,7 @@ func TestStoppedCommandStopsNobodyElse(t *testing.T) {
 // user ends it with a signal.
 func TestStoppedCommandIsEndedBySignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
-		if signal.Ignored(sig) { // as by nohup
+		if signal.Ignored(sig) { // a program under nohup ignores the signal
 			continue
 		}
 		dir := t.TempDir()

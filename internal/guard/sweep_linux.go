@@ -14,7 +14,7 @@ import (
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // setName gives this process the name that ps and killall show.
-func setName(name string) { os.WriteFile("/proc/self/comm", []byte(name), 0) } // best effort: without /proc nobody sees the name
+func setName(name string) { os.WriteFile("/proc/self/comm", []byte(name), 0) } // ignores errors: without /proc nobody sees the name
 
 // family holds the descendants of a process.
 type family struct {

@@ -36,14 +36,14 @@ func isJob() bool {
 
 // giveTerminal makes a process group the terminal's foreground group.
 func giveTerminal(group int) {
-	signal.Ignore(syscall.SIGTTOU) // the call sends it to a process in the background
+	signal.Ignore(syscall.SIGTTOU) // the call below sends SIGTTOU to a process in the background, which would stop it
 	unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group)
 	signal.Reset(syscall.SIGTTOU)
 }
 
-// reclaimTerminal makes this process's group the foreground group again after the
-// command's group was. It does not take the terminal from any other group: a second
-// command of this process's group may have it.
+// reclaimTerminal makes this process's group the foreground group again if the command's
+// group is the foreground group now. It does not take the terminal from any other group:
+// a second command of this process's group may have it.
 func (c *Child) reclaimTerminal() {
 	if !c.foreground {
 		return

@@ -64,7 +64,7 @@ func newTypist(t *testing.T) *typist {
 		for _, left := range inDir(t, p.dir) {
 			syscall.Kill(left.pid, syscall.SIGKILL)
 		}
-		text := <-shown // until no process has the terminal open
+		text := <-shown // arrives when no process has the terminal open
 		screen.Close()
 		if t.Failed() {
 			t.Logf("the terminal shows %q", text)
@@ -155,7 +155,7 @@ read line; echo $line > three`)
 	p.types(ctrlZ)
 	p.stopped("c")
 
-	p.types("bg\n") // it continues, and stops when it reads
+	p.types("bg\n") // the command continues, and is stopped when it reads
 	waitFor(t, "the command to go on", func() bool { return stateOf(p.dir+"/c/pid") != 'T' })
 	os.WriteFile(p.dir+"/c/on", []byte("\n"), 0o666)
 	waitFor(t, "the command to go on", func() bool { return exists(p.dir + "/c/background") })
@@ -169,7 +169,7 @@ read line; echo $line > three`)
 
 	p.types("bg\n")
 	waitFor(t, "the command to go on", func() bool { return stateOf(p.dir+"/c/pid") != 'T' })
-	p.types("fg\n") // it was not stopped meanwhile, and gets the terminal when it reads
+	p.types("fg\n") // the command was not stopped meanwhile, and gets the terminal when it reads
 	p.waitForTerminal("the parent", readFile(p.dir+"/c/parent"))
 	os.WriteFile(p.dir+"/c/off", []byte("\n"), 0o666)
 	hasTerminal()
@@ -178,9 +178,10 @@ read line; echo $line > three`)
 	p.waitForTerminal("the shell", strconv.Itoa(p.shell.Process.Pid))
 }
 
-// TestTwoCommandsInOneJob shows how two commands of one job share the terminal. The first
-// one to start has it. When the other one reads, the job stops, and fg gives the terminal
-// to that one until it ends, even if the first ends before.
+// TestTwoCommandsInOneJob shows how two commands of one job share the terminal. The
+// command that starts first has the terminal. When the other command reads, the job
+// stops, and fg gives the terminal to the other command until it ends, even if the first
+// command ends before.
 func TestTwoCommandsInOneJob(t *testing.T) {
 	p := newTypist(t)
 	first := p.runs("a", `until [ -e on ]; do sleep 0.01; done`)

@@ -1,5 +1,5 @@
-// Package inorder runs functions of a caller, such as calls of its Logger, in order and
-// outside the code that adds them. A function that blocks delays only the functions
+// Package inorder runs functions of a caller, such as calls of its Logger, in order and on
+// a goroutine of their own. A function that blocks delays only the functions
 // behind it.
 package inorder
 

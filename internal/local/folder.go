@@ -26,6 +26,8 @@ type Options struct {
 	// first server; the others use the following ports. 0: any free ports.
 	Host string
 	Port int
+	// Secure makes the client ports ports with TLS; Settings must name the key store.
+	Secure bool
 	// Settings are additional lines for each zoo.cfg.
 	Settings []string
 }
@@ -134,11 +136,15 @@ func (e *Ensemble) clientPorts(members []string) ([]int, error) {
 func (e *Ensemble) configure(s *server, port int, members []string) error {
 	s.client = net.JoinHostPort(e.opt.Host, strconv.Itoa(port))
 	s.config = filepath.Join(s.dir, "zoo.cfg")
+	key := "clientPort"
+	if e.opt.Secure {
+		key = "secureClientPort"
+	}
 	lines := append([]string{
 		"tickTime=2000", "initLimit=10", "syncLimit=5",
 		"dataDir=" + s.dir,
-		"clientPortAddress=" + e.opt.Host,
-		"clientPort=" + strconv.Itoa(port),
+		key + "Address=" + e.opt.Host,
+		key + "=" + strconv.Itoa(port),
 		"4lw.commands.whitelist=*",
 		"maxClientCnxns=0", // all clients are on this machine too
 		"admin.enableServer=false",

@@ -171,9 +171,9 @@ func TestProcessesStartAndEnd(t *testing.T) {
 	}
 }
 
-// TestProcessesEndWithTheirStarter shows that the processes end when the pipes to them
+// TestProcessesEndWithTheirParent shows that the processes end when the pipes to them
 // close, as they do when this process is killed.
-func TestProcessesEndWithTheirStarter(t *testing.T) {
+func TestProcessesEndWithTheirParent(t *testing.T) {
 	e, err := Make(Options{Dir: t.TempDir(), Servers: 1, Host: "127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)

@@ -128,7 +128,7 @@ func (e *Ensemble) Kill(id int) error {
 func (e *Ensemble) Stop(timeout time.Duration) {
 	all := e.stop()
 	for _, p := range all {
-		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		_ = p.cmd.Process.Signal(syscall.SIGTERM) // an error means that the process has already ended
 	}
 	limit := time.NewTimer(timeout)
 	defer limit.Stop()

@@ -68,9 +68,9 @@ func TestObserveIsConcurrent(t *testing.T) {
 	}
 }
 
-// TestNamesOutward shows that mntr and Prometheus get the same values, each under the names
+// TestMetricNames shows that mntr and Prometheus get the same values, each under the names
 // that it expects.
-func TestNamesOutward(t *testing.T) {
+func TestMetricNames(t *testing.T) {
 	r := New()
 	r.Counter("snap_count").Add(3)
 	r.Gauge("avg_latency", func() float64 { return 0.25 })

@@ -35,12 +35,12 @@ func (m *Mesh) welcome(raw net.Conn) bool {
 	}
 	if err != nil {
 		if err != io.EOF { // a connection that sends nothing is a port scan or a health check
-			m.refuse(raw, peerwire.NoServer, "a connection to the election port began with something else than a server's id", err)
+			m.refuse(raw, peerwire.NoServer, "a connection to the election port did not begin with a server's id", err)
 		}
 		return false
 	}
 	if msg.Server < 0 {
-		m.refuse(raw, msg.Server, "a connection to the election port came with an id that no server has", errNoID)
+		m.refuse(raw, msg.Server, "a connection to the election port announced an invalid server id", errNoID)
 		return false
 	}
 	if msg.Server == m.o.ID {
@@ -48,14 +48,14 @@ func (m *Mesh) welcome(raw net.Conn) bool {
 		return false
 	}
 	if c, err = m.o.Secure.server(buffered{c, r}, ForVotes, msg.Server); err != nil {
-		m.refuse(raw, msg.Server, "a server is not allowed on the election port", err)
+		m.refuse(raw, msg.Server, refusal("a server is not allowed on the election port", err), err)
 		return false
 	}
 	if took, ok := roundTrip(raw); ok && m.known(msg.Server) {
 		m.o.Handle(RoundTrip{msg.Server, took})
 	}
 	if msg.Server < m.o.ID || msg.Server == observerWithoutID {
-		m.knocked(raw, &msg)
+		m.announcement(raw, &msg)
 		return false
 	}
 	c.SetDeadline(time.Time{})
@@ -79,7 +79,7 @@ func (m *Mesh) keep(c, raw net.Conn, msg *peerwire.InitialMessage) bool {
 		return false
 	}
 	twice := r.advertise(useful(msg.Addresses, raw))
-	r.giveUpDial()
+	r.cancelDial()
 	start := r.attach(c)
 	m.mu.Unlock()
 	m.complain(raw, msg.Server, complaint+twice)
@@ -87,9 +87,9 @@ func (m *Mesh) keep(c, raw net.Conn, msg *peerwire.InitialMessage) bool {
 	return true
 }
 
-// knocked answers a smaller id, which connects only to announce itself. Any connection to
+// announcement answers a smaller id, which connects only to announce itself. Any connection to
 // it is stale; this server closes it, and dials the address that the other server gives.
-func (m *Mesh) knocked(raw net.Conn, msg *peerwire.InitialMessage) {
+func (m *Mesh) announcement(raw net.Conn, msg *peerwire.InitialMessage) {
 	complaint := m.callBack(msg.Server, useful(msg.Addresses, raw))
 	m.complain(raw, msg.Server, complaint)
 }
@@ -110,11 +110,11 @@ func (m *Mesh) callBack(id ensemble.ServerID, advertised []string) (complaint st
 		r.conn.Close()
 		r.conn = nil
 	}
-	r.vain = r.vain || r.called > 0 && r.dialling != nil // it connects again while it is being dialled back
-	r.called = callsMax
-	r.giveUpDial()
+	r.advertisedFailed = r.advertisedFailed || r.callsLeft > 0 && r.dialling != nil // it connects again while it is being dialled back
+	r.callsLeft = callsMax
+	r.cancelDial()
 	r.backoff, r.next = retryMin, time.Now()
-	r.rouse()
+	r.wakeRun()
 	return complaint
 }
 
@@ -122,7 +122,7 @@ func (m *Mesh) callBack(id ensemble.ServerID, advertised []string) (complaint st
 // lock.
 func (r *remote) advertise(addresses []string) (complaint string) {
 	if r.conn != nil && len(r.advertised) > 0 && !slices.Equal(r.advertised, addresses) {
-		complaint = "a server comes from two addresses: do two have the same id?"
+		complaint = "connections from different addresses use the same server id: give each server its own myid"
 	}
 	r.advertised = addresses
 	return complaint
@@ -149,7 +149,7 @@ func (m *Mesh) find(id ensemble.ServerID) (r *remote, complaint string) {
 	}
 	if strangers >= strangersMax {
 		m.figures.Refused.Add(1)
-		return nil, "too many servers that are not in the membership want to connect"
+		return nil, "too many servers that are not in the membership are connected"
 	}
 	r = m.add(id)
 	r.stranger = true

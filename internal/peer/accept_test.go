@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// exhausted is a listener for which there is no descriptor n times.
+// exhausted is a listener whose first n calls of Accept fail because there are no file descriptors left.
 type exhausted struct {
 	net.Listener
 	n    int
@@ -22,7 +22,8 @@ func (l *exhausted) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
 }
 
-// TestNoDescriptorIsLoggedOnce: at the quorum port as at the client port.
+// TestNoDescriptorIsLoggedOnce checks that a lack of file descriptors is logged once at the quorum port.
+// The client port has the same rule.
 func TestNoDescriptorIsLoggedOnce(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	log, lines := logLines()
@@ -39,7 +40,7 @@ func TestNoDescriptorIsLoggedOnce(t *testing.T) {
 	}
 	<-over
 	l2.CloseAll()
-	const what = "no connection of a server can be accepted; is the limit of open files high enough?"
+	const what = "cannot accept connections from other servers: check the limit of open files"
 	if n := strings.Count(lines(), `msg="`+what); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, lines())
 	}

@@ -17,23 +17,24 @@ import (
 // conn is the election connection to a server. Two goroutines serve it.
 type conn struct {
 	net.Conn
-	m    *Mesh
-	to   *remote
-	more chan struct{} // of capacity one: there is something to send
-	made time.Time
-	// doubtful: it was dialled because the other side had ended the one before, so the
-	// other server may have ended, and only its operating system has accepted.
+	m      *Mesh
+	to     *remote
+	toSend chan struct{} // has capacity one: there is something to send
+	since  time.Time
+	// doubtful says that this connection was dialled because the other side had ended the
+	// previous one. So the other server may have ended, and only its operating system may
+	// have accepted this connection.
 	doubtful bool
 
-	once sync.Once
-	gone chan struct{} // closed when the connection is to end
-	why  error         // the first error; set before gone is closed
+	once    sync.Once
+	closing chan struct{} // closed when the connection is to end
+	why     error         // the first error; set before gone is closed
 }
 
-// rouse tells the writer that there is something to send.
-func (c *conn) rouse() {
+// wakeWriter tells the writer that there is something to send.
+func (c *conn) wakeWriter() {
 	select {
-	case c.more <- struct{}{}:
+	case c.toSend <- struct{}{}:
 	default:
 	}
 }
@@ -43,7 +44,7 @@ func (c *conn) rouse() {
 func (c *conn) fail(why error) {
 	c.once.Do(func() {
 		c.why = why
-		close(c.gone)
+		close(c.closing)
 		c.SetDeadline(past)
 	})
 }
@@ -68,8 +69,8 @@ func (c *conn) write() {
 			c.m.figures.BytesSent.Add(int64(len(frame)))
 		}
 		select {
-		case <-c.more:
-		case <-c.gone:
+		case <-c.toSend:
+		case <-c.closing:
 			return
 		}
 	}
@@ -110,7 +111,7 @@ func (c *conn) read(r *bufio.Reader) {
 			// As ZooKeeper does, drop the message and keep the connection
 			// (ZOOKEEPER-3769).
 			c.m.figures.Dropped.Add(1)
-			c.m.notices.Say(slog.LevelWarn, "a notification was not understood", c.RemoteAddr().String(), "sid", c.to.id, "err", err)
+			c.m.notices.Say(slog.LevelWarn, "a notification cannot be decoded", c.RemoteAddr().String(), "sid", c.to.id, "err", err)
 			continue
 		}
 		c.m.figures.Received.Add(1)
@@ -120,11 +121,11 @@ func (c *conn) read(r *bufio.Reader) {
 	c.Conn.Close()
 	var bad *wire.FrameError
 	if errors.As(c.why, &bad) {
-		c.m.notices.Say(slog.LevelWarn, "a server sent something else than notifications", c.RemoteAddr().String(), "sid", c.to.id, "err", c.why)
+		c.m.notices.Say(slog.LevelWarn, "a server sent bytes that are not a notification", c.RemoteAddr().String(), "sid", c.to.id, "err", c.why)
 	} else if errors.Is(c.why, io.ErrUnexpectedEOF) {
 		c.m.notices.Say(slog.LevelWarn, "a notification was cut off", c.RemoteAddr().String(), "sid", c.to.id)
 	}
-	if c.to.parted(c, heard || time.Since(c.made) > settled, c.why) {
+	if c.to.disconnected(c, heard || time.Since(c.since) > settledAfter, c.why) {
 		c.m.o.Handle(Down{c.to.id})
 	}
 }

@@ -80,7 +80,7 @@ func refused(err error) bool {
 }
 
 // timedOut reports whether any part of err is a timeout or was cancelled by this server.
-// Then it says nothing about the other server.
+// Such an error says nothing about the other server.
 func timedOut(err error) bool {
 	var all dialError
 	if !errors.As(err, &all) {

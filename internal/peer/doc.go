@@ -21,17 +21,17 @@
 // dial), a reader and a writer for each connection. Links: one while it dials, a reader
 // and a writer for each link; the reader reports all events of its link, in order. Both:
 // one for each listening address, one for each accepted connection until its first
-// message (greetingsMax). All of these call Handle. Close and CloseAll wait for all of
+// message (handshakesMax). All of these call Handle. Close and CloseAll wait for all of
 // them, so Handle must not call either.
 //
 // Locks. Mesh.mu guards the servers and their connections, Links.mu the links, link.mu a
-// queue; none is held during I/O or Handle. The locks of greetings and ports are taken
+// queue; none is held during I/O or Handle. The locks of handshakes and ports are taken
 // alone. No two locks are held at a time, except that a notice may be logged under
 // Links.mu. A connection is told to end under a lock, but its reader closes it.
 //
 // Limits: frames peerwire.ElectionFrameMax, packets Options.PacketMax, strangers (servers
 // outside the membership, which take part without a vote) strangersMax, learners
-// linksMax, connections that have sent nothing greetingsMax and Options.HandshakeTimeout.
+// linksMax, connections that have sent nothing handshakesMax and Options.HandshakeTimeout.
 // If another machine breaks the protocol its connection is closed. That is logged once
 // and then counted (package notice).
 //

@@ -1,6 +1,8 @@
 package peer
 
 import (
+	"net"
+
 	"time"
 
 	"bellwether/internal/ensemble"
@@ -35,10 +37,11 @@ type RoundTrip struct {
 	Took   time.Duration
 }
 
-// Opened says that a learner has connected from Address, and sent something.
+// Opened says that a learner has connected from Address and has sent its first bytes.
 type Opened struct {
 	Link    peerwire.LinkID
 	Address string
+	Conn    net.Conn // what Options.Secure made of the connection; the receiver must not read or write
 }
 
 // Linked says that the leader that Dial named has accepted a link, at Address.
@@ -48,8 +51,8 @@ type Linked struct {
 	Address string
 }
 
-// Received are packets of a link in order, at least one. They belong to the receiver. A
-// SNAP comes after the snapshot behind it has been read.
+// Received carries one or more packets of a link, in order. They belong to the receiver. A
+// SNAP packet is reported after the snapshot that follows it has been read.
 type Received struct {
 	Link    peerwire.LinkID
 	Packets []*peerwire.QuorumPacket

@@ -2,8 +2,8 @@ package peer
 
 import "bellwether/internal/metrics"
 
-// Figures count since the start: those of a [Mesh] notifications, those of [Links]
-// packets.
+// Figures holds counters since the start. Those of a [Mesh] count notifications, and those
+// of [Links] count packets.
 type Figures struct {
 	Connections   metrics.Counter // connections made, in either direction
 	Refused       metrics.Counter // connections refused; the reason is logged

@@ -32,7 +32,7 @@ type link struct {
 	conn    net.Conn
 	in      *input
 	r       *bufio.Reader
-	learner bool // this end has dialled
+	learner bool // this end is the learner, which has dialled
 	written chan struct{}
 
 	mu        sync.Mutex
@@ -94,7 +94,7 @@ func (k *link) finish() {
 	if k.finishing || k.ended {
 		return
 	}
-	k.finishing, k.why = true, "closed here"
+	k.finishing, k.why = true, "this server closed the connection"
 	k.conn.SetDeadline(time.Now().Add(k.l.o.FlushTimeout))
 	k.arrived.Broadcast()
 }
@@ -111,9 +111,13 @@ func (k *link) tell(e Event) {
 
 // read passes on packets until the connection ends.
 func (k *link) read() error {
-	for {
+	for first := true; ; {
 		batch, err := k.batch()
 		if len(batch) > 0 {
+			if first && k.learner {
+				k.l.leaderAnswered()
+			}
+			first = false
 			k.l.figures.Received.Add(int64(len(batch)))
 			k.tell(Received{k.id, batch})
 		}
@@ -167,7 +171,7 @@ func (k *link) arrivedPacket() *peerwire.QuorumPacket {
 }
 
 // errSnapshot says that a snapshot came and Options.ReadSnapshot is not set.
-var errSnapshot = errors.New("a snapshot came, which this server does not read")
+var errSnapshot = errors.New("a snapshot arrived, but this server does not accept one")
 
 // snapshot passes the stream behind a SNAP to Options.ReadSnapshot.
 func (k *link) snapshot(p *peerwire.QuorumPacket) error {
@@ -182,10 +186,29 @@ func (k *link) snapshot(p *peerwire.QuorumPacket) error {
 	return nil
 }
 
+// RemoteAlert is net.OpError.Op of an error that the other end of a TLS connection has sent.
+const RemoteAlert = "remote error"
+
+// refusedByAlert reports whether the other end has ended a TLS connection with an alert. With TLS 1.3 a
+// server that refuses this end's certificate does that after the handshake.
+func refusedByAlert(err error) bool {
+	op := (*net.OpError)(nil)
+	return errors.As(err, &op) && op.Op == RemoteAlert
+}
+
 // malformed logs an error that a correct peer does not cause.
 func (k *link) malformed(err error) error {
-	if err != io.EOF && !endedThere(err) && !errors.Is(err, net.ErrClosed) && !timedOut(err) {
-		k.l.notices.Say(slog.LevelWarn, "a server sent something else than packets", k.conn.RemoteAddr().String(), "err", err)
+	switch {
+	case refusedByAlert(err) && k.learner:
+		k.l.notices.Say(slog.LevelWarn, "the leader refused the connection of this server", k.conn.RemoteAddr().String(), "err", err)
+		k.l.leaderRefused()
+		return err
+	case refusedByAlert(err):
+		k.l.notices.Say(slog.LevelWarn, "a server ended its connection", k.conn.RemoteAddr().String(), "err", err)
+		return err
+	}
+	if err != io.EOF && !endedRemotely(err) && !errors.Is(err, net.ErrClosed) && !timedOut(err) {
+		k.l.notices.Say(slog.LevelWarn, "a server sent bytes that are not a packet", k.conn.RemoteAddr().String(), "err", err)
 	}
 	return err
 }
@@ -194,15 +217,15 @@ func (k *link) malformed(err error) error {
 func reason(err error) string {
 	switch {
 	case err == nil:
-		return "closed here"
+		return "this server closed the connection"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "the other side closed the connection within a packet"
+		return "the other side closed the connection in the middle of a packet"
 	case errors.Is(err, io.EOF):
 		return "the other side closed the connection"
 	case connectionReset(err):
 		return "the other side reset the connection"
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return "the other side takes nothing any more"
+		return "the other side has stopped reading"
 	}
 	return err.Error()
 }

@@ -34,6 +34,9 @@ const (
 	learnerDial = time.Second
 	// resolveRetry is the pause if the name cannot be resolved.
 	resolveRetry = 100 * time.Millisecond
+	// refusedRetryMax is the longest pause before a leader is dialled that has refused this server after
+	// the handshake. The first pause is resolveRetry.
+	refusedRetryMax = 5 * time.Second
 )
 
 // lastLink is the last peerwire.LinkID given in this process.
@@ -41,15 +44,17 @@ var lastLink atomic.Uint64
 
 // Links is the quorum port: the connections between a leader and its learners.
 type Links struct {
-	o         *Options
-	notices   *notice.Log
-	greetings *greetings
-	figures   Figures
-	ctx       context.Context
-	cancel    context.CancelFunc
-	done      sync.WaitGroup
+	o          *Options
+	notices    *notice.Log
+	handshakes *handshakes
+	figures    Figures
+	ctx        context.Context
+	cancel     context.CancelFunc
+	done       sync.WaitGroup
 
 	mu          sync.Mutex
+	pause       time.Duration // after the last refusal; 0: a leader has answered since, or none has refused
+	dialAfter   time.Time     // the end of that pause
 	closed      bool
 	links       map[peerwire.LinkID]*link
 	memberships []*ensemble.Membership
@@ -61,7 +66,7 @@ type Links struct {
 func NewLinks(o Options) *Links {
 	l := &Links{o: o.filled(), links: map[peerwire.LinkID]*link{}, memberships: []*ensemble.Membership{o.Membership}}
 	l.notices = notice.New(l.o.Log)
-	l.greetings = &greetings{timeout: l.o.HandshakeTimeout}
+	l.handshakes = &handshakes{timeout: l.o.HandshakeTimeout}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }
@@ -131,7 +136,7 @@ func (l *Links) Unlisten() {
 }
 
 // accept handles a learner's connection; it does not block.
-func (l *Links) accept(c net.Conn) { l.greetings.add(c, l.welcome) }
+func (l *Links) accept(c net.Conn) { l.handshakes.add(c, l.welcome) }
 
 // welcome waits for the first byte of an accepted connection: a learner sends first, so a
 // connection that does not is no learner's.
@@ -139,9 +144,9 @@ func (l *Links) welcome(raw net.Conn) bool {
 	tune(raw, l.o.WriteTimeout)
 	c, err := l.o.Secure.server(raw, ForLearner, peerwire.NoServer)
 	if err != nil {
-		if !endedThere(err) {
+		if !endedRemotely(err) {
 			l.figures.Refused.Add(1)
-			l.notices.Say(slog.LevelWarn, "a connection to the quorum port was refused", raw.RemoteAddr().String(), "err", err)
+			l.notices.Say(slog.LevelWarn, refusal("a connection to the quorum port was refused", err), raw.RemoteAddr().String(), "err", err)
 		}
 		return false
 	}
@@ -152,11 +157,11 @@ func (l *Links) welcome(raw net.Conn) bool {
 	}
 	c.SetDeadline(time.Time{})
 	return l.open(l.ctx, in, r, func(id peerwire.LinkID) Event {
-		return Opened{Link: id, Address: raw.RemoteAddr().String()}
+		return Opened{Link: id, Address: raw.RemoteAddr().String(), Conn: c}
 	}, false)
 }
 
-// Dial tries to reach the leader until Linked says that it has, or until Hang or another
+// Dial tries to reach the leader until Linked says that it has, or until StopDialling or another
 // Dial.
 func (l *Links) Dial(leader ensemble.ServerID) {
 	l.mu.Lock()
@@ -172,8 +177,8 @@ func (l *Links) Dial(leader ensemble.ServerID) {
 	l.done.Go(func() { l.dial(ctx, leader) })
 }
 
-// Hang ends what Dial began. An open link remains.
-func (l *Links) Hang() {
+// StopDialling ends what Dial began. An open link remains.
+func (l *Links) StopDialling() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.dialling != nil {
@@ -182,7 +187,33 @@ func (l *Links) Hang() {
 	}
 }
 
+// leaderRefused makes the next dial wait, because a leader has refused a link after the handshake.
+func (l *Links) leaderRefused() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pause = min(max(2*l.pause, resolveRetry), refusedRetryMax)
+	l.dialAfter = time.Now().Add(l.pause)
+}
+
+// leaderAnswered records that a leader has sent something. So the leader does not refuse this server,
+// and the next dial need not wait.
+func (l *Links) leaderAnswered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pause, l.dialAfter = 0, time.Time{}
+}
+
+// refusedPause returns how long a dial has to wait because of a refusal.
+func (l *Links) refusedPause() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Until(l.dialAfter)
+}
+
 func (l *Links) dial(ctx context.Context, leader ensemble.ServerID) {
+	if wait := l.refusedPause(); wait > 0 && !pause(ctx, wait) {
+		return
+	}
 	began, again := time.Now(), learnerRetryMin
 	for tries := 1; ctx.Err() == nil; tries++ {
 		err := l.try(ctx, leader)
@@ -272,9 +303,9 @@ func (l *Links) forget(k *link) {
 // whose queue grows too long is ended.
 func (l *Links) Send(id peerwire.LinkID, p *peerwire.QuorumPacket) { l.push(id, outgoing{packet: p}) }
 
-// SendSnapshot queues a packet, and after it what snapshot writes, which runs on the
-// goroutine of that link. What is queued later follows. An error of snapshot ends the
-// link.
+// SendSnapshot queues a packet and, directly after it, the bytes that the function snapshot
+// writes. The function runs on the goroutine of that link. Packets that are queued later
+// follow. An error of snapshot ends the link.
 func (l *Links) SendSnapshot(id peerwire.LinkID, p *peerwire.QuorumPacket, snapshot func(w io.Writer) error) {
 	l.push(id, outgoing{packet: p, snapshot: snapshot})
 }
@@ -314,7 +345,7 @@ func (l *Links) CloseAll() {
 	l.mu.Unlock()
 	l.Unlisten()
 	l.cancel()
-	l.greetings.close()
+	l.handshakes.close()
 	for _, k := range slices.Clip(open) {
 		k.finish()
 	}

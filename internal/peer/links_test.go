@@ -33,7 +33,7 @@ func packet(kind peerwire.PacketType, z wire.Zxid, data []byte) *peerwire.Quorum
 	return &peerwire.QuorumPacket{Type: kind, Zxid: z, Data: data}
 }
 
-// received waits until a link has brought n packets, and returns them.
+// received waits until a link has received n packets, and returns them.
 func received(t *testing.T, s *sink, n int) []*peerwire.QuorumPacket {
 	t.Helper()
 	var all []*peerwire.QuorumPacket
@@ -64,7 +64,7 @@ func pair(t *testing.T, leader, learner func(*Options)) (l2, l1 *Links, s2, s1 *
 
 func plain(*Options) {}
 
-// Packets arrive in order, whole, and many at a time.
+// TestPacketsArriveInOrder: packets arrive completely and in order, also when many are sent at a time.
 func TestPacketsArriveInOrder(t *testing.T) {
 	l2, l1, s2, s1, at2, at1 := pair(t, plain, plain)
 	const n = 5000
@@ -92,7 +92,7 @@ func TestPacketsArriveInOrder(t *testing.T) {
 	}
 }
 
-// What has arrived together is handed on together, and owns its memory.
+// TestPacketsAreBatched: packets that have arrived together are passed on together, and each owns its memory.
 func TestPacketsAreBatched(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	l2, s2 := l.links(2)
@@ -122,8 +122,8 @@ func TestPacketsAreBatched(t *testing.T) {
 	}
 }
 
-// A learner dials until the leader listens, and not beyond Hang; a leader that
-// has stopped listening refuses, and keeps the links it has.
+// A learner dials until the leader listens or StopDialling is called. A leader that has stopped listening
+// refuses new links, and keeps the existing ones.
 func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	l.free(l.quorum(2))
@@ -157,7 +157,7 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 	l3, s3 := l.links(3)
 	l3.Dial(2)
 	eventually(t, "refusals", func() bool { return l3.Figures().DialFailures.Value() > 3 })
-	l3.Hang()
+	l3.StopDialling()
 	if err := l2.Listen(); err != nil { // again, on the same port
 		t.Fatal(err)
 	}
@@ -165,9 +165,9 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 	await[Linked](t, s3, nil)
 }
 
-// A snapshot is streamed behind its packet, with what was queued before and
-// after it in place; the learner hears of its progress, then of the SNAP.
-func TestSnapshotStandsInOrder(t *testing.T) {
+// A snapshot is sent directly after its SNAP packet, between the packets that were queued before and
+// after it. The learner receives reports of the progress, and then the packet.
+func TestSnapshotKeepsItsPlaceAmongPackets(t *testing.T) {
 	chunk := bytes.Repeat([]byte("snapshot"), 1<<10)
 	const chunks = 200
 	read := func(o *Options) {
@@ -232,16 +232,16 @@ func TestFailedSnapshotsEndTheLink(t *testing.T) {
 		t.Error(c.Why)
 	}
 	await[Closed](t, s1, nil)
-	l1.Send(at1, packet(peerwire.PacketAck, 1, nil)) // to a link that has ended: nothing
+	l1.Send(at1, packet(peerwire.PacketAck, 1, nil)) // the link has ended, so this has no effect
 
 	_, l1, s2, _, _, at1 = pair(t, bad, plain)
 	l1.Send(at1, packet(peerwire.PacketSnap, 1, nil))
-	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "does not read") {
+	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "does not accept one") {
 		t.Error(c.Why)
 	}
 }
 
-// Close sends what is queued first; both ends hear of the end once.
+// TestCloseFlushes: Close first sends what is queued. Both ends report the end of the link once.
 func TestCloseFlushes(t *testing.T) {
 	l2, _, s2, s1, at2, _ := pair(t, func(o *Options) { o.FlushTimeout = patience }, plain)
 	for i := range 1000 {
@@ -255,13 +255,13 @@ func TestCloseFlushes(t *testing.T) {
 	if c := await[Closed](t, s1, nil); c.Why != "the other side closed the connection" {
 		t.Error(c.Why)
 	}
-	if c := await[Closed](t, s2, nil); c.Why != "closed here" {
+	if c := await[Closed](t, s2, nil); c.Why != "this server closed the connection" {
 		t.Error(c.Why)
 	}
 }
 
-// Who takes nothing is cut off: by the bound of the queue, and in the end by
-// the bound of a flush. Other links go on.
+// A learner that does not read is cut off, either because its queue is full or because a write takes too
+// long. Other links are not affected.
 func TestSlowLearnerIsCutOff(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	l2, s2 := l.links(2, func(o *Options) { o.QueueMax = 32 << 20; o.FlushTimeout = 50 * time.Millisecond })
@@ -294,8 +294,8 @@ func TestSlowLearnerIsCutOff(t *testing.T) {
 	}
 }
 
-// Garbage ends its own link, and is logged once for its address; who says
-// nothing becomes no link at all.
+// Bytes that are no packet end their own link, and are logged once for each address. A connection that
+// sends nothing does not become a link.
 func TestStrangeLearnersEndAlone(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	log, lines := logLines()
@@ -306,7 +306,7 @@ func TestStrangeLearnersEndAlone(t *testing.T) {
 	good := rawDial(t, l.quorum(2))
 	good.send(wire.Append(nil, packet(peerwire.PacketAck, 1, nil)))
 	received(t, s2, 1)
-	for range greetingsMax + 5 {
+	for range handshakesMax + 5 {
 		rawDial(t, l.quorum(2))
 	}
 	for range 3 {
@@ -316,12 +316,12 @@ func TestStrangeLearnersEndAlone(t *testing.T) {
 	}
 	good.send(wire.Append(nil, packet(peerwire.PacketAck, 2, nil)))
 	received(t, s2, 1)
-	if n := strings.Count(lines(), "something else than packets"); n != 1 {
+	if n := strings.Count(lines(), "bytes that are not a packet"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, lines())
 	}
 }
 
-// The packets that real servers sent pass through unchanged.
+// The packets that ZooKeeper servers sent are received without a change.
 func TestRecordedPacketsPass(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	l2, s2 := l.links(2)
@@ -334,7 +334,7 @@ func TestRecordedPacketsPass(t *testing.T) {
 		b, err := hex.DecodeString(v.Hex)
 		var p peerwire.QuorumPacket
 		if err != nil || wire.Decode(b, &p) != nil || p.Type == peerwire.PacketSnap || !bytes.Equal(wire.Append(nil, &p), b) {
-			continue // no packet of its own, or with a snapshot behind it
+			continue // not a packet, or a packet that a snapshot follows
 		}
 		stream = append(stream, b...)
 		want = append(want, v.Hex)

@@ -46,7 +46,7 @@ func openPorts(o *Options, n *notice.Log, name string, addresses []string, handl
 	opened := make([]net.Listener, len(addresses))
 	for i, address := range addresses {
 		ln, err := p.listen(address)
-		if lasting(err) {
+		if needsOperator(err) {
 			p.close()
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func tryPorts(o *Options, name string, addresses []string) error {
 		switch ln, err := p.listen(address); {
 		case err == nil:
 			p.forget(ln)
-		case lasting(err):
+		case needsOperator(err):
 			return err
 		}
 	}
@@ -121,14 +121,14 @@ func (p *ports) listen(address string) (net.Listener, error) {
 	return ln, nil
 }
 
-// lasting reports whether an operator must act on an error of listen.
-func lasting(err error) bool {
+// needsOperator reports whether an operator must act on an error of listen.
+func needsOperator(err error) bool {
 	return errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EACCES)
 }
 
 func (p *ports) complain(err error) {
 	if err != nil {
-		p.o.Log.Error("a port is not open; it is tried again until it is", "err", err)
+		p.o.Log.Error("a port cannot be opened; the server keeps trying", "err", err)
 	}
 }
 
@@ -171,19 +171,19 @@ func (p *ports) accept(ctx context.Context, ln net.Listener) (served bool, err e
 			p.handle(c)
 		case ctx.Err() != nil:
 			return served, nil
-		case scarce(err):
-			p.notices.Say(slog.LevelError, "no connection of a server can be accepted; is the limit of open files high enough?", "", "err", err)
+		case stillAccepts(err):
+			p.notices.Say(slog.LevelError, "cannot accept connections from other servers: check the limit of open files", "", "err", err)
 			if !pause(ctx, acceptPause) {
 				return served, nil
 			}
 		default:
-			return served, fmt.Errorf("%s port %s broke: %w", p.name, ln.Addr(), err)
+			return served, fmt.Errorf("listening on %s port %s failed: %w", p.name, ln.Addr(), err)
 		}
 	}
 }
 
-// scarce reports whether the listener still works after an error of Accept.
-func scarce(err error) bool {
+// stillAccepts reports whether the listener still works after an error of Accept.
+func stillAccepts(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ECONNABORTED)
 }
 

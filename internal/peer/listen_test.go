@@ -14,11 +14,11 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// A port in use is an error that says what to do.
+// TestPortInUseSaysWhatToDo: the error for a port in use says what to do.
 func TestPortInUseSaysWhatToDo(t *testing.T) {
 	l := newLAN(t, 1, 0)
 	o := l.options(1, newSink())
-	o.Listen = func(a string) (net.Listener, error) { return net.Listen("tcp", a) } // the lan still holds it
+	o.Listen = func(a string) (net.Listener, error) { return net.Listen("tcp", a) } // the lan of the test still holds the port
 	_, err := NewMesh(o)
 	if err == nil || !strings.Contains(err.Error(), "in use") || !strings.Contains(err.Error(), "stop that one") {
 		t.Error(err)
@@ -32,14 +32,14 @@ func TestPortInUseSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// fickle is a listener that can break.
-type fickle struct {
+// breakableListener is a listener that can break.
+type breakableListener struct {
 	net.Listener
 	mu     sync.Mutex
 	broken bool
 }
 
-func (f *fickle) Accept() (net.Conn, error) {
+func (f *breakableListener) Accept() (net.Conn, error) {
 	c, err := f.Listener.Accept()
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,19 +49,19 @@ func (f *fickle) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func (f *fickle) shatter() {
+func (f *breakableListener) shatter() {
 	f.mu.Lock()
 	f.broken = true
 	f.mu.Unlock()
 	f.Close()
 }
 
-// A listener whose name is not known for a while, or that breaks, is opened
-// again without end (ZOOKEEPER-3320).
+// If the host name of a listener cannot be resolved, or the listener breaks, it is opened again, as often
+// as necessary (ZOOKEEPER-3320).
 func TestZookeeper3320ListenerComesBack(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	var mu sync.Mutex
-	var last *fickle
+	var last *breakableListener
 	failures := 4 // more than the three after which ZooKeeper gave up
 	m, s := l.mesh(1, func(o *Options) {
 		o.Listen = func(address string) (net.Listener, error) {
@@ -72,7 +72,7 @@ func TestZookeeper3320ListenerComesBack(t *testing.T) {
 			}
 			ln, err := l.listen(address)
 			if err == nil {
-				last = &fickle{Listener: ln}
+				last = &breakableListener{Listener: ln}
 				ln = last
 			}
 			return ln, err
@@ -104,13 +104,14 @@ func TestZookeeper3320ListenerComesBack(t *testing.T) {
 	reach(2)
 }
 
-// An own address of 0.0.0.0 listens everywhere and is told as the one that
-// was dialled from, so that others can dial back (ZOOKEEPER-2164).
+// A server whose own address is 0.0.0.0 listens on all addresses. It tells each peer the
+// address from which it dialled, so that the peer can dial back (ZOOKEEPER-2164).
 func TestWildcardOwnAddress(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	one, _ := l.ms.Server(1)
 	two, _ := l.ms.Server(2)
-	// Held from here on: a port let go may be somebody's before it is asked for.
+	// The listener is held from here on: another process could take a port that is released before it is
+	// asked for.
 	everywhere, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
@@ -139,8 +140,8 @@ func TestWildcardOwnAddress(t *testing.T) {
 	await(t, s, up(2))
 }
 
-// Addresses of both families, names and wildcards, as they are listened on and
-// as they are believed.
+// Addresses of both families, host names and wildcards: on which addresses the server listens, and which
+// addresses of a peer it uses.
 func TestAddressesOfBothFamilies(t *testing.T) {
 	for _, c := range []struct {
 		addresses, listen, all []string
@@ -163,7 +164,7 @@ func TestAddressesOfBothFamilies(t *testing.T) {
 	}
 }
 
-// callerAt is a connection that comes from an address.
+// callerAt is a connection from a given address.
 type callerAt struct {
 	net.Conn
 	addr net.Addr
@@ -171,8 +172,8 @@ type callerAt struct {
 
 func (c callerAt) RemoteAddr() net.Addr { return c.addr }
 
-// The port moves with this server's address; a server that is no member any
-// more stays where it was.
+// The listener moves when this server's address changes. A server that is no longer a member stays where
+// it was.
 func TestPortMovesWithTheAddress(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, s := l.mesh(1)

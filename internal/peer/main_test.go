@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a condition is waited for.
+// patience is how long a test waits for a condition.
 const patience = 3 * time.Minute
 
 // sink gathers events.
@@ -41,15 +41,15 @@ func (s *sink) handle(e Event) {
 	}
 }
 
-// list is a copy of what came so far.
+// list returns a copy of the events so far.
 func (s *sink) list() []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Event(nil), s.events...)
 }
 
-// await waits for an event that ok accepts, takes everything up to it out of
-// the sink, and returns it.
+// await waits for an event that ok accepts. It removes this event and all before it from the sink, and
+// returns it.
 func await[E Event](t *testing.T, s *sink, ok func(E) bool) E {
 	t.Helper()
 	end := time.After(patience)
@@ -82,7 +82,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// lan is a set of addresses on the loopback that are in nobody else's hands.
+// lan is a set of loopback addresses that no other process uses.
 type lan struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -91,8 +91,7 @@ type lan struct {
 	ms    *ensemble.Membership
 }
 
-// newLAN makes the addresses of servers 1 to n, of which the last may be
-// observers.
+// newLAN chooses addresses for servers 1 to n. The last ones of them are observers.
 func newLAN(t *testing.T, n, observers int) *lan {
 	t.Helper()
 	l := &lan{t: t, ready: map[string]net.Listener{}}
@@ -119,7 +118,7 @@ func (l *lan) membership(d ensemble.Definition) *ensemble.Membership {
 	return ms
 }
 
-// port holds a free port.
+// port reserves a free port.
 func (l *lan) port() int {
 	free, err := portblock.Free("127.0.0.1", 1)
 	if err != nil {
@@ -133,7 +132,7 @@ func (l *lan) port() int {
 	return free[0]
 }
 
-// free lets go of a port that nobody listens on yet, so that it refuses.
+// free releases a reserved port, so that connections to it are refused.
 func (l *lan) free(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -187,7 +186,7 @@ func (l *lan) mesh(id int, change ...func(*Options)) (*Mesh, *sink) {
 	return m, s
 }
 
-// vote is a notification that can be told from others.
+// vote returns a notification that differs from those of other rounds.
 func vote(round int) peerwire.Notification {
 	return peerwire.Notification{Leader: 1, ElectionEpoch: wire.Epoch(round), Version: peerwire.NotificationPlain}
 }
@@ -204,7 +203,7 @@ func down(id int) func(Down) bool {
 	return func(d Down) bool { return d.Server == ensemble.ServerID(id) }
 }
 
-// fake is a server that speaks the election protocol by hand.
+// fake is a server whose part of the election protocol the test plays.
 type fake struct {
 	t *testing.T
 	net.Conn

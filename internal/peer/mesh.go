@@ -23,13 +23,13 @@ const strangersMax = 64
 // Mesh is the election port: one connection to each other server, for notifications. It
 // dials by itself and keeps every connection as long as both servers run.
 type Mesh struct {
-	o         *Options
-	notices   *notice.Log
-	greetings *greetings
-	figures   Figures
-	ctx       context.Context
-	cancel    context.CancelFunc
-	done      sync.WaitGroup // remotes and their connections
+	o          *Options
+	notices    *notice.Log
+	handshakes *handshakes
+	figures    Figures
+	ctx        context.Context
+	cancel     context.CancelFunc
+	done       sync.WaitGroup // remotes and their connections
 
 	mu        sync.Mutex
 	closed    bool
@@ -43,7 +43,7 @@ type Mesh struct {
 func NewMesh(o Options) (*Mesh, error) {
 	m := &Mesh{o: o.filled(), remotes: map[ensemble.ServerID]*remote{}}
 	m.notices = notice.New(m.o.Log)
-	m.greetings = &greetings{timeout: m.o.HandshakeTimeout}
+	m.handshakes = &handshakes{timeout: m.o.HandshakeTimeout}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.own = electionAddresses(o.ID, o.Membership)
 	if len(m.own) == 0 {
@@ -111,9 +111,9 @@ func isVoter(id ensemble.ServerID, memberships ...*ensemble.Membership) bool {
 	})
 }
 
-// adopt makes the remotes those that are wanted. A connection is kept without need to
-// send only if one of the two servers votes, because observers send each other nothing
-// (ZOOKEEPER-1807).
+// adopt adds the wanted servers and drops former members. If nothing has to be sent, a
+// connection is kept only if one of the two servers votes, because observers send each other
+// nothing (ZOOKEEPER-1807).
 func (m *Mesh) adopt(wanted map[ensemble.ServerID][]string, keep func(ensemble.ServerID) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,12 +134,12 @@ func (m *Mesh) adopt(wanted map[ensemble.ServerID][]string, keep func(ensemble.S
 			r.backoff, r.next = retryMin, r.earliest(0)
 		}
 		r.stranger, r.addresses, r.keep = false, addresses, keep(id)
-		r.rouse()
+		r.wakeRun()
 	}
 }
 
-// move listens at this server's present address. A server that is no member any more
-// listens where it did.
+// move makes this server listen at its present address. A server that is no member any more
+// continues to listen at its last address.
 func (m *Mesh) move(own []string) {
 	m.mu.Lock()
 	old := m.ports
@@ -204,10 +204,10 @@ func (m *Mesh) Send(to ensemble.ServerID, n peerwire.Notification) {
 	}
 	r.slot = frame
 	if r.conn != nil {
-		r.conn.rouse()
+		r.conn.wakeWriter()
 		return
 	}
-	r.hurry()
+	r.dialSoon()
 }
 
 // Close ends all connections and waits for all goroutines.
@@ -217,7 +217,7 @@ func (m *Mesh) Close() {
 	opened := m.ports
 	m.mu.Unlock()
 	opened.close() // first, so that servers that see their connection end are refused when they dial
-	m.greetings.close()
+	m.handshakes.close()
 	m.mu.Lock()
 	for _, r := range slices.Collect(maps.Values(m.remotes)) {
 		m.drop(r)
@@ -229,12 +229,12 @@ func (m *Mesh) Close() {
 }
 
 // accept handles a new connection; it does not block.
-func (m *Mesh) accept(c net.Conn) { m.greetings.add(c, m.welcome) }
+func (m *Mesh) accept(c net.Conn) { m.handshakes.add(c, m.welcome) }
 
 // refuse closes a connection and logs why. If the other side has closed it, as it does
 // when this server's dial was faster, nothing is logged.
 func (m *Mesh) refuse(from net.Conn, id ensemble.ServerID, why string, err error) {
-	if endedThere(err) {
+	if endedRemotely(err) {
 		return
 	}
 	m.figures.Refused.Add(1)
@@ -246,10 +246,10 @@ func (m *Mesh) refuse(from net.Conn, id ensemble.ServerID, why string, err error
 }
 
 // errClosed ends what is under way when the mesh or a remote ends.
-var errClosed = errors.New("closed here")
+var errClosed = errors.New("this server closed the connection")
 
 // Ids that no other server may have.
 var (
-	errNoID  = errors.New("an id is not negative")
+	errNoID  = errors.New("a server id cannot be negative")
 	errOurID = errors.New("correct myid of one of the two")
 )

@@ -14,8 +14,7 @@ import (
 	"bellwether/wire"
 )
 
-// Three servers find each other, every pair talks, both ends know how far the
-// other is.
+// Three servers find each other, each pair exchanges messages, and both ends measure the round trip.
 func TestEveryPairTalks(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	var ms [4]*Mesh
@@ -41,7 +40,7 @@ func TestEveryPairTalks(t *testing.T) {
 	}
 }
 
-// Both ends are told of the connection and the time to the other.
+// TestBothEndsMeasureTheRoundTrip: both ends report the connection and the measured round trip.
 func TestBothEndsMeasureTheRoundTrip(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	_, sa := l.mesh(1)
@@ -54,7 +53,7 @@ func TestBothEndsMeasureTheRoundTrip(t *testing.T) {
 	}
 }
 
-// A connection is told before its messages, of which the first is marked.
+// TestFirstMessageIsMarked: a connection is reported before its messages, and its first message is marked.
 func TestFirstMessageIsMarked(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	_, s := l.mesh(1)
@@ -68,7 +67,7 @@ func TestFirstMessageIsMarked(t *testing.T) {
 	}
 }
 
-// What was sent last is sent again, first, on a new connection.
+// TestLastMessageIsSentAgain: on a new connection the last message is sent again before any other.
 func TestLastMessageIsSentAgain(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, s := l.mesh(1)
@@ -84,19 +83,19 @@ func TestLastMessageIsSentAgain(t *testing.T) {
 	if n := second.receive(); n.ElectionEpoch != 7 {
 		t.Errorf("round %d was sent again", n.ElectionEpoch)
 	}
-	first.over() // the newest wins
+	first.over() // the newest connection replaces the others
 	m.Send(2, vote(8))
 	if n := second.receive(); n.ElectionEpoch != 8 {
 		t.Errorf("round %d", n.ElectionEpoch)
 	}
 	for _, e := range s.list() {
-		if _, measured := e.(RoundTrip); !measured { // that of the second, which may come behind Up
+		if _, measured := e.(RoundTrip); !measured { // the round trip of the second connection may be reported after Up
 			t.Errorf("a replaced connection brought %v", e)
 		}
 	}
 }
 
-// A newer message replaces the one that waits.
+// TestOneSlotForEachServer: a newer message replaces an older one that was not sent yet.
 func TestOneSlotForEachServer(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, s := l.mesh(1)
@@ -113,9 +112,9 @@ func TestOneSlotForEachServer(t *testing.T) {
 	}
 }
 
-// A smaller id is not kept but dialled back, where it says it is: by both
-// forms of the initial message, and where only the port is of use
-// (ZOOKEEPER-2164).
+// A connection from a server with a smaller id is closed. This server then dials the address which that
+// server has announced, in either form of the initial message. If the announced address is a wildcard,
+// this server uses the address of the connection with the announced port (ZOOKEEPER-2164).
 func TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	_, s := l.mesh(2, func(o *Options) { o.RetryMax = time.Hour })
@@ -143,8 +142,8 @@ func TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard(t *testing.T) {
 	}
 }
 
-// A server that says that it is where it cannot be reached is found where the
-// membership has it, however often it knocks.
+// If the address that a server announces cannot be reached, this server finds it at its address in the
+// membership, however often the other server announces the wrong one.
 func TestUnreachableAdvertisedAddress(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	l.free(l.election(1))
@@ -181,7 +180,7 @@ func TestUnreachableAdvertisedAddress(t *testing.T) {
 	}
 }
 
-// The initial messages that real servers sent or refused are treated alike.
+// The initial messages that ZooKeeper servers accepted or refused are accepted or refused here too.
 func TestRecordedInitialMessages(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	_, s := l.mesh(2)
@@ -195,13 +194,15 @@ func TestRecordedInitialMessages(t *testing.T) {
 		if strings.HasPrefix(p.Expected, "accepted") {
 			await(t, s, func(u Up) bool { return u.Server >= 3 })
 		} else {
-			f.over() // an own id is closed too, where a real server leaks it
+			f.over() // a connection with this server's own id is closed too; ZooKeeper leaks it
 		}
 	}
 }
 
-// The notifications that real servers exchanged arrive; what they dropped is
-// dropped and the connection stays (ZOOKEEPER-3769); what closed it closes it.
+// TestZookeeper3769RecordedNotificationsLeaveTheReceiverAlive checks the notifications that ZooKeeper
+// servers exchanged. Valid ones are received. Those that ZooKeeper dropped are dropped, and the
+// connection stays (ZOOKEEPER-3769). Those that made ZooKeeper close the connection make this server
+// close it.
 func TestZookeeper3769RecordedNotificationsLeaveTheReceiverAlive(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	_, s := l.mesh(1)
@@ -231,12 +232,12 @@ func TestZookeeper3769RecordedNotificationsLeaveTheReceiverAlive(t *testing.T) {
 	}
 }
 
-// A notification cut in half, and connections that never say anything, hold
-// up nobody (ZOOKEEPER-3769, and the acceptor that waits for a port probe).
+// A notification that is cut in half, and connections that never send anything, delay no other connection
+// (ZOOKEEPER-3769, and an upstream bug in which a port probe blocks the acceptor).
 func TestSilentAndHalfwayConnectionsHoldUpNobody(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	_, s := l.mesh(1)
-	for range greetingsMax + 10 {
+	for range handshakesMax + 10 {
 		rawDial(t, l.election(1))
 	}
 	half := callAs(t, l.election(1), 2, l.election(2))
@@ -250,8 +251,8 @@ func TestSilentAndHalfwayConnectionsHoldUpNobody(t *testing.T) {
 	await(t, s, heard(2, 3))
 }
 
-// Garbage, a frame beyond the limit, a negative id and our own id are refused,
-// each is logged once for its address, and others go on.
+// Invalid bytes, a frame beyond the limit, a negative id and this server's own id are refused, and each
+// is logged once for each address. Other connections are not affected.
 func TestStrangeInputIsRefusedAndLoggedOnce(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	log, lines := logLines()
@@ -270,14 +271,14 @@ func TestStrangeInputIsRefusedAndLoggedOnce(t *testing.T) {
 	}
 	good.send(frame(vote(9)))
 	await(t, s, heard(3, 9))
-	for _, want := range []string{"something else than a server's id", "has this server's id", "no server has", "something else than notifications"} {
+	for _, want := range []string{"did not begin with a server's id", "has this server's id", "an invalid server id", "bytes that are not a notification"} {
 		want := want
 		eventually(t, "one line: "+want, func() bool { return strings.Count(lines(), want) == 1 })
 	}
 }
 
-// A refused dial is Down, again for each Send; one that brings no answer is not.
-func TestDownIsARefusedDialOnly(t *testing.T) {
+// A refused dial is reported as Down, again for each Send. A dial that is not answered is not reported.
+func TestOnlyARefusedDialIsDown(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	l.free(l.election(2))
 	silent := l.election(3)
@@ -307,8 +308,8 @@ func TestDownIsARefusedDialOnly(t *testing.T) {
 	}
 }
 
-// A server that ends is Down for the others at once; when it is back they
-// find each other again.
+// TestEndAndReturnOfAServer checks that the other servers report a server that ends as Down at once, and
+// that all connect again when it is back.
 func TestEndAndReturnOfAServer(t *testing.T) {
 	for _, end := range []int{1, 2} {
 		l := newLAN(t, 2, 0)
@@ -324,8 +325,7 @@ func TestEndAndReturnOfAServer(t *testing.T) {
 	}
 }
 
-// An address that neither accepts nor refuses holds up nobody else
-// (ZOOKEEPER-3756, 2164).
+// An address that neither accepts nor refuses connections delays no other server (ZOOKEEPER-3756, 2164).
 func TestZookeeper3756SilentAddressDelaysNobody(t *testing.T) {
 	l := newLAN(t, 5, 0)
 	silent := map[string]bool{l.election(3): true, l.election(4): true, l.election(5): true}
@@ -344,11 +344,11 @@ func TestZookeeper3756SilentAddressDelaysNobody(t *testing.T) {
 	}
 	_, s := l.mesh(2)
 	await(t, s, heard(1, 1))
-	callAs(t, l.election(1), 5, l.election(5)).receive() // nor does it keep that server out
+	callAs(t, l.election(1), 5, l.election(5)).receive() // the silent address does not keep server 5 from connecting
 }
 
-// Of several addresses the one that works is used, and all are told where
-// that is wanted.
+// If a server has several addresses, the one that works is dialled. If the options ask for it, a server
+// announces all its addresses and listens on all of them.
 func TestAllAddressesOfAServer(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	dead := l.port()
@@ -380,8 +380,8 @@ func TestAllAddressesOfAServer(t *testing.T) {
 	callAs(t, extra.Election(), 3, "127.0.0.1:1") // both addresses accept
 }
 
-// Reconfiguration while dials hang, messages are sent and connections come
-// must not lock anything up (ZOOKEEPER-2080, 2778).
+// A reconfiguration that happens while dials hang, messages are sent and connections arrive must not
+// cause a deadlock (ZOOKEEPER-2080, 2778).
 func TestZookeeper2080And2778MembershipChangesUnderLoad(t *testing.T) {
 	l := newLAN(t, 4, 0)
 	silent := l.election(4)
@@ -417,7 +417,7 @@ func TestZookeeper2080And2778MembershipChangesUnderLoad(t *testing.T) {
 	}
 }
 
-// A member that is removed loses its connection; one that is added is dialled.
+// A member that is removed loses its connection. A member that is added is dialled.
 func TestMembershipDialsAndDrops(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	two := l.membership(ensemble.Definition{Servers: l.ms.Servers()[:2]})
@@ -440,8 +440,8 @@ func TestMembershipDialsAndDrops(t *testing.T) {
 	f.over()
 }
 
-// A server that is no member is heard and answered (an observer with a small
-// id among them, ZOOKEEPER-4886), and forgotten when it goes.
+// A server that is not a member is heard and answered, also an observer with a small id (ZOOKEEPER-4886).
+// It is forgotten when its connection ends.
 func TestZookeeper4886StrangersAreServedAndForgotten(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, s := l.mesh(2)
@@ -470,8 +470,8 @@ func TestZookeeper4886StrangersAreServedAndForgotten(t *testing.T) {
 	await(t, s, heard(-1, 3))
 }
 
-// Strangers and dials that fail leave no descriptor and no goroutine behind
-// (ZOOKEEPER-4736; TestMain counts the goroutines).
+// Connections from other programs and failed dials leave no file descriptor and no goroutine behind
+// (ZOOKEEPER-4736). TestMain counts the goroutines.
 func TestZookeeper4736NothingLeaks(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, _ := l.mesh(2)
@@ -481,8 +481,7 @@ func TestZookeeper4736NothingLeaks(t *testing.T) {
 	eventually(t, "too many are refused", func() bool { return m.Figures().Refused.Value() == 20 })
 }
 
-// Addresses with other letters than ASCII are UTF-8, whatever the platform
-// (ZOOKEEPER-4787).
+// Addresses with characters beyond ASCII are sent in UTF-8 on every platform (ZOOKEEPER-4787).
 func TestZookeeper4787InitialMessageIsUTF8(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	_, s := l.mesh(1)
@@ -491,7 +490,7 @@ func TestZookeeper4787InitialMessageIsUTF8(t *testing.T) {
 	await(t, s, heard(2, 1))
 }
 
-// A configuration that names nobody makes real servers deaf, so it is not sent.
+// A configuration without members makes ZooKeeper servers ignore all further votes, so it is not sent.
 func TestEmptyConfigurationIsNeverSent(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, s := l.mesh(1)

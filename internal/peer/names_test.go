@@ -9,8 +9,8 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// A server whose name leads to another machine is found there, for elections
-// and for histories: names are resolved at each attempt.
+// A server whose host name resolves to another address is found there, on the election port and on the
+// quorum port, because names are resolved at each attempt.
 func TestNamesAreResolvedAnew(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	one, _ := l.ms.Server(1)
@@ -20,9 +20,9 @@ func TestNamesAreResolvedAnew(t *testing.T) {
 	named.Addresses[0].Host = "one.test"
 	l.ms = l.membership(ensemble.Definition{Servers: []ensemble.Server{named, two}})
 
-	var machine atomic.Value // to which the name leads
+	var machine atomic.Value // the address that the name resolves to
 	var vain atomic.Int64
-	machine.Store("127.0.0.3") // where nobody is
+	machine.Store("127.0.0.3") // no server listens there
 	o := func(o *Options) {
 		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			host, port, err := net.SplitHostPort(address)

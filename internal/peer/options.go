@@ -73,7 +73,8 @@ const (
 	ForLearner
 )
 
-// Wrap makes a connection secure, or refuses it. The connection has a deadline. server is
+// Wrap makes a connection secure, or refuses it. An error may have a method Kind, which returns
+// one of a few texts: errors of different kinds are logged one by one. The connection has a deadline. server is
 // the server that was dialled or that the other side claims to be, peerwire.NoServer if
 // that is not known. address is the dialled address, or the other end's.
 type Wrap func(c net.Conn, p Purpose, server ensemble.ServerID, address string) (net.Conn, error)
@@ -95,15 +96,17 @@ func (s Secure) server(c net.Conn, p Purpose, server ensemble.ServerID) (net.Con
 	return s.Server(c, p, server, c.RemoteAddr().String())
 }
 
-// The defaults of Options.
+// HandshakeDefault is the default of Options.HandshakeTimeout.
+const HandshakeDefault = 10 * time.Second
+
+// The other defaults of Options.
 const (
-	connectTimeout   = 5 * time.Second
-	handshakeTimeout = 10 * time.Second
-	writeTimeout     = 30 * time.Second
-	flushTimeout     = time.Second
-	retryMax         = 5 * time.Second
-	packetSlack      = 4 << 10 // for a packet without its data and identities
-	queueMax         = 256 << 20
+	connectTimeout = 5 * time.Second
+	writeTimeout   = 30 * time.Second
+	flushTimeout   = time.Second
+	retryMax       = 5 * time.Second
+	packetSlack    = 4 << 10 // for a packet without its data and identities
+	queueMax       = 256 << 20
 )
 
 // filled returns the options with the defaults filled in.
@@ -112,7 +115,7 @@ func (o Options) filled() *Options {
 		o.Log = slog.Default()
 	}
 	o.ConnectTimeout = orDefault(o.ConnectTimeout, connectTimeout)
-	o.HandshakeTimeout = orDefault(o.HandshakeTimeout, handshakeTimeout)
+	o.HandshakeTimeout = orDefault(o.HandshakeTimeout, HandshakeDefault)
 	o.WriteTimeout = orDefault(o.WriteTimeout, writeTimeout)
 	o.FlushTimeout = orDefault(o.FlushTimeout, flushTimeout)
 	o.RetryMax = orDefault(o.RetryMax, retryMax)

@@ -17,9 +17,9 @@ import (
 	"bellwether/wire"
 )
 
-// Each first message of a recorded connection is what our server says in that
-// place, to the byte; and the server it went to treats it as the recorded one
-// did: a larger id's connection is kept, a smaller one is dialled back.
+// The first message of each recorded connection is the same, to the byte, as the one that this server
+// sends in the same situation. The server that receives it acts as ZooKeeper did: it keeps the connection
+// of a larger id, and dials back to a smaller one.
 func TestRecordedIntroductions(t *testing.T) {
 	n := 0
 	for _, v := range electionVectors(t).Vectors {
@@ -47,7 +47,7 @@ func TestRecordedIntroductions(t *testing.T) {
 	}
 }
 
-// recordedServers are the four of the recordings, the first of them at a host of its own.
+// recordedServers are the four servers of the recordings. The first one has a host of its own.
 func recordedServers(t *testing.T, first int, host string) *ensemble.Membership {
 	t.Helper()
 	var d ensemble.Definition
@@ -65,7 +65,7 @@ func recordedServers(t *testing.T, first int, host string) *ensemble.Membership 
 	return m
 }
 
-// listenAnywhere is a listener on a port that the system hands out.
+// listenAnywhere returns a listener on a port that the system chooses.
 func listenAnywhere(t *testing.T) net.Listener {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,8 +75,8 @@ func listenAnywhere(t *testing.T) net.Listener {
 	return ln
 }
 
-// recordedMesh is a server of the recordings that listens on ln. What it dials
-// comes to dialled, and goes to where that says.
+// recordedMesh starts a server of the recordings that listens on ln. For each address
+// that it dials, dialled returns the listener to connect to instead, or nil if the dial must hang.
 func recordedMesh(t *testing.T, id int, m *ensemble.Membership, s *sink, ln net.Listener, dialled func(address string) net.Listener) *Mesh {
 	t.Helper()
 	mesh, err := NewMesh(Options{
@@ -96,7 +96,7 @@ func recordedMesh(t *testing.T, id int, m *ensemble.Membership, s *sink, ln net.
 	return mesh
 }
 
-// introduction is what a server says first to another.
+// introduction returns the first message that one server sends to another.
 func introduction(t *testing.T, from, to int, host string) []byte {
 	ln := listenAnywhere(t)
 	defer ln.Close()
@@ -123,7 +123,7 @@ func introduction(t *testing.T, from, to int, host string) []byte {
 	return read.Bytes()
 }
 
-// introduced gives a server the first message of another.
+// introduced sends a server the first message of another server, and checks how the server treats it.
 func introduced(t *testing.T, from, to int, raw []byte) {
 	s, ln, back := newSink(), listenAnywhere(t), make(chan struct{}, 100)
 	m := recordedServers(t, 0, "")

@@ -22,12 +22,12 @@ const (
 	retryMin = 10 * time.Millisecond
 	// sendGap is the least time between a refused dial and the next one for a Send.
 	sendGap = 2 * time.Millisecond
-	// knockGap is how long a larger id has to dial back. Another connection from this
+	// callBackGap is how long a larger id has to dial back. Another connection from this
 	// server before that would end the one that it has just made.
-	knockGap = 200 * time.Millisecond
-	// settled is how long a connection must have existed, or have received something, so
-	// that a dial follows its end at once.
-	settled = 100 * time.Millisecond
+	callBackGap = 200 * time.Millisecond
+	// settledAfter is how long a connection must have existed for a dial to follow its end at
+	// once. A connection that has received something needs no such time.
+	settledAfter = 100 * time.Millisecond
 	// callsMax is how often a stranger is dialled back.
 	callsMax = 3
 	// electionDead is how long sent data may stay unacknowledged.
@@ -41,26 +41,26 @@ type remote struct {
 	id     ensemble.ServerID
 	ctx    context.Context // ends when the remote is dropped
 	cancel context.CancelFunc
-	wake   chan struct{} // of capacity one: look again what is to be done
+	wake   chan struct{} // has capacity one: run must check what there is to do
 
-	stranger   bool     // not in the membership
-	keep       bool     // a connection is wanted even if nothing waits to be sent
-	addresses  []string // addresses in the membership
-	advertised []string // addresses in its last initial message
-	called     int      // how often it is to be dialled because it connected to announce itself
-	vain       bool     // the addresses that it gives could not be reached the last time
+	stranger         bool     // not in the membership
+	keep             bool     // a connection is wanted even if nothing waits to be sent
+	addresses        []string // addresses in the membership
+	advertised       []string // addresses in its last initial message
+	callsLeft        int      // how often this server must still dial the other one, because that one has announced itself
+	advertisedFailed bool     // the addresses in advertised could not be reached the last time
 
 	conn *conn
 	slot []byte // the one frame that waits to be sent; nil: none
-	last []byte // sent last; resent on a new connection
+	last []byte // the frame that was sent last; it is resent on a new connection
 
-	dialling context.CancelFunc // of the dial under way, or nil
-	given    bool               // that dial was cancelled for something better
-	ended    bool               // the last connection was ended by the other side
-	tried    time.Time          // when the last dial began
-	knocked  time.Time          // when this server last announced itself to the other
-	next     time.Time          // when the next dial may begin
-	backoff  time.Duration
+	dialling      context.CancelFunc // cancels the dial under way; nil: there is none
+	dialCancelled bool               // that dial was cancelled because a better address or connection is there
+	endedByPeer   bool               // the last connection was ended by the other side
+	tried         time.Time          // when the last dial began
+	announced     time.Time          // when this server last announced itself to the other
+	next          time.Time          // when the next dial may begin
+	backoff       time.Duration
 }
 
 func newRemote(m *Mesh, id ensemble.ServerID) *remote {
@@ -69,46 +69,47 @@ func newRemote(m *Mesh, id ensemble.ServerID) *remote {
 	return r
 }
 
-// rouse makes run look again.
-func (r *remote) rouse() {
+// wakeRun makes run look again.
+func (r *remote) wakeRun() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // it will
+	default: // a wake-up is pending already
 	}
 }
 
-// hurry makes run dial as soon as is sensible, because something waits to be sent. The
+// dialSoon makes run dial as soon as is sensible, because something waits to be sent. The
 // caller holds the lock.
-func (r *remote) hurry() {
+func (r *remote) dialSoon() {
 	if soon := r.earliest(sendGap); soon.Before(r.next) {
 		r.next = soon
 	}
 	r.backoff = retryMin
-	r.rouse()
+	r.wakeRun()
 }
 
-// earliest returns when the next dial may be, gap after the last one. After this server
-// has announced itself it waits for the other to dial back. The caller holds the lock.
+// earliest returns when the next dial may begin: gap after the last dial. After this server
+// has announced itself, it waits for the other server to dial back. The caller holds the
+// lock.
 func (r *remote) earliest(gap time.Duration) time.Time {
 	t := r.tried.Add(gap)
-	if answered := r.knocked.Add(knockGap); answered.After(t) {
+	if answered := r.announced.Add(callBackGap); answered.After(t) {
 		return answered
 	}
 	return t
 }
 
-// later sets the pause before the next dial if nothing waits to be sent, and doubles the
+// backOff sets the pause before the next dial if nothing waits to be sent, and doubles the
 // pause after that. The caller holds the lock.
-func (r *remote) later() {
+func (r *remote) backOff() {
 	r.next = r.earliest(time.Since(r.tried) + r.backoff)
 	r.backoff = min(2*r.backoff, r.m.o.RetryMax)
 }
 
-// giveUpDial cancels a dial that is under way. The caller holds the lock.
-func (r *remote) giveUpDial() {
+// cancelDial cancels a dial that is under way. The caller holds the lock.
+func (r *remote) cancelDial() {
 	if r.dialling != nil {
 		r.dialling()
-		r.given = true
+		r.dialCancelled = true
 	}
 }
 
@@ -141,11 +142,11 @@ func (r *remote) due() (time.Duration, bool) {
 	switch {
 	case r.ctx.Err() != nil || r.conn != nil:
 		return 0, false
-	case r.stranger && r.called <= 0:
+	case r.stranger && r.callsLeft <= 0:
 		r.m.drop(r)
 		return 0, false
 	}
-	return time.Until(r.next), r.keep || r.slot != nil || r.called > 0
+	return time.Until(r.next), r.keep || r.slot != nil || r.callsLeft > 0
 }
 
 // dial makes one attempt.
@@ -153,7 +154,7 @@ func (r *remote) dial() {
 	ctx, cancel := context.WithCancel(r.ctx)
 	defer cancel()
 	r.m.mu.Lock()
-	r.dialling, r.given = cancel, false
+	r.dialling, r.dialCancelled = cancel, false
 	r.tried = time.Now()
 	targets := r.targets()
 	r.m.mu.Unlock()
@@ -164,7 +165,7 @@ func (r *remote) dial() {
 	if err == nil {
 		err = r.greet(ctx, c)
 	}
-	if r.conclude(err) {
+	if r.dialEnded(err) {
 		r.m.o.Handle(Down{r.id})
 	}
 }
@@ -172,7 +173,7 @@ func (r *remote) dial() {
 // targets returns where to dial: the addresses that the server has just given or, if
 // those could not be reached, all known addresses. The caller holds the lock.
 func (r *remote) targets() []string {
-	if r.called > 0 && len(r.advertised) > 0 && !r.vain {
+	if r.callsLeft > 0 && len(r.advertised) > 0 && !r.advertisedFailed {
 		return r.advertised
 	}
 	out := slices.Clone(r.addresses)
@@ -184,19 +185,19 @@ func (r *remote) targets() []string {
 	return out
 }
 
-// conclude handles the end of a dial, and reports whether the server is down.
-func (r *remote) conclude(err error) bool {
+// dialEnded handles the end of a dial, and reports whether the server is down.
+func (r *remote) dialEnded(err error) bool {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	given := r.given
-	r.dialling, r.given = nil, false
+	given := r.dialCancelled
+	r.dialling, r.dialCancelled = nil, false
 	if given || r.ctx.Err() != nil {
 		return false // whoever cancelled the dial has set next
 	}
-	r.vain = r.vain || err != nil && r.called > 0
-	r.called = max(0, r.called-1)
+	r.advertisedFailed = r.advertisedFailed || err != nil && r.callsLeft > 0
+	r.callsLeft = max(0, r.callsLeft-1)
 	if !r.stranger {
-		r.called = 0
+		r.callsLeft = 0
 	}
 	switch {
 	case r.conn != nil:
@@ -204,15 +205,15 @@ func (r *remote) conclude(err error) bool {
 	case err == nil && r.id < r.m.o.ID: // connected, and already ended
 		return false
 	}
-	r.later()
+	r.backOff()
 	if err == nil {
-		r.ended = false
+		r.endedByPeer = false
 		return false
 	}
 	r.m.figures.DialFailures.Add(1)
-	r.m.o.Log.Debug("no election connection", "sid", r.id, "err", err)
-	down := refused(err) || r.ended && !timedOut(err)
-	r.ended = r.ended && !down
+	r.m.o.Log.Debug("a server cannot be reached for elections", "sid", r.id, "err", err)
+	down := refused(err) || r.endedByPeer && !timedOut(err)
+	r.endedByPeer = r.endedByPeer && !down
 	return down
 }
 
@@ -228,7 +229,7 @@ func (r *remote) greet(ctx context.Context, d *dialled) error {
 	if err != nil {
 		d.Close()
 		if ctx.Err() == nil {
-			r.m.notices.Say(slog.LevelWarn, "a server was reached but not greeted", d.address, "sid", r.id, "err", err)
+			r.m.notices.Say(slog.LevelWarn, "the handshake with a server failed", d.address, "sid", r.id, "err", err)
 		}
 		return err
 	}
@@ -287,37 +288,37 @@ func (m *Mesh) initial(c net.Conn) peerwire.InitialMessage {
 // message was not read, because only the operating system of a server that has ended had
 // accepted it.
 func (r *remote) await(c net.Conn) error {
-	r.knockedAt(time.Now())
+	r.setAnnounced(time.Now())
 	closeWrite(c)
-	c.SetReadDeadline(time.Now().Add(knockGap))
+	c.SetReadDeadline(time.Now().Add(callBackGap))
 	_, err := io.CopyN(io.Discard, c, peerwire.InitialMax) // what comes has no meaning
 	c.Close()
 	if !connectionReset(err) {
 		return nil
 	}
-	r.knockedAt(time.Time{})
+	r.setAnnounced(time.Time{})
 	return err
 }
 
-// knockedAt records that this server has announced itself, unless the other server has
+// setAnnounced records that this server has announced itself, unless the other server has
 // dialled back already, which may be faster than this goroutine.
-func (r *remote) knockedAt(t time.Time) {
+func (r *remote) setAnnounced(t time.Time) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	if r.conn == nil {
-		r.knocked = t
+		r.announced = t
 	}
 }
 
 // use makes a dialled connection the one to this server.
 func (r *remote) use(c net.Conn) error {
 	r.m.mu.Lock()
-	if r.given || r.ctx.Err() != nil {
+	if r.dialCancelled || r.ctx.Err() != nil {
 		r.m.mu.Unlock()
 		c.Close()
 		return errClosed
 	}
-	ended := r.ended
+	ended := r.endedByPeer
 	start := r.attach(c)
 	r.conn.doubtful = ended
 	r.m.mu.Unlock()
@@ -331,8 +332,8 @@ func (r *remote) attach(nc net.Conn) (start func()) {
 	if r.conn != nil {
 		r.conn.Close()
 	}
-	c := &conn{Conn: nc, m: r.m, to: r, more: make(chan struct{}, 1), gone: make(chan struct{}), made: time.Now()}
-	r.conn, r.called, r.ended, r.vain, r.knocked = c, 0, false, false, time.Time{}
+	c := &conn{Conn: nc, m: r.m, to: r, toSend: make(chan struct{}, 1), closing: make(chan struct{}), since: time.Now()}
+	r.conn, r.callsLeft, r.endedByPeer, r.advertisedFailed, r.announced = c, 0, false, false, time.Time{}
 	return func() {
 		r.m.figures.Connections.Add(1)
 		r.m.o.Handle(Up{r.id})
@@ -341,33 +342,33 @@ func (r *remote) attach(nc net.Conn) (start func()) {
 	}
 }
 
-// parted handles the end of a connection. A dial follows, at once if the connection was a
+// disconnected handles the end of a connection. A dial follows, at once if the connection was a
 // good one. It reports whether the server is down.
-func (r *remote) parted(c *conn, good bool, err error) (down bool) {
+func (r *remote) disconnected(c *conn, good bool, err error) (down bool) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
 	if r.conn != c { // it was replaced, or the remote was dropped
 		return false
 	}
 	r.conn = nil
-	r.ended = endedThere(err)
+	r.endedByPeer = endedRemotely(err)
 	switch {
 	case good:
 		r.backoff, r.next = retryMin, r.earliest(sendGap)
 	case connectionReset(err) && r.backoff == retryMin:
 		// Only the operating system of a server that has ended may have accepted the
 		// connection. Check at once whether the server is back, but not again and again.
-		r.later()
+		r.backOff()
 		r.next = r.earliest(sendGap)
 	default:
-		r.later()
+		r.backOff()
 	}
-	r.rouse()
+	r.wakeRun()
 	return c.doubtful && !good && connectionReset(err)
 }
 
-// endedThere reports whether an error of reading or writing says that the other side has
+// endedRemotely reports whether an error of reading or writing says that the other side has
 // closed the connection.
-func endedThere(err error) bool {
+func endedRemotely(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || connectionReset(err)
 }

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// A knock that the system took for a server that has ended was not heard: it
-// is a dial that failed, and what became of that server is asked at once.
-func TestKnockThatIsResetIsNoKnock(t *testing.T) {
+// A connection may be accepted only by the operating system, for a server process that has ended. The
+// initial message was then not received. The connection counts as a failed dial, and the server is
+// dialled again at once.
+func TestResetAnnouncementDoesNotCount(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	ln, err := l.listen(l.election(2))
 	if err != nil {
@@ -23,7 +24,7 @@ func TestKnockThatIsResetIsNoKnock(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			return unhurried{c.(*net.TCPConn)}, nil
+			return noDeadlines{c.(*net.TCPConn)}, nil
 		}
 	})
 	m.Send(2, vote(1))
@@ -38,19 +39,20 @@ func TestKnockThatIsResetIsNoKnock(t *testing.T) {
 	await(t, s, down(2))
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.remotes[2]; !r.knocked.IsZero() {
+	if r := m.remotes[2]; !r.announced.IsZero() {
 		t.Error("an answer is still waited for")
 	}
 }
 
-// unhurried is a connection on which an answer may take longer than it should.
-type unhurried struct{ *net.TCPConn }
+// noDeadlines is a connection on which the wait for an answer has no limit.
+type noDeadlines struct{ *net.TCPConn }
 
-func (unhurried) SetReadDeadline(time.Time) error { return nil }
+func (noDeadlines) SetReadDeadline(time.Time) error { return nil }
 
-// The same for a server with a smaller id, whose connection is kept: one that is
-// dialled because it has ended the last, and is reset, was the system's.
-func TestResetBehindAnEndIsDown(t *testing.T) {
+// TestResetAfterEndOfConnectionIsDown checks a server with a smaller id, to which this server keeps its
+// connection. If the last connection has ended and a new one is reset at once, only the operating system
+// had accepted the new one, and the server is reported as Down.
+func TestResetAfterEndOfConnectionIsDown(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	ln, err := l.listen(l.election(1))
 	if err != nil {
@@ -63,8 +65,8 @@ func TestResetBehindAnEndIsDown(t *testing.T) {
 	ups := func() int {
 		return len(slices.DeleteFunc(s.list(), func(e Event) bool { return e != Event(Up{1}) }))
 	}
-	// A connection that has lived for a while before it is reset was no system's:
-	// where the machine stands still meanwhile there is another.
+	// A connection that has existed for a while before it is reset was accepted by the process. If the
+	// machine pauses during a round, the test tries another one.
 	for round := 1; round < 20 && !was(down); round++ {
 		c := accepted(t, ln)
 		if _, err := c.Write(frame(vote(round))); err != nil {
@@ -79,7 +81,7 @@ func TestResetBehindAnEndIsDown(t *testing.T) {
 		eventually(t, "it is up again", func() bool { return ups() > before })
 		c.(*net.TCPConn).SetLinger(0)
 		c.Close()
-		for late := time.After(10 * settled); late != nil && !was(down); {
+		for late := time.After(10 * settledAfter); late != nil && !was(down); {
 			select {
 			case <-s.more:
 			case <-late:
@@ -87,12 +89,12 @@ func TestResetBehindAnEndIsDown(t *testing.T) {
 			}
 		}
 	}
-	if !was(down) { // whoever dials again is refused by nobody
+	if !was(down) { // the dial after the reset is accepted, so nothing but the reset can be reported
 		t.Error("a reset is not Down")
 	}
 }
 
-// accepted is the next connection.
+// accepted returns the next connection.
 func accepted(t *testing.T, ln net.Listener) net.Conn {
 	t.Helper()
 	c, err := ln.Accept()
@@ -103,8 +105,9 @@ func accepted(t *testing.T, ln net.Listener) net.Conn {
 	return c
 }
 
-// Once a knock is answered, nothing is waited for when that connection ends.
-func TestAnsweredKnockIsForgotten(t *testing.T) {
+// Once the other server has answered the announcement, this server does not wait for an answer when that
+// connection ends.
+func TestAnsweredAnnouncementIsForgotten(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	a, sa := l.mesh(1)
 	_, sb := l.mesh(2)
@@ -113,22 +116,22 @@ func TestAnsweredKnockIsForgotten(t *testing.T) {
 	await(t, sb, heard(1, 1))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if r := a.remotes[2]; !r.knocked.IsZero() {
+	if r := a.remotes[2]; !r.announced.IsZero() {
 		t.Error("an answer is still waited for")
 	}
 }
 
-// A connection that is reset as soon as it is made is the system's, for a
-// server that ended: the first time the next dial follows at once, and finds
-// out. A server that goes on to reset is dialled at the usual pace.
-func TestResetOnceIsLookedIntoAtOnce(t *testing.T) {
+// If a connection is reset as soon as it is made, only the operating system has accepted it, for a
+// process that has ended. After the first reset the next dial follows at once. A server that goes on to
+// reset connections is dialled at the usual interval.
+func TestDialFollowsAReset(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, _ := l.mesh(1)
 	r := newRemote(m, 2)
 	for round, want := range []time.Duration{sendGap, 2 * retryMin, 4 * retryMin} {
 		c := &conn{}
 		r.conn, r.tried = c, time.Now()
-		r.parted(c, false, syscall.ECONNRESET)
+		r.disconnected(c, false, syscall.ECONNRESET)
 		if wait := r.next.Sub(r.tried); (wait <= sendGap) != (want == sendGap) || wait < want {
 			t.Errorf("round %d: the next dial follows after %v, want %v", round, wait, want)
 		}

@@ -12,10 +12,11 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// purposes is a Secure that says a word at each step and expects it there.
+// purposes provides the functions of a Secure. For each purpose, the client sends one letter of word
+// and the server expects that letter.
 type purposes struct {
 	mu   sync.Mutex
-	seen map[Purpose]ensemble.ServerID // who was dialled, or claimed to be there
+	seen map[Purpose]ensemble.ServerID // by purpose: the server that was dialled, or that the peer claims to be
 	word string
 }
 
@@ -38,10 +39,10 @@ func (p *purposes) server(c net.Conn, what Purpose, who ensemble.ServerID, _ str
 	return c, nil
 }
 
-// Both ports call the hooks in their order, and frames that follow at once are
-// not lost behind them. Who fails is refused, the others are not
-// (ZOOKEEPER-4886: whoever is dialled, an observer too).
-func TestZookeeper4886SecureHooksStandAtTheirPlaces(t *testing.T) {
+// Both ports call the hooks in order, and lose no frames that arrive directly after the handshake. A
+// server whose handshake fails is refused, and the others are not (ZOOKEEPER-4886). This holds for each
+// server that is dialled, also for an observer.
+func TestZookeeper4886SecureHooksAreCalled(t *testing.T) {
 	l := newLAN(t, 3, 1)
 	p := &purposes{seen: map[Purpose]ensemble.ServerID{}, word: "abc"}
 	secure := func(o *Options) { o.Secure = Secure{p.client, p.server} }
@@ -70,8 +71,8 @@ func TestZookeeper4886SecureHooksStandAtTheirPlaces(t *testing.T) {
 	}
 }
 
-// Two servers with one id are told to the operator; the newest connection is
-// used, as ZooKeeper does.
+// If two servers have the same id, an operator is told, and the newest connection is used, as in
+// ZooKeeper.
 func TestTwoServersWithOneID(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	log, lines := logLines()
@@ -83,7 +84,7 @@ func TestTwoServersWithOneID(t *testing.T) {
 	first.over()
 	second.send(frame(vote(4)))
 	await(t, s, heard(2, 4))
-	if !strings.Contains(lines(), "do two have the same id?") {
+	if !strings.Contains(lines(), "use the same server id") {
 		t.Error(lines())
 	}
 }

@@ -67,7 +67,7 @@ func (k *link) push(o outgoing) bool {
 	}
 	k.waiting += o.size()
 	if k.waiting > k.l.o.QueueMax {
-		k.endLocked(fmt.Sprintf("%d bytes wait to be sent, at most %d may", k.waiting, k.l.o.QueueMax))
+		k.endLocked(fmt.Sprintf("%d bytes wait to be sent, more than the limit of %d", k.waiting, k.l.o.QueueMax))
 		return false
 	}
 	if len(k.queue) == 0 {

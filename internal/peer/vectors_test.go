@@ -33,7 +33,7 @@ func electionVectors(t *testing.T) recorded {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// logLines returns a log and what it holds so far.
+// logLines returns a logger, and a function that returns what it has logged so far.
 func logLines() (*slog.Logger, func() string) {
 	w := &lockedBuffer{}
 	return slog.New(slog.NewTextHandler(w, nil)), w.String

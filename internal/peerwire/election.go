@@ -115,7 +115,7 @@ func (n *Notification) Code(c *wire.Coder) {
 	}
 }
 
-// decodeForm decodes the fields in which the forms differ.
+// decodeForm decodes the fields that not all versions of a notification have.
 func (n *Notification) decodeForm(c *wire.Coder, size int) {
 	n.Config = ""
 	if size == notificationBareLen {

@@ -38,7 +38,7 @@ func readElectionFile(t testing.TB) *electionFile {
 	return f
 }
 
-// TestElectionMessagesDecodeAndEncode takes every captured message both ways.
+// TestElectionMessagesDecodeAndEncode decodes every captured message, and encodes it again.
 func TestElectionMessagesDecodeAndEncode(t *testing.T) {
 	vectors := readElectionFile(t).Vectors
 	if len(vectors) != 166 {
@@ -81,8 +81,8 @@ func showNotification(n *peerwire.Notification, size int) wiretest.Object {
 	}
 }
 
-// TestProbesOfTheElectionPort: what a real server was seen to accept decodes,
-// and what it dropped or closed the connection over does not.
+// TestProbesOfTheElectionPort: messages that a ZooKeeper server accepted decode. Messages that it
+// dropped, or because of which it closed the connection, do not.
 func TestProbesOfTheElectionPort(t *testing.T) {
 	want := map[string]error{
 		"probe/v2-looking":                    nil,
@@ -94,7 +94,7 @@ func TestProbesOfTheElectionPort(t *testing.T) {
 		"probe/state-following":               nil,
 		"probe/cfglen-1000-with-2-bytes":      wire.ErrShort,
 		"probe/cfglen-negative":               wire.ErrLength,
-		"probe/cfg-unparsable":                nil, // the vote counts, the text is for who parses it
+		"probe/cfg-unparsable":                nil, // the vote counts; the receiver parses the text of the configuration later
 		"probe/version-3":                     nil,
 		"probe/cfg-empty":                     nil,
 		"probe/length-0":                      &wire.FrameError{Len: 0, Max: peerwire.ElectionFrameMax},
@@ -155,12 +155,12 @@ func electionRoundTrip(kind string, raw []byte) ([]byte, error) {
 	return wire.AppendFrame(nil, n), err
 }
 
-// notification is a frame's payload with the fields that matter in hex.
+// notification returns the payload of a frame; the important fields are given in hex.
 func notification(state, peerEpochAndOn string) string {
 	return state + " 0000000000000003 0000000500000007 0000000000000002 " + peerEpochAndOn
 }
 
-// TestFormsOfNotifications: the length of a message decides about its form.
+// TestFormsOfNotifications: the length of a message decides which form it has.
 func TestFormsOfNotifications(t *testing.T) {
 	vote := peerwire.Notification{State: peerwire.Leading, Leader: 3, Zxid: 0x500000007, ElectionEpoch: 2, PeerEpoch: 5}
 	form := func(v peerwire.NotificationVersion, config string) peerwire.Notification {
@@ -173,7 +173,7 @@ func TestFormsOfNotifications(t *testing.T) {
 		name  string
 		body  string
 		want  peerwire.Notification
-		exact bool // encodes to the same bytes
+		exact bool // the message encodes to the same bytes
 	}{
 		{"28 bytes take the epoch from the zxid", "", form(peerwire.NotificationBare, ""), true},
 		{"40 bytes", epoch + "00000001", form(peerwire.NotificationPlain, ""), true},
@@ -203,7 +203,7 @@ func TestFormsOfNotifications(t *testing.T) {
 	}
 }
 
-// TestBadNotificationsAreRefused: at every length that is no form's.
+// TestBadNotificationsAreRefused: a message is refused if its length is that of no form.
 func TestBadNotificationsAreRefused(t *testing.T) {
 	whole := wiretest.BytesOf(t, notification("00000000", "0000000000000005 00000002 00000004 61626364"))
 	for n := range whole {
@@ -229,7 +229,7 @@ func TestBadNotificationsAreRefused(t *testing.T) {
 	}
 }
 
-// TestInitialMessages: forms, addresses and limits.
+// TestInitialMessages checks the forms, addresses and limits of initial messages.
 func TestInitialMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -277,8 +277,8 @@ func TestInitialMessages(t *testing.T) {
 	}
 }
 
-// TestAnInitialMessageLeavesTheFramesBehindIt: the stream is read to its end
-// and no further.
+// TestAnInitialMessageLeavesTheFramesBehindIt: reading an initial message takes no bytes of the frames
+// after it.
 func TestAnInitialMessageLeavesTheFramesBehindIt(t *testing.T) {
 	for _, m := range []*peerwire.InitialMessage{
 		{Version: peerwire.InitialBare, Server: 3},
@@ -302,7 +302,7 @@ func TestAnInitialMessageLeavesTheFramesBehindIt(t *testing.T) {
 	}
 }
 
-// TestQuorumAuthPacketsDecodeAndEncode takes a captured authentication both ways.
+// TestQuorumAuthPacketsDecodeAndEncode decodes a captured authentication, and encodes it again.
 func TestQuorumAuthPacketsDecodeAndEncode(t *testing.T) {
 	vectors := readElectionFile(t).SASL
 	if len(vectors) != 10 {

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// Packets between servers stand back to back without a frame.
+// Packets between servers follow each other without frames.
 func ExampleReadPacket() {
 	var stream []byte
 	for _, p := range []*peerwire.QuorumPacket{

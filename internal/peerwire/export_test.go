@@ -1,6 +1,6 @@
 package peerwire
 
-// What tests outside of the package need to see.
+// Identifiers that only the tests outside of the package need.
 const (
 	NotificationBareLen  = notificationBareLen
 	NotificationPlainLen = notificationPlainLen

@@ -58,9 +58,9 @@ const (
 	LeaderInfoLen  = 4
 )
 
-// PingInfo is the data of a leader's PacketPing if an Extension was agreed on. It says
-// of how many of the learner's answers on this connection, counted from the first, the
-// sessions have been confirmed.
+// PingInfo is the data of a leader's PacketPing if an Extension was agreed on. The
+// learner's answers to pings on this connection are counted from the first one. Confirmed is
+// the number of answers whose sessions the leader has confirmed.
 type PingInfo struct{ Confirmed int64 }
 
 // Code lists the fields.

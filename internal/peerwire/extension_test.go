@@ -7,8 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestFindExtension: an extension is found behind a record and nowhere else; anything that
-// is not one is passed over.
+// TestFindExtension: an extension is found only after a record. Bytes that are no extension are ignored.
 func TestFindExtension(t *testing.T) {
 	want := peerwire.Extension{Version: 1, LeaseMS: 500}
 	data := wire.Append(wire.Append(nil, &peerwire.LearnerInfo{Server: 3, Version: peerwire.QuorumVersion}), &want)

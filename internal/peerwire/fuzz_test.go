@@ -70,8 +70,8 @@ func packetData(p peerwire.PacketType) []wire.Record {
 	return nil
 }
 
-// FuzzReadPacket reads any input as a stream of quorum packets: what is
-// canonical encodes to the bytes it was read from.
+// FuzzReadPacket reads any input as a stream of quorum packets. Packets that are canonical encode to the
+// bytes from which they were read.
 func FuzzReadPacket(f *testing.F) {
 	var all []byte
 	seedPackets(f, func(r wire.Record, b []byte) {

@@ -16,7 +16,7 @@ const NoEpoch int32 = -1
 type LearnerInfo struct {
 	Server        ensemble.ServerID
 	Version       int32 // QuorumVersion
-	ConfigVersion int64 // of the committed configuration, 0: the initial one
+	ConfigVersion int64 // version of the committed configuration, 0: the initial one
 }
 
 // Code lists the fields. Learners before 3.5 leave out the last one, and

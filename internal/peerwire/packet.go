@@ -75,7 +75,7 @@ type QuorumPacket struct {
 	Type PacketType
 	Zxid wire.Zxid
 	Data []byte    // the record that Type names, nil where there is none
-	Auth []wire.ID // of a PacketRequest: the identities of the client
+	Auth []wire.ID // only in a PacketRequest: the identities of the client
 }
 
 // Code lists the fields.

@@ -18,8 +18,8 @@ import (
 	"bellwether/wire"
 )
 
-// quorumVector is a packet of testdata/zab.json, captured between servers of
-// Apache ZooKeeper 3.8.0, or the snapshot behind one.
+// quorumVector is a packet of testdata/zab.json, captured between servers of Apache ZooKeeper 3.8.0, or
+// the snapshot that follows a packet.
 type quorumVector struct {
 	Name    string
 	Kind    string
@@ -35,8 +35,8 @@ func quorumVectors(t testing.TB) []quorumVector {
 	return file.Vectors
 }
 
-// TestQuorumPacketsDecodeAndEncode takes every captured packet, the record in
-// its data, and the transaction in that, both ways.
+// TestQuorumPacketsDecodeAndEncode decodes every captured packet, the record in its data, and the
+// transaction in that record, and encodes them again.
 func TestQuorumPacketsDecodeAndEncode(t *testing.T) {
 	vectors := quorumVectors(t)
 	if len(vectors) != 425 {
@@ -67,7 +67,7 @@ func TestQuorumPacketsDecodeAndEncode(t *testing.T) {
 	}
 }
 
-// dropOffsets removes from a recorded transaction what is no value of it.
+// dropOffsets removes the offsets from a recorded transaction, because they are not values of it.
 func dropOffsets(txn wiretest.Object) {
 	delete(txn, "bodyOffset")
 	delete(txn, "digestOffset")
@@ -123,7 +123,7 @@ func showPacket(t *testing.T, p *peerwire.QuorumPacket) wiretest.Object {
 	return o
 }
 
-// showRevalidate shows a question or an answer, which differ in length.
+// showRevalidate shows a question about a session or the answer to it. Their lengths differ.
 func showRevalidate(t *testing.T, data []byte) wiretest.Object {
 	if len(data) == 9 {
 		r := wiretest.Recode(t, data, new(peerwire.Revalidated))
@@ -145,7 +145,7 @@ func recodeSnapshot(t *testing.T, raw []byte) []byte {
 	var sessions, lists int32
 	both(func(c *wire.Coder) { c.Int32(&sessions) })
 	for range sessions {
-		var s peerwire.TouchedSession // an entry has the same fields
+		var s peerwire.TouchedSession // an entry of TouchedSessions has the same fields
 		both(s.Code)
 	}
 	both(func(c *wire.Coder) { c.Int32(&lists) })
@@ -169,9 +169,9 @@ func recodeSnapshot(t *testing.T, raw []byte) []byte {
 	return out.Bytes()
 }
 
-// TestPacketsStandBackToBack reads each captured direction of a connection
-// as one stream, however it is cut, with the snapshots in it.
-func TestPacketsStandBackToBack(t *testing.T) {
+// TestPacketsFollowEachOther reads each captured direction of a connection as one stream that arrives in
+// pieces, including the snapshots in it.
+func TestPacketsFollowEachOther(t *testing.T) {
 	streams := map[string][]quorumVector{}
 	for _, v := range quorumVectors(t) {
 		key := v.Name[:strings.Index(v.Name, "/")] + " " + v.Conn + " from " + v.From.String()
@@ -205,7 +205,8 @@ func TestPacketsStandBackToBack(t *testing.T) {
 	}
 }
 
-// TestBadPacketsAreRefused: by their lengths, or where they end too soon.
+// TestBadPacketsAreRefused: a packet is refused because of its lengths, or because the stream ends within
+// it.
 func TestBadPacketsAreRefused(t *testing.T) {
 	const head, max = "00000002 0000000100000001 ", 64
 	auth := "00000001 00000002 6970 00000009 3132372e302e302e31"
@@ -258,10 +259,11 @@ func TestAPacketOfExactlyTheLimitIsRead(t *testing.T) {
 	}
 }
 
-// TestAPacketsLengthsCostNothing: memory is made only for bytes that came.
+// TestAPacketsLengthsCostNothing: memory is allocated only for bytes that have arrived, not for announced
+// lengths.
 func TestAPacketsLengthsCostNothing(t *testing.T) {
 	const head = "00000002 0000000100000001 "
-	many := "00040000" // as many identities as a packet of PacketMax could hold, nearly
+	many := "00040000" // nearly as many identities as a packet of PacketMax bytes can hold
 	for name, packet := range map[string]string{
 		"data":       head + "001ffff0",
 		"identities": head + wiretest.Null + many,
@@ -280,7 +282,7 @@ func TestAPacketsLengthsCostNothing(t *testing.T) {
 	}
 }
 
-// TestAPacketAllocatesItsDataOnly: the coder and the fields cost nothing.
+// TestAPacketAllocatesItsDataOnly: the coder and the fields allocate nothing.
 func TestAPacketAllocatesItsDataOnly(t *testing.T) {
 	for _, tt := range []struct {
 		p    peerwire.QuorumPacket
@@ -307,9 +309,9 @@ func TestAPacketAllocatesItsDataOnly(t *testing.T) {
 	}
 }
 
-// TestOlderLearnersSayLess: the fields they leave out are 0, and what newer
-// ones add is ignored.
-func TestOlderLearnersSayLess(t *testing.T) {
+// TestShorterLearnerInfo: fields that an older server leaves out are 0, and what a newer server adds is
+// ignored.
+func TestShorterLearnerInfo(t *testing.T) {
 	const id, version, config = "0000000000000003", "00010000", "0000000100000000"
 	full := peerwire.LearnerInfo{Server: 3, Version: peerwire.QuorumVersion, ConfigVersion: 1 << 32}
 	for _, tt := range []struct {
@@ -326,7 +328,7 @@ func TestOlderLearnersSayLess(t *testing.T) {
 		{"half an id", id[:8], peerwire.LearnerInfo{}, wire.ErrShort},
 		{"nothing", "", peerwire.LearnerInfo{}, wire.ErrShort},
 	} {
-		got := peerwire.LearnerInfo{Version: 7, ConfigVersion: 7} // left from an earlier use
+		got := peerwire.LearnerInfo{Version: 7, ConfigVersion: 7} // values that an earlier use has left in the record
 		err := wire.Decode(wiretest.BytesOf(t, tt.data), &got)
 		if !errors.Is(err, tt.err) {
 			t.Errorf("%s: error %v, want %v", tt.name, err, tt.err)
@@ -337,7 +339,7 @@ func TestOlderLearnersSayLess(t *testing.T) {
 	}
 }
 
-// TestTouchedSessionsFillTheData: any number of whole entries.
+// TestTouchedSessionsFillTheData: the data consists of any number of whole entries.
 func TestTouchedSessionsFillTheData(t *testing.T) {
 	entry := "0100000c78ee0000 00002710"
 	one := peerwire.TouchedSession{Session: 0x100000c78ee0000, TimeoutMS: 10000}
@@ -355,7 +357,7 @@ func TestTouchedSessionsFillTheData(t *testing.T) {
 	}
 }
 
-// TestPacketTypesHaveTheirNames, and those without one a number.
+// TestPacketTypesHaveTheirNames also checks that types without a name print as a number.
 func TestPacketTypesHaveTheirNames(t *testing.T) {
 	for p := peerwire.PacketRequest; p < peerwire.PacketTypeEnd; p++ {
 		if strings.Contains(p.String(), "packet") || p.String() == "" {

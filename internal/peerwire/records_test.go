@@ -31,15 +31,15 @@ var family = wiretest.Family{
 	NoEnd: []wire.Record{new(peerwire.ForwardedRequest), new(peerwire.Activation), new(peerwire.TouchedSessions), new(peerwire.Notification), new(peerwire.LearnerInfo)},
 }
 
-// TestEveryRecordIsListed: every type with a method Code is tested and fuzzed.
+// TestEveryRecordIsListed: every type with a method Code is in family, and so is tested and fuzzed.
 func TestEveryRecordIsListed(t *testing.T) { family.CheckListed(t) }
 
-// TestGreedyInputStaysWithinItsBudget: input that claims or holds many small
-// elements cannot make a decoder allocate much more than its own length.
+// TestGreedyInputStaysWithinItsBudget: input that contains many small elements, or claims to, cannot make
+// a decoder allocate much more than the length of the input.
 func TestGreedyInputStaysWithinItsBudget(t *testing.T) { family.CheckBudgets(t) }
 
-// TestRecordsWithoutAnEndAreNotReadFromStreams: such a record would take the bytes
-// that follow it.
+// TestRecordsWithoutAnEndAreNotReadFromStreams: a record without an end would take the bytes that follow
+// it in a stream.
 func TestRecordsWithoutAnEndAreNotReadFromStreams(t *testing.T) {
 	family.CheckNoEnd(t, make([]byte, 100))
 }

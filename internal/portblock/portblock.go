@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	each = 500 // ports of a block; the process listens on the first one for as long as it lives
+	portsPerBlock = 500 // ports of a block; the process listens on the first one for as long as it lives
 
 	// The blocks lie between these ports, above the well-known ports.
 	lowest, highest = 10_000, 65_500
@@ -41,11 +41,11 @@ func Free(host string, n int) ([]int, error) {
 	}
 	var ports []int
 	var last error
-	for range each - 1 {
+	for range portsPerBlock - 1 {
 		if len(ports) == n {
 			break
 		}
-		block.taken = block.taken%(each-1) + 1
+		block.taken = block.taken%(portsPerBlock-1) + 1
 		port := block.start + block.taken
 		l, err := net.Listen("tcp", address(host, port))
 		if err != nil {
@@ -73,7 +73,7 @@ func hold(host string) {
 		fit = blocks(0, 0)
 	}
 	rand.Shuffle(len(fit), func(i, j int) { fit[i], fit[j] = fit[j], fit[i] })
-	block.start, block.taken = fit[0], rand.IntN(each-1)
+	block.start, block.taken = fit[0], rand.IntN(portsPerBlock-1)
 	for _, start := range fit {
 		l, err := net.Listen("tcp", address("127.0.0.1", start))
 		if err != nil && !errors.Is(err, syscall.EADDRINUSE) { // the machine has no such address
@@ -89,8 +89,8 @@ func hold(host string) {
 // blocks returns the first port of each block that has no port from low to high.
 func blocks(low, high int) []int {
 	var all []int
-	for start := lowest; start+each <= highest; start += each {
-		if start > high || start+each <= low {
+	for start := lowest; start+portsPerBlock <= highest; start += portsPerBlock {
+		if start > high || start+portsPerBlock <= low {
 			all = append(all, start)
 		}
 	}

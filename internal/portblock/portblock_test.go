@@ -12,7 +12,7 @@ import (
 // TestBlocks shows that two processes never find the same port, and that one process finds
 // many ports before it finds one again.
 func TestBlocks(t *testing.T) {
-	const n = each / 2 // others may listen on some
+	const n = portsPerBlock / 2 // other processes may listen on some ports of the block
 	ports, err := Free("127.0.0.1", n)
 	if err != nil {
 		t.Fatal(err)
@@ -20,7 +20,7 @@ func TestBlocks(t *testing.T) {
 	if len(slices.Compact(slices.Sorted(slices.Values(ports)))) != n {
 		t.Fatalf("a port was found twice among %v", ports)
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestOther$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestPortblockProcess$")
 	cmd.Env = append(os.Environ(), "PORTBLOCK_OTHER=1")
 	out, err := cmd.Output()
 	if err != nil {
@@ -28,13 +28,13 @@ func TestBlocks(t *testing.T) {
 	}
 	line, _, _ := strings.Cut(string(out), "\n")
 	other, err := strconv.Atoi(line)
-	if err != nil || other >= block.start && other < block.start+each {
-		t.Fatalf("the other process found %q, %v; this one has %d to %d", line, err, block.start, block.start+each-1)
+	if err != nil || other >= block.start && other < block.start+portsPerBlock {
+		t.Fatalf("the other process found %q, %v; this one has %d to %d", line, err, block.start, block.start+portsPerBlock-1)
 	}
 }
 
-// TestOther is the other process of TestBlocks. Run directly, it prints the port it found.
-func TestOther(t *testing.T) {
+// TestPortblockProcess is the other process of TestBlocks. Run directly, it prints the port it found.
+func TestPortblockProcess(t *testing.T) {
 	ports, err := Free("127.0.0.1", 1)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func TestBlocksLieOutside(t *testing.T) {
 	} {
 		got := blocks(c.low, c.high)
 		for _, start := range got {
-			if start+each > c.low && start <= c.high {
+			if start+portsPerBlock > c.low && start <= c.high {
 				t.Errorf("the system assigns ports %d to %d, but a block begins at %d", c.low, c.high, start)
 			}
 		}

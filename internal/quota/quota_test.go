@@ -2,7 +2,8 @@ package quota
 
 import "testing"
 
-// TestParse shows which text is read, and that the quotas of every version are.
+// TestParse: the quotas of every version of ZooKeeper are read, and other texts are
+// refused.
 func TestParse(t *testing.T) {
 	none := None()
 	for text, want := range map[string]Quota{

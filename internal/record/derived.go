@@ -63,7 +63,7 @@ func SequenceSuffix(counter int32) string {
 		n /= 10
 	}
 	if sign {
-		// As upstream's format has it, the sign counts as one of the ten.
+		// In ZooKeeper's format the sign counts as one of the ten characters.
 		if b[i] == '0' {
 			i++
 		}

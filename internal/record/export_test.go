@@ -1,6 +1,6 @@
 package record
 
-// What tests outside of the package need to see.
+// Identifiers that only the tests outside of the package need.
 var NewSubTxnBody = newSubTxnBody
 
 // CreateTxnV0 returns t as a record of servers before 3.4, which is read and

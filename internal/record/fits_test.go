@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestFitsIsWhatCanBeReadAgain: a body fits the types for which an empty one of its kind
-// is made, and no others; in a multi those that a multi may hold.
+// TestFitsIsWhatCanBeReadAgain: a body fits exactly those types for which NewTxnBody makes a body of its
+// kind. In a multi it fits only the types that a multi may contain.
 func TestFitsIsWhatCanBeReadAgain(t *testing.T) {
 	var bodies []record.TxnBody
 	for op := wire.OpCode(-100); op < 200; op++ {

@@ -8,10 +8,10 @@ import (
 
 // TxnHeader begins every transaction record, in logs and in proposals.
 type TxnHeader struct {
-	Session wire.SessionID // who asked; 0 for the servers' own clean-up
-	Cxid    int32          // the client's xid; 0 for createSession and the servers' own
+	Session wire.SessionID // the session of the request; 0 for the server's own clean-up
+	Cxid    int32          // the client's xid; 0 for createSession and for requests of the server itself
 	Zxid    wire.Zxid
-	Time    int64 // ms since 1970, by the proposer
+	Time    int64 // ms since 1970, by the clock of the proposer
 	Type    wire.OpCode
 }
 
@@ -44,7 +44,7 @@ func (d *TxnDigest) Code(c *wire.Coder) {
 	c.Int32(&d.Version)
 	v := int64(d.Tree)
 	c.Int64(&v)
-	if c.Decoding() { // a transaction that is shared is encoded by several
+	if c.Decoding() { // only then: several goroutines may encode one shared transaction
 		d.Tree = uint64(v)
 	}
 }
@@ -116,8 +116,8 @@ func (t *Txn) Code(c *wire.Coder) {
 	}
 }
 
-// decodeRest decodes what is behind the header: in the present form or, if that does not
-// fit, in the one that older servers wrote.
+// decodeRest decodes the bytes after the header: in the present form or, if they do not have it, in the
+// form that older servers wrote.
 func (t *Txn) decodeRest(c *wire.Coder) {
 	c.Bounded()
 	body := NewTxnBody(t.Type)
@@ -146,8 +146,8 @@ func (t *Txn) decodeRest(c *wire.Coder) {
 	}
 }
 
-// decodeForm decodes body, if there is one, and an optional digest, which
-// must use up the input.
+// decodeForm decodes a body, if the form has one, and an optional digest. Together they must use up the
+// input.
 func (t *Txn) decodeForm(c *wire.Coder, body TxnBody) {
 	t.Body, t.Digest = body, nil
 	if body != nil {

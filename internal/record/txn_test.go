@@ -15,8 +15,8 @@ import (
 	"bellwether/wire"
 )
 
-// logRecord is one record of a sample log of Apache ZooKeeper 3.8.0, as an
-// independent decoder saw it.
+// logRecord is one record of a sample log of Apache ZooKeeper 3.8.0, as an independent decoder has read
+// it.
 type logRecord struct {
 	Offset     int
 	End        int
@@ -58,8 +58,8 @@ func samplePayloads(t testing.TB, yield func(name string, r logRecord, payload [
 	}
 }
 
-// TestLoggedTransactionsDecodeAndEncode takes every transaction that a real
-// server logged both ways.
+// TestLoggedTransactionsDecodeAndEncode decodes every transaction that a ZooKeeper server logged, and
+// encodes it again.
 func TestLoggedTransactionsDecodeAndEncode(t *testing.T) {
 	samplePayloads(t, func(name string, r logRecord, payload []byte) {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestLoggedTransactionsDecodeAndEncode(t *testing.T) {
 	})
 }
 
-// showLogBody shows a body as txns.json does.
+// showLogBody shows a body in the form of txns.json.
 func showLogBody(b record.TxnBody) wiretest.Object {
 	multi, ok := b.(*record.MultiTxn)
 	if !ok {
@@ -92,8 +92,8 @@ func showLogBody(b record.TxnBody) wiretest.Object {
 	})}
 }
 
-// payload joins a transaction header of the given type and a hex body, in
-// which blanks are for the reader.
+// payload joins a transaction header of the given type and a hex body. Blanks in the hex text have no
+// meaning.
 func payload(t *testing.T, op wire.OpCode, body string) []byte {
 	t.Helper()
 	h := record.TxnHeader{Session: 0x100000ed48f0000, Cxid: 7, Zxid: 0x10000002a, Time: 1795238980804, Type: op}
@@ -103,14 +103,13 @@ func payload(t *testing.T, op wire.OpCode, body string) []byte {
 const (
 	hexDigest = "00000002 0000002ea530d263 "                                  // version 2
 	hexV0     = wiretest.HexPath + wiretest.HexData + wiretest.HexACL + "00 " // create without a parent counter
-	hexV1     = hexV0 + "00000005 "                                           // create of today
+	hexV1     = hexV0 + "00000005 "                                           // create in its present form
 	hexSubOK  = "00000002 00000006 00000002 2f61 "                            // delete /a inside a multi
 	hexSubErr = "ffffffff 00000004 fffffffe "                                 // not executed
 )
 
-// TestOlderFormsOfTransactions: what servers before 3.4, before 3.6 and with
-// features off have written decodes to the same values and encodes to the
-// same bytes.
+// TestOlderFormsOfTransactions: transactions that servers wrote before 3.4, before 3.6 or with features
+// disabled decode to the same values, and encode to the same bytes.
 func TestOlderFormsOfTransactions(t *testing.T) {
 	digest := &record.TxnDigest{Version: 2, Tree: 0x2ea530d263}
 	v0 := record.CreateTxnV0(record.CreateTxn{Path: "/a", Data: []byte("x"), ACL: wire.OpenACL()})
@@ -159,7 +158,7 @@ func TestOlderFormsOfTransactions(t *testing.T) {
 	}
 }
 
-// TestMultiKnowsThatItFailed: one error among the operations is enough.
+// TestMultiKnowsThatItFailed: a multi has failed if one of its operations is an error.
 func TestMultiKnowsThatItFailed(t *testing.T) {
 	ok, bad := record.SubTxn{Type: wire.OpDelete, Body: &record.DeleteTxn{}}, record.SubTxn{Type: wire.OpError, Body: &record.ErrorTxn{}}
 	for _, tt := range []struct {
@@ -174,7 +173,7 @@ func TestMultiKnowsThatItFailed(t *testing.T) {
 	}
 }
 
-// TestBadTransactionsAreRefused: none is skipped over or half taken.
+// TestBadTransactionsAreRefused: no part of an invalid transaction is skipped or accepted.
 func TestBadTransactionsAreRefused(t *testing.T) {
 	sub := func(op, body string) string {
 		n := len(strings.ReplaceAll(body, " ", "")) / 2
@@ -224,7 +223,7 @@ func TestBadTransactionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestErrorsInsideAMultiNameTheirPlace: the offset is that of the operation.
+// TestErrorsInsideAMultiNameTheirPlace: the offset of an error is that of the operation.
 func TestErrorsInsideAMultiNameTheirPlace(t *testing.T) {
 	_, err := record.DecodeTxn(payload(t, wire.OpMulti, "00000002"+hexSubOK+"00000002 00000002 0000"))
 	const want = "transaction 0x10000002a (multi): offset 58: operation of a multi: offset 0: record is cut short"

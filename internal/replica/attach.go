@@ -100,7 +100,7 @@ func (r *Replica) releaseHeld() {
 
 // dropHeld removes closed connections from held.
 func (m *member) dropHeld() {
-	m.held = slices.DeleteFunc(m.held, func(c *conn) bool { return c.gone })
+	m.held = slices.DeleteFunc(m.held, func(c *conn) bool { return c.ended })
 }
 
 // admitHeld admits the connections that have waited for a leader.
@@ -108,7 +108,7 @@ func (r *Replica) admitHeld() {
 	held := r.member.held
 	r.member.held = nil
 	for _, c := range held {
-		if !c.gone {
+		if !c.ended {
 			r.admit(c)
 		}
 	}
@@ -145,25 +145,25 @@ func (r *Replica) suspend() {
 // ask asks the leader for the session that a connection wants to resume.
 func (r *Replica) ask(c *conn) {
 	m, id := r.member, c.ask.Session
-	r.outdate(id)
+	r.closeOlder(id)
 	m.asking[id] = append(m.asking[id], c)
 	if m.leads() {
-		r.setHome(id, r.opt.ServerID)
+		r.setServerOf(id, r.opt.ServerID)
 		r.proposeMove(id, r.opt.ServerID)
 		return
 	}
 	m.learner.Step(r.now.Mono, zab.Revalidate{Revalidation: peerwire.Revalidation{Session: id, TimeoutMS: c.timeout}})
-	if !m.learner.Ours() {
+	if !m.learner.Native() {
 		m.syncs[r.syncToken(id)] = c
 	}
 }
 
-// outdate closes the other connections that this server has for a session that a new
+// closeOlder closes the other connections that this server has for a session that a new
 // connection resumes. A request that the client still sends on one of them comes after
 // the session-move transaction and has no effect.
-func (r *Replica) outdate(id wire.SessionID) {
+func (r *Replica) closeOlder(id wire.SessionID) {
 	if c := r.owners[id]; c != nil {
-		r.happened(SessionMoved{id})
+		r.observe(SessionMoved{id})
 		r.end(c)
 	}
 	for _, c := range r.member.asking[id] {
@@ -196,7 +196,7 @@ func (r *Replica) moveApplied(txn *record.Txn) {
 		return
 	}
 	if c := r.owners[id]; c != nil {
-		r.happened(SessionMoved{id})
+		r.observe(SessionMoved{id})
 		r.end(c)
 	}
 }
@@ -216,7 +216,7 @@ func (r *Replica) firstAsking(id wire.SessionID) *conn {
 	} else {
 		r.member.asking[id] = waiting[1:]
 	}
-	if c := waiting[0]; !c.gone {
+	if c := waiting[0]; !c.ended {
 		return c
 	}
 	return nil
@@ -249,7 +249,7 @@ func (r *Replica) syncDone(token uint64) {
 	c := r.member.syncs[token]
 	delete(r.member.syncs, token)
 	switch {
-	case c == nil || c.gone:
+	case c == nil || c.ended:
 	case c.session == 0:
 		c.attach.synced = true
 		r.attachWhenDue(c)
@@ -260,9 +260,9 @@ func (r *Replica) syncDone(token uint64) {
 				break
 			}
 		}
-		r.proceed(c)
+		r.answerOldest(c)
 		r.beginHeld(c)
-		r.proceed(c)
+		r.answerOldest(c)
 	}
 }
 
@@ -289,27 +289,27 @@ func (r *Replica) attachWhenDue(c *conn) {
 	if !c.attach.lives || !c.attach.synced {
 		return
 	}
-	if id := c.ask.Session; r.lives(id) {
+	if id := c.ask.Session; r.isOpen(id) {
 		r.attach(c, id)
 	} else {
 		r.refuse(c, "probably expired")
 	}
 }
 
-// setHome records on the leader which server a session's connection is at. It must be
+// setServerOf records on the leader which server a session's connection is at. It must be
 // called when the transaction that moves the session is proposed, not when it is applied.
-func (r *Replica) setHome(id wire.SessionID, at ensemble.ServerID) {
+func (r *Replica) setServerOf(id wire.SessionID, at ensemble.ServerID) {
 	if r.member != nil {
-		r.member.homes[id] = at
+		r.member.serverOf[id] = at
 	}
 }
 
 // forget drops what this server records about a session that has ended.
 func (r *Replica) forget(id wire.SessionID) {
 	if r.member != nil {
-		delete(r.member.homes, id)
+		delete(r.member.serverOf, id)
 		if r.member.opt.LocalSessions && r.decides() {
-			r.member.gone.add(id)
+			r.member.endedSessions.add(id)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestStartOfEpochIsNotAhead(t *testing.T) {
 	h.kill(first)
 	h.run(1000)
 	second := h.leader()
-	epoch := second.r.Standing().Epoch
+	epoch := second.r.Status().Epoch
 	if z := second.r.Applied(); z.Epoch() >= epoch {
 		t.Fatalf("epoch %d has transactions already, zxid %v", epoch, z)
 	}

@@ -7,8 +7,8 @@ import "fmt"
 func (r *Replica) check() error {
 	for id, c := range r.conns {
 		switch {
-		case c.id != id || c.gone:
-			return fmt.Errorf("connection %d is kept as %d, gone: %v", c.id, id, c.gone)
+		case c.id != id || c.ended:
+			return fmt.Errorf("connection %d is kept as %d, gone: %v", c.id, id, c.ended)
 		case c.session == 0 && c.waiting.Len() > 0 && r.member == nil:
 			return fmt.Errorf("connection %d has %d requests and no session", id, c.waiting.Len())
 		}
@@ -25,6 +25,16 @@ func (r *Replica) check() error {
 		if c.session != session || r.conns[c.id] != c {
 			return fmt.Errorf("session %v belongs to connection %d, which has session %v", session, c.id, c.session)
 		}
+	}
+	count := 0
+	for session, list := range r.abandoned.requests {
+		if len(list) == 0 || session == 0 {
+			return fmt.Errorf("session %v has %d abandoned requests", session, len(list))
+		}
+		count += len(list)
+	}
+	if count != r.abandoned.count {
+		return fmt.Errorf("%d abandoned requests are counted as %d", count, r.abandoned.count)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@
 //	Look ▸ election ▸ Decision ▸ Leading: zab.Leader, Ready.Listen
 //	                           ▸ else: Ready.Dial ▸ Linked ▸ zab.Learner
 //	▸ Established: clients are served ▸ GiveUp: clients are kept or closed, Look again
-//	                                  ▸ or, after a leadership transfer (handover.go), the next role at once
+//	                                  ▸ or, after a leadership transfer (transfer.go), the next role at once
 //
 // A write on the leader: Request ▸ tree.Prepare ▸ zab.Propose ▸ Ready.Duties, Ready.Send ▸
 // a quorum acknowledges ▸ commit ▸ Next: tree.Apply, which queues the watch events on the

@@ -29,7 +29,8 @@ type cluster struct {
 	conns   ConnID // the last one assigned
 	keep    bool   // clients survive a change of leaders
 	reads   bool   // a server without a quorum answers reads
-	// uncommitted: it answers them from its whole log, even right after its start.
+	// uncommitted says that such a server answers reads from its whole log, even right
+	// after its start.
 	uncommitted bool
 	relays      int // number of links that are accepted in place of the leader and closed
 	// delay selects events that are delivered only when release is called.
@@ -57,6 +58,7 @@ type server struct {
 	wake     int64
 	inbox    []Event
 	spool    *tree.Tree
+	seen     []Observation
 }
 
 type wireLink struct{ from, to *server }
@@ -276,7 +278,8 @@ func (h *cluster) carryOut(s *server, rd Ready) {
 		s.inbox = append(s.inbox, Zab{zab.LogRead{Link: q.Link}})
 	}
 	s.listens, s.dials, s.wake = rd.Listen, rd.Dial, rd.Wake
-	for _, x := range rd.Happenings {
+	s.seen = append(s.seen, rd.Observations...)
+	for _, x := range rd.Observations {
 		h.t.Logf("%6d server %d: %v", h.now.Mono, s.id, x)
 	}
 }
@@ -399,7 +402,7 @@ func (h *cluster) create(s *server, conn ConnID, xid int32, path string) {
 func (h *cluster) leader() *server {
 	var found *server
 	for _, s := range h.servers {
-		if st := s.r.Standing(); s.up && st.Role == peerwire.Leading && st.Serving {
+		if st := s.r.Status(); s.up && st.Role == peerwire.Leading && st.Serving {
 			if found != nil {
 				h.t.Fatal("two leaders")
 			}
@@ -644,7 +647,7 @@ func TestLeaderIsRedialled(t *testing.T) {
 			t.Errorf("%d links are still to be cut, server %d had %d elections", h.relays, s.id, n)
 		}
 	}
-	// It gives up if that goes on for long.
+	// The server gives up the leader if that goes on for long.
 	h = newCluster(t, 3, true)
 	h.relays = 1 << 30
 	h.run(1400)

@@ -46,20 +46,23 @@ type Request struct {
 	Op         wire.OpCode
 	Body       []byte
 	Identities []wire.ID
-	// Refuse is the driver's own verdict: answered with this code in its
-	// turn, nothing is proposed. OK: none.
+	// Refuse is a code with which the driver refuses the request. The request
+	// is answered with this code in its turn, and nothing is proposed. OK means
+	// that the driver does not refuse the request.
 	Refuse wire.Code
-	// Started, Size and Large are the driver's; they come back untouched.
+	// Started, Size, Large and Client belong to the driver. The replica returns them unchanged.
 	Started, Size, Large int64
+	Client               any
 
-	verdict wire.Code // of Prepare, where nothing was proposed
-	zxid    wire.Zxid // of the transaction that answers it; 0: none, forwarded: not known
-	token   uint64    // of the sync that answers it; 0: none, or it is done
-	plain   []bool    // tree.Request.Plain, where this server has prepared it
+	verdict     wire.Code // the code from Prepare, if nothing was proposed
+	zxid        wire.Zxid // zxid of the transaction that answers the request; 0: none, forwarded: not known
+	token       uint64    // token of the sync that answers the request; 0: none, or it is done
+	doubtful    bool      // abandoned on the way to a ZooKeeper leader: see made
+	withoutStat []bool    // tree.Request.Plain, where this server has prepared it
 }
 
-// Touched: the sessions heard from since the last report, with the Mono time
-// at which each was heard last.
+// Touched reports the sessions that were heard from since the last report, with
+// the Mono time at which each was last heard from.
 type Touched struct {
 	Sessions []Touch
 }
@@ -70,38 +73,39 @@ type Touch struct {
 	Mono    int64
 }
 
-// Disconnected: a connection ended, by whichever side. Its session lives on.
+// Disconnected says that one side has ended a connection. Its session lives on.
 type Disconnected struct{ Conn ConnID }
 
-// Synced: everything up to Zxid of the log of this generation is durable.
+// Synced says that everything up to Zxid in the log of this generation is durable.
 type Synced struct {
 	Zxid       wire.Zxid
 	Generation uint64
 }
 
-// LogFull: the log has no room. Everything after Zxid was cut off again and
-// is not durable; the replica refuses writes until LogFree. Everything the
-// driver still holds of this generation must not be appended any more. In an
-// ensemble it comes in front of the Refused that says the same to Zab; the
+// LogFull says that the log has no room. Everything after Zxid was cut off again
+// and is not durable; the replica refuses writes until LogFree. The driver must
+// not append any more transactions of this generation that it still holds. In an
+// ensemble, LogFull comes before the Refused that tells Zab the same, and the
 // server leaves the quorum until LogFree.
 type LogFull struct {
 	Zxid       wire.Zxid
 	Generation uint64
 }
 
-// LogFree: there is room again.
+// LogFree says that the log has room again.
 type LogFree struct{}
 
-// Tick: time has passed. The driver sends one at least every quarter of a
-// tick, and a Touched before it with everything heard until then.
+// Tick says that time has passed. The driver steps a Tick at least every quarter
+// of a tick, and before it a Touched with all sessions that were heard from.
 type Tick struct{}
 
-// Expire ends a session as if its time were over, where this server decides;
-// for faults on demand. Who counted on that time is deceived.
+// Expire ends a session as if its timeout had passed, if this server decides about
+// sessions. It is used for faults on demand: a client that relies on the timeout is
+// deceived.
 type Expire struct{ Session wire.SessionID }
 
-// Wake: the moment of Ready.Wake has come. The driver steps all that has
-// arrived before it.
+// Wake says that the moment of Ready.Wake has come. The driver steps everything
+// that has arrived before it steps the Wake.
 type Wake struct{}
 
 // Vote (ensemble) is news for the election: Heard, Up, Down or RoundTrip.
@@ -112,14 +116,14 @@ type Vote struct{ Event election.Event }
 // the Rebuilt that brings its tree), Refused. LogRead answers Ready.ReadLog.
 type Zab struct{ Event zab.Event }
 
-// Linked (ensemble): the leader that Ready.Dial names is connected.
+// Linked (ensemble) says that the leader that Ready.Dial names is connected.
 type Linked struct {
 	Leader ensemble.ServerID
 	Link   zab.LinkID
 }
 
-// Rebuilt (ensemble): the tree that a duty with Rebuild or Install asked for;
-// from here on it is the server's.
+// Rebuilt (ensemble) brings the tree that a duty with Rebuild or Install asked for.
+// From here on it is the server's tree.
 type Rebuilt struct{ Tree *tree.Tree }
 
 func (Connect) event()      {}
@@ -148,8 +152,8 @@ type Duty struct {
 	// Truncate cuts the log, after SaveAccepted. The cut is durable before the next
 	// field is begun. It is answered only if it is Refused.
 	Truncate *zab.Truncate
-	// Rebuild: the tree is made anew from the disk, after Truncate is durable, and
-	// answered with Rebuilt.
+	// Rebuild asks for a tree that is loaded from the disk, after Truncate is durable.
+	// The answer is Rebuilt.
 	Rebuild bool
 	// Install replaces the history by a snapshot, after SaveAccepted. Once it is
 	// durable it is answered with Rebuilt, then Zab{Installed}.
@@ -166,8 +170,8 @@ type Duty struct {
 	// SaveCurrent is an epoch to be made durable as currentEpoch, after Append and
 	// Sync are durable. Once it is durable it is answered with Zab{Saved}. 0: none.
 	SaveCurrent wire.Epoch
-	// Generation belongs into the answers. It is raised whenever what was appended
-	// is taken back, so that an answer from before is dropped.
+	// Generation is repeated in the answers. It is raised whenever appended transactions
+	// are taken back, so that answers from before that are dropped.
 	Generation uint64
 }
 
@@ -188,16 +192,16 @@ type Ready struct {
 	// returned false, because the snapshot is taken of the tree with all effects of
 	// this Ready applied; all other messages wait for nothing.
 	Send []zab.Message
-	// BeatDue is the Mono at which the pings in Send were due. It orders nothing. 0:
-	// there are none, or none that were due.
-	BeatDue int64
+	// HeartbeatDue is the Mono at which the pings in Send were due; 0: Send contains no
+	// pings that were due. It does not affect the order of the duties.
+	HeartbeatDue int64
 	// Close ends links, each after everything in Send for it is sent.
 	Close []zab.LinkID
 	// ReadLog asks for the log on disk. It waits for nothing, and nothing waits for
 	// it; each is answered with Zab{LogRead}, in any order.
 	ReadLog []zab.ReadLog
-	// Listen: learners are accepted from here on; false: not any more. It holds until
-	// the next Ready.
+	// Listen says that learners are accepted from here on; false: no learner is accepted.
+	// It holds until the next Ready.
 	Listen bool
 	// Dial is the server to be dialled as a learner, again and again until Linked;
 	// NoServer: nobody. It holds until the next Ready.
@@ -205,16 +209,16 @@ type Ready struct {
 	// Wake is when to step a Wake at the latest, after all events that have arrived
 	// by then; or Never. It holds until the next Ready.
 	Wake int64
-	// NextBeat is when to call Beat at the latest if something takes long, or Never.
-	// It holds until the next Ready or Beat.
-	NextBeat int64
+	// NextHeartbeat is when to call Heartbeat at the latest if something takes long, or Never.
+	// It holds until the next Ready or Heartbeat.
+	NextHeartbeat int64
 
 	// Committed is what Next applies from here on, for figures only: the driver
 	// applies nothing itself.
 	Committed []*record.Txn
-	// Happenings are for the log and the flight recorder, in this order. They wait
+	// Observations are for the log and the flight recorder, in this order. They wait
 	// for nothing.
-	Happenings []Happening
+	Observations []Observation
 }
 
 // Never is a time that does not come.
@@ -232,10 +236,11 @@ const (
 	// events of its transaction, which the tree has queued on the connection before
 	// Next returned the Output.
 	Reply
-	// Turn gives Request, a read, back. It is carried out now, before Next is called
-	// again: the tree shows the writes in front of it and nothing later.
+	// Turn gives back Request, which is a read. The driver carries out the read now,
+	// before it calls Next again: the tree shows the writes before the read and none after
+	// it.
 	Turn
-	// Close ends the connection, after everything it was given before is sent.
+	// Close ends the connection, after everything that was queued on it is sent.
 	Close
 )
 
@@ -257,5 +262,5 @@ type Output struct {
 	ReadOnly  bool // the session is one of a server without a quorum
 }
 
-// Happening is something worth telling an operator; String is what the log says.
-type Happening interface{ String() string }
+// Observation is something worth telling an operator; String is what the log says.
+type Observation interface{ String() string }

@@ -9,9 +9,9 @@ import (
 	"bellwether/wire"
 )
 
-// A term that ends before it serves tells something about its candidate: its disk does
-// not answer, its quorum port cannot be reached, it answers too late, or it leads in an
-// epoch older than others have promised. The next term of the same candidate would
+// If a term ends before it serves, its candidate probably has a problem: the candidate's
+// disk does not answer, its quorum port cannot be reached, it answers too late, or it leads
+// in an epoch older than others have promised. The next term of the same candidate would
 // probably fail in the same way. So all servers that took part remember the failed term,
 // including the candidate. They rank the candidate behind others with as much history
 // until a term has served or a pause is over; the pause grows with each failed term. If
@@ -100,14 +100,14 @@ func (m *member) failedCandidates(now int64) (all []election.Failed) {
 		}
 		all = append(all, election.Failed{
 			Candidate: id, Times: f.times, Until: f.at + f.pauseMS(), Again: f.at + f.againMS(),
-			Round: f.round, Epoch: f.epoch, PatienceMS: m.patience(id, now), Why: f.why,
+			Round: f.round, Epoch: f.epoch, PatienceMS: m.candidateTimeout(id, now), Why: f.why,
 		})
 	}
 	return all
 }
 
-// patience returns how long a candidate may take before its followers give up, in ms.
-func (m *member) patience(id ensemble.ServerID, now int64) int64 {
+// candidateTimeout returns how long a candidate may take before its followers give up, in ms.
+func (m *member) candidateTimeout(id ensemble.ServerID, now int64) int64 {
 	times := 0
 	if f, ok := m.failed[id]; ok && now-f.at <= failedForgetMS {
 		times = f.times
@@ -124,7 +124,7 @@ func (r *Replica) failedTerm(why string) {
 	ours := m.role != peerwire.Leading && (m.disabled != "" || r.stall.active())
 	f := m.noteFailed(r.now.Mono, why, ours)
 	if !ours && !r.JoinFails() { // a leader that accepts other learners has not failed
-		r.happened(TermFailed{Candidate: m.decision.Vote.Leader, Times: f.times, Why: why, PauseMS: f.pauseMS()})
+		r.observe(TermFailed{Candidate: m.decision.Vote.Leader, Times: f.times, Why: why, PauseMS: f.pauseMS()})
 	}
 }
 

@@ -62,11 +62,11 @@ func TestFollowerPromisedLaterEpoch(t *testing.T) {
 			t.Errorf("attempt %d came %d ms after the one before, want %d", i+1, gap, want)
 		}
 	}
-	if s.r.Standing().Serving || !s.r.JoinFails() {
+	if s.r.Status().Serving || !s.r.JoinFails() {
 		t.Error("it serves under a leader of an earlier epoch than it has promised")
 	}
 	for _, o := range h.servers[1:] {
-		if n := len(o.r.Elections()); n != 1 || !o.r.Standing().Serving {
+		if n := len(o.r.Elections()); n != 1 || !o.r.Status().Serving {
 			t.Errorf("server %d has had %d elections", o.id, n)
 		}
 	}
@@ -108,14 +108,14 @@ func TestPauseDoesNotDelayElection(t *testing.T) {
 		h.delay = nil
 		h.kill(h.servers[2])
 		began := h.now.Mono
-		serves := func(o *server) bool { st := o.r.Standing(); return st.Serving && st.Leader != 3 }
+		serves := func(o *server) bool { st := o.r.Status(); return st.Serving && st.Leader != 3 }
 		for !serves(s) || !serves(h.servers[1]) {
 			if h.run(1); h.now.Mono > began+againMaxMS {
 				t.Fatalf("no leader %d ms after the end of the last one", h.now.Mono-began)
 			}
 		}
 		took[epoch] = h.now.Mono - began
-		if now := s.r.Standing().Epoch; now <= epoch || s.r.JoinFails() {
+		if now := s.r.Status().Epoch; now <= epoch || s.r.JoinFails() {
 			t.Errorf("serves epoch %d, %d was promised", now, epoch)
 		}
 	}
@@ -138,7 +138,7 @@ func TestPromiseFarAhead(t *testing.T) {
 	}
 	h.run(10_000)
 	for _, s := range h.servers {
-		if now := s.r.Standing(); !now.Serving || now.Leader == 3 || now.Epoch <= 200_001 {
+		if now := s.r.Status(); !now.Serving || now.Leader == 3 || now.Epoch <= 200_001 {
 			t.Errorf("server %d: %+v", s.id, now)
 		}
 	}

@@ -39,7 +39,7 @@ func (r *Replica) failed(txn *record.Txn, res tree.Result) {
 	}
 	c := r.owners[txn.Session]
 	if c != nil && res.Err == wire.ErrSessionMoved && c.waiting.Len() > 0 && (*c.waiting.First()).awaits(txn) {
-		r.happened(ForwardRefused{txn.Session})
+		r.observe(ForwardRefused{txn.Session})
 		r.end(c)
 		return
 	}
@@ -78,8 +78,8 @@ func (r *Replica) requested(in zab.Input) {
 		return
 	}
 	if q.Op == wire.OpCreateSession {
-		r.setHome(q.Session, in.Server)
-	} else if code := r.checkHome(q.Session, in.Server); code != wire.OK {
+		r.setServerOf(q.Session, in.Server)
+	} else if code := r.checkServerOf(q.Session, in.Server); code != wire.OK {
 		r.proposeError(q, code)
 		return
 	}
@@ -94,21 +94,21 @@ func (r *Replica) requested(in zab.Input) {
 	}
 }
 
-// checkHome returns OK if a learner may send requests for a session, otherwise the error
+// checkServerOf returns OK if a learner may send requests for a session, otherwise the error
 // code that answers the request.
-func (r *Replica) checkHome(id wire.SessionID, at ensemble.ServerID) wire.Code {
+func (r *Replica) checkServerOf(id wire.SessionID, at ensemble.ServerID) wire.Code {
 	switch {
-	case r.lives(id):
+	case r.isOpen(id):
 	case r.localElsewhere(id):
 		return wire.OK
 	default:
 		return wire.ErrSessionExpired
 	}
-	home, known := r.member.homes[id]
+	home, known := r.member.serverOf[id]
 	if known && home != at {
 		return wire.ErrSessionMoved
 	}
-	r.setHome(id, at)
+	r.setServerOf(id, at)
 	return wire.OK
 }
 
@@ -129,13 +129,13 @@ func (r *Replica) proposeError(q *peerwire.ForwardedRequest, code wire.Code) {
 // lives, requests for it are accepted only from that learner from now on.
 func (r *Replica) revalidate(in zab.Input) {
 	q := in.Revalidation
-	a := peerwire.Revalidated{Session: q.Session, Valid: r.lives(q.Session)}
+	a := peerwire.Revalidated{Session: q.Session, Valid: r.isOpen(q.Session)}
 	if a.Valid {
-		r.outdate(q.Session)
-		r.setHome(q.Session, in.Server)
+		r.closeOlder(q.Session)
+		r.setServerOf(q.Session, in.Server)
 		r.expiry.Add(q.Session, q.TimeoutMS, r.now.Mono)
 		r.proposeMove(q.Session, in.Server)
-		if in.Ours {
+		if in.Native {
 			return // the session-move transaction is the answer
 		}
 	}

@@ -12,7 +12,7 @@ import (
 type WritesStopped struct{ Zxid wire.Zxid }
 
 func (h WritesStopped) String() string {
-	return fmt.Sprintf("no space for the transaction log behind %v: writes are refused, reads are answered, new clients are served only if they accept a read-only server; free some space", h.Zxid)
+	return fmt.Sprintf("no space for the transaction log after %v: writes are refused, reads are answered, new clients are served only if they accept a read-only server; free some space", h.Zxid)
 }
 
 // WritesResumed says that there is space for the transaction log again.
@@ -35,7 +35,7 @@ func (r *Replica) logFull(e LogFull) {
 	a.append = nil
 	a.durable = max(a.durable, min(e.Zxid, a.proposed))
 	a.proposed = a.durable
-	r.happened(WritesStopped{a.durable})
+	r.observe(WritesStopped{a.durable})
 	r.tree.Discard()
 	var lost []*record.Txn
 	var kept fifo.Queue[*record.Txn]
@@ -59,7 +59,7 @@ func (r *Replica) takeBack(t *record.Txn) {
 	case wire.OpCreateSession:
 		c := r.creating[id]
 		delete(r.creating, id)
-		if c != nil && !c.gone {
+		if c != nil && !c.ended {
 			r.create(c)
 		}
 		return
@@ -79,7 +79,7 @@ func (r *Replica) takeBack(t *record.Txn) {
 			q.zxid, q.verdict = 0, wire.ErrNotReadOnly
 		}
 	}
-	r.proceed(c)
+	r.answerOldest(c)
 }
 
 // logFree accepts writes again as soon as everything committed is applied. Until then the
@@ -108,6 +108,6 @@ func (r *Replica) resumeAlone(c *conn) {
 func (r *Replica) acceptWrites() {
 	r.alone.full, r.alone.room = false, false
 	r.endReaders()
-	r.happened(WritesResumed{})
+	r.observe(WritesResumed{})
 	r.track()
 }

@@ -85,9 +85,9 @@ func TestHeldConnectionsCostNothing(t *testing.T) {
 	}
 }
 
-// TestHeldConnectionsLeaveAStalledServer: At a server that does not serve and whose disk
+// TestHeldConnectionsLeaveAStalledServer: at a server that does not serve and whose disk
 // does not answer, connections do not wait long, whether they came before the stall or
-// after. When the disk has answered they wait for the normal time.
+// after it began. When the disk has answered, connections wait for the normal time.
 func TestHeldConnectionsLeaveAStalledServer(t *testing.T) {
 	h, s := leaderless(t)
 	early, _ := h.connectNow(s, 30_000)

@@ -74,7 +74,7 @@ func (r *Replica) resumeKept(before wire.Epoch) {
 	pings := m.pings
 	m.pings = fifo.Queue[heldPing]{}
 	for pings.Len() > 0 {
-		if p := pings.Pop(); !p.conn.gone {
+		if p := pings.Pop(); !p.conn.ended {
 			r.ping(p.conn, p.q)
 		}
 	}
@@ -96,7 +96,7 @@ func (r *Replica) askAgain(c *conn) {
 	switch {
 	case r.locals.knows(c.session):
 	case r.decides():
-		r.setHome(c.session, r.opt.ServerID)
+		r.setServerOf(c.session, r.opt.ServerID)
 	default:
 		told := []peerwire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
 		r.member.learner.Step(r.now.Mono, zab.Touched{Sessions: told, Token: r.member.touch})
@@ -110,5 +110,5 @@ func (r *Replica) askAgain(c *conn) {
 			syncing = syncing || q.token != 0
 		}
 	}
-	r.proceed(c)
+	r.answerOldest(c)
 }

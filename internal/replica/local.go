@@ -67,6 +67,7 @@ func (r *Replica) openLocal(c *conn) {
 // closeLocal ends a local session and closes its connection.
 func (r *Replica) closeLocal(id wire.SessionID) {
 	r.locals.remove(id)
+	r.removeAbandoned(id, func(*Request) bool { return true })
 	if c := r.owners[id]; c != nil {
 		r.end(c)
 	}
@@ -77,7 +78,7 @@ func (r *Replica) closeLocal(id wire.SessionID) {
 // answered: then all of that is applied here.
 func (r *Replica) askLocal(c *conn) {
 	id := c.ask.Session
-	r.outdate(id)
+	r.closeOlder(id)
 	c.attach.local = true
 	r.member.syncs[r.syncToken(id)] = c
 }
@@ -102,7 +103,7 @@ func (r *Replica) expireLocals() {
 	}
 	for _, id := range due {
 		r.locals.ended[id] = true
-		r.happened(SessionExpired{id, r.locals.open[id].timeoutMS})
+		r.observe(SessionExpired{id, r.locals.open[id].timeoutMS})
 		r.closeLocal(id)
 	}
 }

@@ -311,7 +311,7 @@ func TestOwnSessionsAreNotLocalElsewhere(t *testing.T) {
 	for _, at := range s[:2] {
 		c, conn := h.connect(at, 0)
 		h.do(at, c, conn, wire.OpCloseSession, nil)
-		if got := s[0].r.checkHome(c.session, s[1].id) == wire.OK; got != (at != s[0]) {
+		if got := s[0].r.checkServerOf(c.session, s[1].id) == wire.OK; got != (at != s[0]) {
 			t.Errorf("session %v of server %d: %v", c.session, at.id, got)
 		}
 	}

@@ -24,12 +24,12 @@ type Member struct {
 	Unknown, Initialized bool
 	// InitLimit and SyncLimit are in ticks; 0: 10 and 5.
 	InitLimit, SyncLimit int64
-	// LeaseMS and BeatMS are the lease and the heartbeat interval of a native leader; 0:
+	// LeaseMS and HeartbeatMS are the lease and the heartbeat interval of a native leader; 0:
 	// 500 and 100.
-	LeaseMS, BeatMS int64
-	// Plain: the server speaks ZooKeeper's protocol to all peers, without the native
+	LeaseMS, HeartbeatMS int64
+	// CompatibleOnly: the server speaks ZooKeeper's protocol to all peers, without the native
 	// extensions.
-	Plain bool
+	CompatibleOnly bool
 	// KeepClients lets client connections survive a change from one native leader to the
 	// next (keep.go).
 	KeepClients bool
@@ -42,8 +42,8 @@ type Member struct {
 	// LocalSessions: new sessions are local to the server that made them. UpgradeLocal: a
 	// local session that creates an ephemeral becomes global.
 	LocalSessions, UpgradeLocal bool
-	// Aloof: the server accepts no clients while it leads.
-	Aloof bool
+	// NoClientsWhileLeading: the server accepts no clients while it leads.
+	NoClientsWhileLeading bool
 	// DiskLog: the driver can answer Ready.ReadLog.
 	DiskLog bool
 	// CounterMax is the last zxid counter of an epoch; 0: the highest counter but one.
@@ -69,7 +69,7 @@ type member struct {
 	leader     *zab.Leader
 	learner    *zab.Learner
 	serving    bool       // the term serves clients
-	leaving    bool       // it has transferred leadership and is about to stop
+	leaving    bool       // the server has transferred leadership and is about to stop
 	decided    int64      // Mono time of the decision
 	link       zab.LinkID // the learner's link to its leader
 	redial     redial
@@ -83,18 +83,18 @@ type member struct {
 
 	wakeElection, wakeZab int64
 
-	effects   fifo.Queue[effect]
-	held      []*conn // connections that wait for a leader; some may be closed
-	holdBy    int64   // Mono; releaseHeld is due then
-	homes     map[wire.SessionID]ensemble.ServerID
-	gone      gone
-	asking    map[wire.SessionID][]*conn // connections that wait for the leader's answer, oldest first
-	syncs     map[uint64]*conn           // by token
-	token     uint64
-	pings     fifo.Queue[heldPing]
-	touch     uint64
-	unsettled bool
-	ready     Ready
+	effects       fifo.Queue[effect]
+	held          []*conn // connections that wait for a leader; some may be closed
+	holdBy        int64   // Mono; releaseHeld is due then
+	serverOf      map[wire.SessionID]ensemble.ServerID
+	endedSessions endedSessions
+	asking        map[wire.SessionID][]*conn // connections that wait for the leader's answer, oldest first
+	syncs         map[uint64]*conn           // by token
+	token         uint64
+	pings         fifo.Queue[heldPing]
+	touch         uint64
+	unsettled     bool
+	ready         Ready
 }
 
 // effect is one consequence of a commit. Exactly one of txn, sync, confirmed and
@@ -104,7 +104,7 @@ type effect struct {
 	sync        uint64
 	confirmed   uint64 // the last touch that the leader has confirmed
 	established *zab.Established
-	term        uint64 // the last three are dropped in any other term
+	term        uint64 // in any other term, sync, confirmed and established are dropped
 }
 
 // join starts a server of an ensemble. It looks for a leader.
@@ -131,7 +131,7 @@ func (r *Replica) reset() {
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
 	m.redial = redial{}
 	m.term++
-	m.homes, m.gone = map[wire.SessionID]ensemble.ServerID{}, gone{}
+	m.serverOf, m.endedSessions = map[wire.SessionID]ensemble.ServerID{}, endedSessions{}
 	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}
 	r.creating, r.ending = map[wire.SessionID]*conn{}, map[wire.SessionID]bool{}
 }
@@ -140,17 +140,17 @@ func (r *Replica) reset() {
 func (m *member) leads() bool { return m.leader != nil && m.serving }
 
 // refusesClients reports whether this server leads and accepts no clients in that role.
-func (m *member) refusesClients() bool { return m.opt.Aloof && m.leads() }
+func (m *member) refusesClients() bool { return m.opt.NoClientsWhileLeading && m.leads() }
 
 // native reports whether this server is native and so is its leader.
 func (m *member) native() bool {
-	return !m.opt.Plain && (m.leader != nil || m.learner != nil && m.learner.Ours())
+	return !m.opt.CompatibleOnly && (m.leader != nil || m.learner != nil && m.learner.Native())
 }
 
 // leaseMS returns the length of the leader's lease; 0 if it is unknown.
 func (m *member) leaseMS() int64 {
 	switch {
-	case m.opt.Plain:
+	case m.opt.CompatibleOnly:
 		return 0
 	case m.learner != nil:
 		return m.learner.LeaseMS()
@@ -178,15 +178,15 @@ func (r *Replica) stepMember(e Event) {
 		r.closeAll() // their watches are in the old tree
 		r.locals.dropUpgrading()
 	case LogFull:
-		m.disabled = fmt.Sprintf("no space for the transaction log behind %v", e.Zxid)
+		m.disabled = fmt.Sprintf("no space for the transaction log after %v", e.Zxid)
 	case LogFree:
 		if m.disabled != "" {
 			m.disabled = ""
-			r.happened(WritesResumed{})
+			r.observe(WritesResumed{})
 			r.look("there is space for the log again")
 		}
-	case HandOver:
-		r.handOver(e)
+	case TransferLeadership:
+		r.transferLeadership(e)
 	case Wake:
 		r.wake()
 	}
@@ -231,7 +231,7 @@ func (r *Replica) stepZab(e zab.Event) {
 		}
 		return
 	case zab.Closed:
-		if r.early(e) {
+		if r.endedAtOnce(e) {
 			return
 		}
 	}
@@ -254,9 +254,9 @@ func (r *Replica) readyMember() Ready {
 	if m.role != peerwire.Looking && m.role != peerwire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
 		rd.Dial = m.decision.Vote.Leader
 	}
-	rd.NextBeat = Never
+	rd.NextHeartbeat = Never
 	if m.leader != nil {
-		rd.NextBeat = m.leader.NextBeat()
+		rd.NextHeartbeat = m.leader.NextHeartbeat()
 	}
 	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), m.redialWake(r.now.Mono), r.readOnlyWake())
 	return rd
@@ -282,8 +282,8 @@ func (r *Replica) nextMember() bool {
 	return true
 }
 
-// Standing describes the state of a server in its ensemble.
-type Standing struct {
+// Status describes the state of a server in its ensemble.
+type Status struct {
 	Role     peerwire.ServerState
 	Leader   ensemble.ServerID // NoServer: none
 	Epoch    wire.Epoch        // the epoch of the last term in which it served
@@ -294,19 +294,19 @@ type Standing struct {
 	Abstains string
 	// ReadOnly: there is no quorum, and the server serves the clients that accept that.
 	ReadOnly bool
-	// Handed: the role was assigned by the leader before, without a vote.
-	Handed bool
+	// Appointed: the role was assigned by the leader before, without a vote.
+	Appointed bool
 }
 
-// Standing returns the state of this server in its ensemble; nil if it is standalone.
-func (r *Replica) Standing() *Standing {
+// Status returns the state of this server in its ensemble; nil if it is standalone.
+func (r *Replica) Status() *Status {
 	m := r.member
 	if m == nil {
 		return nil
 	}
-	s := &Standing{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
+	s := &Status{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
 	if m.role != peerwire.Looking {
-		s.Leader, s.Handed = m.decision.Vote.Leader, m.decision.Ending == election.Handed
+		s.Leader, s.Appointed = m.decision.Vote.Leader, m.decision.Ending == election.LeadershipTransferred
 	}
 	return s
 }
@@ -315,7 +315,7 @@ func (r *Replica) Standing() *Standing {
 // leader, or this server leads and too few servers follow it.
 func (r *Replica) Stranded() bool {
 	m := r.member
-	return m != nil && (!m.serving || m.leader != nil && m.leader.Deserted())
+	return m != nil && (!m.serving || m.leader != nil && m.leader.LostQuorum())
 }
 
 // Elections returns the most recent elections of this server, oldest first. If an

@@ -250,7 +250,7 @@ func TestNewSessionSurvivesTwoLeaderChanges(t *testing.T) {
 	h.clients[id] = c
 	h.delay = func(to *server, e Event) bool { // while it serves, it hears of no commit
 		z, ok := e.(Zab)
-		if !ok || to != s || !s.r.Standing().Serving {
+		if !ok || to != s || !s.r.Status().Serving {
 			return false
 		}
 		r, ok := z.Event.(zab.Received)
@@ -274,7 +274,7 @@ func TestNewSessionSurvivesTwoLeaderChanges(t *testing.T) {
 func TestMoveIsAnnouncedAfterCommit(t *testing.T) {
 	h := newCluster(t, 3, true)
 	for _, s := range h.servers {
-		s.r.member.opt.Plain = s.id == 1
+		s.r.member.opt.CompatibleOnly = s.id == 1
 	}
 	h.run(1000)
 	leader, plain := h.leader(), h.servers[0]
@@ -309,12 +309,12 @@ func TestFullDiskWhileLooking(t *testing.T) {
 	full := h.servers[2] // would win the election
 	full.inbox = append(full.inbox, LogFull{})
 	h.run(8000)
-	if st := full.r.Standing(); st.Role != peerwire.Looking || h.leader() == full {
+	if st := full.r.Status(); st.Role != peerwire.Looking || h.leader() == full {
 		t.Fatalf("it is %v", st.Role)
 	}
 	full.inbox = append(full.inbox, LogFree{})
 	h.run(2000)
-	if st := full.r.Standing(); !st.Serving {
+	if st := full.r.Status(); !st.Serving {
 		t.Errorf("it does not serve: %+v", st)
 	}
 }
@@ -331,7 +331,7 @@ func TestFullDiskWhileLeading(t *testing.T) {
 	}
 	s[0].inbox = append(s[0].inbox, LogFree{})
 	h.run(1000)
-	if st := s[0].r.Standing(); !st.Serving {
+	if st := s[0].r.Status(); !st.Serving {
 		t.Errorf("it does not serve: %+v", st)
 	}
 }

@@ -34,23 +34,23 @@ func (r *Replica) Lease() int64 {
 // clock correction.
 const sleptMin = 10
 
-// Beat sends heartbeats while a Step, a Ready or a Next takes long: on a leader the pings
+// Heartbeat sends heartbeats while a Step, a Ready or a Next takes long: on a leader the pings
 // that are due, on a learner the answers to pings that have arrived. The driver calls it
-// from Options.Yield or between two events. Beat returns all messages that are to be sent
+// from Options.Yield or between two events. Heartbeat returns all messages that are to be sent
 // so far, as in Ready.Send, the time at which the pings were due, and, on a leader, when
-// to call Beat again. now may be later than the time of the next event. Beat does not use
+// to call Heartbeat again. now may be later than the time of the next event. Heartbeat does not use
 // the tree.
-func (r *Replica) Beat(now Time, arrived zab.Arrived) (send []zab.Message, due, next int64) {
+func (r *Replica) Heartbeat(now Time, arrived zab.Arrived) (send []zab.Message, due, next int64) {
 	m := r.member
 	next = Never
 	switch {
 	case m == nil:
 	case m.learner != nil:
-		send = m.learner.Beat(now.Mono, arrived)
+		send = m.learner.Heartbeat(now.Mono, arrived)
 	case m.leader == nil || r.slept(now) >= sleptMin: // if the machine was suspended, the next Step deals with that first
 	default:
-		send, due = m.leader.Beat(now.Mono)
-		next = m.leader.NextBeat()
+		send, due = m.leader.Heartbeat(now.Mono)
+		next = m.leader.NextHeartbeat()
 	}
 	if len(send) > 0 {
 		send, m.ready.Send = append(m.ready.Send, send...), nil
@@ -115,7 +115,7 @@ func (r *Replica) confirmed(token uint64) {
 }
 
 func (r *Replica) pong(p heldPing) {
-	if p.conn.gone || r.ending[p.conn.session] {
+	if p.conn.ended || r.ending[p.conn.session] {
 		return
 	}
 	r.outputs.Push(Output{Kind: Reply, Conn: p.conn.id, Request: p.q,

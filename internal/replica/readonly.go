@@ -79,11 +79,11 @@ func (r *Replica) reviseReadOnly() {
 	switch due := r.now.Mono >= r.readOnlyAt(); {
 	case due && !a.serves:
 		a.serves, a.first = true, r.nextID
-		r.happened(ReadOnlyBegan{r.tree.LastZxid()})
+		r.observe(ReadOnlyBegan{r.tree.LastZxid()})
 		r.admitReaders()
 	case !due && a.serves:
 		a.serves = false
-		r.happened(ReadOnlyEnded{})
+		r.observe(ReadOnlyEnded{})
 		r.endReaders()
 	}
 }
@@ -116,7 +116,7 @@ func (r *Replica) admitReaders() {
 	m.held = nil
 	for _, c := range held {
 		switch {
-		case c.gone:
+		case c.ended:
 		case m.disabled != "", c.ask.ReadOnly && c.ask.Session == 0:
 			r.admitReader(c)
 		default:

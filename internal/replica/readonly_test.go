@@ -60,11 +60,11 @@ func TestReadOnlyBegins(t *testing.T) {
 	h, s, _ := withoutQuorum(t, true, 1300)
 	waits, _ := h.ask(s, reader)
 	plain, _ := h.connect(s, 0)
-	if waits.session != 0 || s.r.Standing().ReadOnly {
+	if waits.session != 0 || s.r.Status().ReadOnly {
 		t.Fatal("served before its time")
 	}
 	h.run(300)
-	if waits.session == 0 || !waits.answer.ReadOnly || !s.r.Standing().ReadOnly {
+	if waits.session == 0 || !waits.answer.ReadOnly || !s.r.Status().ReadOnly {
 		t.Fatalf("the waiting client is not served: %+v", waits.answer)
 	}
 	if plain.closed {
@@ -98,7 +98,7 @@ func TestReadOnlyBegins(t *testing.T) {
 // a quorum.
 func TestReadOnlyMustBeEnabled(t *testing.T) {
 	h, s, _ := withoutQuorum(t, false, 5000)
-	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Standing().ReadOnly {
+	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Status().ReadOnly {
 		t.Error("a client is served")
 	}
 }
@@ -157,13 +157,13 @@ func TestReadOnlyEnds(t *testing.T) {
 	}
 	h.start(back)
 	for end := h.now.Mono + 5000; !c.closed && h.now.Mono < end; h.run(1) {
-		if s.r.Standing().Role != peerwire.Looking {
+		if s.r.Status().Role != peerwire.Looking {
 			t.Fatal("served after the decision")
 		}
 	}
 	h.run(3000)
-	if !c.closed || s.r.Standing().ReadOnly || !s.r.Standing().Serving {
-		t.Fatalf("closed %v, %+v", c.closed, s.r.Standing())
+	if !c.closed || s.r.Status().ReadOnly || !s.r.Status().Serving {
+		t.Fatalf("closed %v, %+v", c.closed, s.r.Status())
 	}
 	s.inbox = append(s.inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpGetData})
 	if again, _ := h.connect(s, before.session); again.session != before.session || again.answer.ReadOnly {
@@ -181,7 +181,7 @@ func TestReadOnlyHidesUncommitted(t *testing.T) {
 	h.kill(s)
 	h.start(s)
 	h.run(5000)
-	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Standing().ReadOnly {
+	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Status().ReadOnly {
 		t.Error("a log is shown that may not be committed")
 	}
 }
@@ -197,7 +197,7 @@ func TestReadOnlyShowsTheLogOnDemand(t *testing.T) {
 		h.start(s)
 		h.run(5000)
 		c, conn := h.ask(s, reader)
-		if served := c.session != 0; served != reads || s.r.Standing().ReadOnly != reads {
+		if served := c.session != 0; served != reads || s.r.Status().ReadOnly != reads {
 			t.Fatalf("read-only mode %v: %+v", reads, c.answer)
 		}
 		if !reads {
@@ -215,8 +215,8 @@ func TestReadOnlyShowsTheLogOnDemand(t *testing.T) {
 			}
 		}
 		h.run(3000)
-		if !c.closed || !s.r.Standing().Serving {
-			t.Errorf("after an election: closed %v, %+v", c.closed, s.r.Standing())
+		if !c.closed || !s.r.Status().Serving {
+			t.Errorf("after an election: closed %v, %+v", c.closed, s.r.Status())
 		}
 	}
 }
@@ -235,7 +235,7 @@ func TestReadOnlyOnFullDisk(t *testing.T) {
 		t.Error("a client waits for a server that will not come back soon")
 	}
 	c, conn := h.ask(full, reader)
-	if st := full.r.Standing(); !st.ReadOnly || st.Disabled == "" || !c.answer.ReadOnly {
+	if st := full.r.Status(); !st.ReadOnly || st.Disabled == "" || !c.answer.ReadOnly {
 		t.Fatalf("%+v, %+v", st, c.answer)
 	}
 	if o := h.do(full, c, conn, wire.OpDelete, nil); o.Header.Err != wire.ErrNotReadOnly {
@@ -243,11 +243,11 @@ func TestReadOnlyOnFullDisk(t *testing.T) {
 	}
 	full.inbox = append(full.inbox, LogFree{})
 	h.run(10)
-	if !c.closed || full.r.Standing().ReadOnly {
+	if !c.closed || full.r.Status().ReadOnly {
 		t.Error("read-only service does not end")
 	}
 	h.run(2000)
-	if st := full.r.Standing(); !st.Serving {
+	if st := full.r.Status(); !st.Serving {
 		t.Errorf("it does not come back: %+v", st)
 	}
 }

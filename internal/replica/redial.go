@@ -12,15 +12,15 @@ const (
 	redialMaxMS = 300 // from the decision
 )
 
-// redial says when to dial a leader again that could not be joined.
+// redial holds the times for dialling again a leader that could not be joined.
 type redial struct {
 	at int64 // Mono; 0: no link has ended early
 	by int64 // Mono time at which this server gives up
 }
 
-// early reports whether a link ended before the leader said anything. If so, the server
+// endedAtOnce reports whether a link ended before the leader said anything. If so, the server
 // goes back to dialling.
-func (r *Replica) early(e zab.Closed) bool {
+func (r *Replica) endedAtOnce(e zab.Closed) bool {
 	m := r.member
 	if m.learner == nil || m.learner.Answered() || e.Link != m.link || r.now.Mono >= m.decided+redialMaxMS {
 		return false

@@ -25,9 +25,16 @@ type Options struct {
 	ContainerCheckMS    int64
 	ContainersPerMinute int64
 	// Yield is called at least every few milliseconds while a Step, a Ready or a Next
-	// takes long, so that the driver can call Beat. It must not call any other method. It
+	// takes long, so that the driver can call Heartbeat. It must not call any other method. It
 	// may be nil.
 	Yield func()
+	// Secrets make and check the passwords of sessions; nil: ZooKeeper's checksum of the
+	// session id. With a secret of its own first, a server of an ensemble refuses ZooKeeper
+	// servers as leader and as learners, because they could not check the passwords.
+	Secrets Secrets
+	// ReportAbandoned makes a Reply of every applied request of a client of this server,
+	// even if its connection has ended since: an audit log needs them all.
+	ReportAbandoned bool
 	// Member makes the server a member of an ensemble; nil: the server is standalone.
 	Member *Member
 }
@@ -77,9 +84,10 @@ type Replica struct {
 	member *member     // the state of a server in an ensemble, else nil
 	stall  stall       // the duty that the disk has not answered in time
 
-	asked      tree.Request // reused by propose, to avoid an allocation
-	happenings []Happening
-	outputs    fifo.Queue[Output]
+	asked        tree.Request // reused by propose, to avoid an allocation
+	observations []Observation
+	abandoned    abandoned
+	outputs      fifo.Queue[Output]
 }
 
 // conn is a client connection of this server. Invariants: waiting holds the requests that
@@ -87,16 +95,16 @@ type Replica struct {
 // answered before an earlier one. A gone connection is in neither Replica.conns nor
 // Replica.owners, and waiting is empty.
 type conn struct {
-	id      ConnID
-	ask     Connect
-	made    wire.SessionID // the id with which a new session was requested; 0: none
-	session wire.SessionID // 0 until the connection is attached to its session
-	timeout int32          // negotiated, in ms
-	closing bool           // its closeSession is proposed: later requests are ignored
-	gone    bool           // the connection has ended
-	waiting fifo.Queue[*Request]
-	attach  attaching
-	since   int64 // Mono time since which it is without a leader
+	id          ConnID
+	ask         Connect
+	requestedID wire.SessionID // the id with which a new session was requested; 0: none
+	session     wire.SessionID // 0 until the connection is attached to its session
+	timeout     int32          // negotiated, in ms
+	closing     bool           // its closeSession is proposed: later requests are ignored
+	ended       bool           // the connection has ended
+	waiting     fifo.Queue[*Request]
+	attach      attaching
+	since       int64 // Mono time since which it is without a leader
 	// readOnly: its session belongs to read-only service (readonly.go).
 	readOnly bool
 }
@@ -170,8 +178,8 @@ func (r *Replica) Ready() Ready {
 	} else {
 		rd = r.alone.ready()
 	}
-	rd.Happenings = append(rd.Happenings, r.happenings...)
-	r.happenings = nil
+	rd.Observations = append(rd.Observations, r.observations...)
+	r.observations = nil
 	return rd
 }
 
@@ -223,7 +231,7 @@ func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 	}
 	r.asked = req
 	txn, code := r.tree.Prepare(&r.asked, z, r.now.Wall)
-	r.asked = tree.Request{Plain: r.asked.Plain}
+	r.asked = tree.Request{WithoutStat: r.asked.WithoutStat}
 	if txn != nil {
 		r.log(txn)
 	}
@@ -259,12 +267,15 @@ func nextZxid(z wire.Zxid) wire.Zxid {
 // apply applies one committed transaction and answers the request that waits for it.
 func (r *Replica) apply(txn *record.Txn) {
 	apply := r.tree.Apply
-	if r.owners[txn.Session] == nil {
+	if r.owners[txn.Session] == nil && r.abandoned.requests[txn.Session] == nil {
 		apply = r.tree.Replay
 	}
 	res := apply(txn)
-	for _, h := range r.tree.Happenings() {
-		r.happened(h)
+	for _, h := range r.tree.Observations() {
+		r.observe(h)
+	}
+	if r.abandoned.count > 0 {
+		r.reportAbandoned(txn, res)
 	}
 	switch txn.Type {
 	case wire.OpCreateSession:
@@ -288,13 +299,13 @@ func (r *Replica) answer(c *conn, txn *record.Txn, res tree.Result) {
 		c.waiting.Pop()
 		if m, ok := res.Response.(*wire.MultiResponse); ok {
 			if q.zxid == forwarded {
-				q.plain = tree.PlainCreates(q.Body)
+				q.withoutStat = tree.CreatesWithoutStat(q.Body)
 			}
-			tree.AsAsked(m, q.plain)
+			tree.RestoreCreateTypes(m, q.withoutStat)
 		}
 		r.outputs.Push(Output{Kind: Reply, Conn: c.id, Request: q, Response: res.Response,
 			Header: wire.ReplyHeader{Xid: q.Xid, Zxid: res.Zxid, Err: res.Err}})
-		r.proceed(c)
+		r.answerOldest(c)
 	}
 }
 
@@ -320,9 +331,9 @@ func (q *Request) awaits(txn *record.Txn) bool {
 // pending reports whether a request still waits for a transaction or a sync.
 func (q *Request) pending() bool { return q.zxid != 0 || q.token != 0 }
 
-// proceed answers the oldest requests of a connection, up to the first one that is
+// answerOldest answers the oldest requests of a connection, up to the first one that is
 // pending.
-func (r *Replica) proceed(c *conn) {
+func (r *Replica) answerOldest(c *conn) {
 	for f := c.waiting.First(); f != nil && !(*f).pending(); f = c.waiting.First() {
 		r.answerNow(c, c.waiting.Pop())
 	}

@@ -44,8 +44,8 @@ func (r *Replica) request(q *Request) {
 func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 	switch {
 	case q.Op == wire.OpCloseSession && r.locals.has(c.session) && !syncing:
-		c.closing = true // it is closed in its turn, here only; after a sync there may be an upgrade, so then it is held
-	case changes(q.Op) && (syncing || r.handsOver()):
+		c.closing = true // the session ends in its turn, on this server only; after a sync it may be upgraded, so its end is held
+	case changes(q.Op) && (syncing || r.transferring()):
 		q.zxid = held
 		c.closing = q.Op == wire.OpCloseSession
 	case changes(q.Op):
@@ -100,7 +100,7 @@ func (r *Replica) write(c *conn, q *Request) {
 		Identities: q.Identities, Local: r.locals.knows(c.session)})
 	switch {
 	case txn != nil:
-		q.zxid, q.plain = txn.Zxid, r.asked.Plain
+		q.zxid, q.withoutStat = txn.Zxid, r.asked.WithoutStat
 		r.closing(txn)
 	case code == wire.OK: // the term is about to end, and this connection with it
 		q.zxid = forwarded

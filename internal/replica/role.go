@@ -58,8 +58,8 @@ func (r *Replica) electionReady() bool {
 	if m.disabled == "" { // a disabled server votes for nobody and has no role to report
 		m.ready.Votes = append(m.ready.Votes, rd.Send...)
 	}
-	for _, h := range rd.Happenings {
-		r.happened(h)
+	for _, h := range rd.Observations {
+		r.observe(h)
 	}
 	if rd.Decision != nil {
 		r.take(*rd.Decision)
@@ -79,20 +79,20 @@ func (r *Replica) take(d election.Decision) {
 	m.role, m.decision, m.decided = d.State, d, r.now.Mono
 	if d.State == peerwire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
-			Terms: r.terms(), Plain: m.opt.Plain, BeatMS: m.opt.BeatMS, LeaseMS: m.opt.LeaseMS,
+			TermStart: r.terms(), CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), HeartbeatMS: m.opt.HeartbeatMS, LeaseMS: m.opt.LeaseMS,
 			Above: m.above, Claims: m.claims(), DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
 		}, m.log)
 	}
 }
 
 // terms returns the parameters with which the leader or learner of a term starts.
-func (r *Replica) terms() zab.Terms {
+func (r *Replica) terms() zab.TermStart {
 	m := r.member
 	discover := int64(0) // no limit if no other server could be elected
 	if m.decision.Spare {
-		discover = m.patience(m.decision.Vote.Leader, r.now.Mono)
+		discover = m.candidateTimeout(m.decision.Vote.Leader, r.now.Mono)
 	}
-	return zab.Terms{
+	return zab.TermStart{
 		ID: r.opt.ServerID, Accepted: m.accepted, Current: m.current, Generation: m.generation, Committed: m.opt.Members,
 		TickMS: r.opt.TickMS, InitLimit: m.opt.InitLimit, SyncLimit: m.opt.SyncLimit,
 		DiscoverMS: discover,
@@ -110,7 +110,7 @@ func (r *Replica) linked(e Linked) {
 	m.election.Step(r.now.Mono, election.Linked{})
 	m.link = e.Link
 	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
-		Terms: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == peerwire.Observing || m.leaving, Plain: m.opt.Plain,
+		TermStart: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred,
 	}, m.log)
 }
 
@@ -184,8 +184,8 @@ func (r *Replica) collect(rd zab.Ready) {
 	r.duties(&rd)
 	m.above = max(m.above, rd.Above)
 	m.ready.Send = append(m.ready.Send, rd.Send...)
-	if m.ready.BeatDue == 0 {
-		m.ready.BeatDue = rd.BeatDue
+	if m.ready.HeartbeatDue == 0 {
+		m.ready.HeartbeatDue = rd.HeartbeatDue
 	}
 	m.ready.Close = append(m.ready.Close, rd.Close...)
 	m.ready.ReadLog = append(m.ready.ReadLog, rd.ReadLog...)
@@ -212,8 +212,8 @@ func (r *Replica) collect(rd zab.Ready) {
 	if p := m.pings.First(); p != nil && rd.Confirmed > 0 && rd.Confirmed >= p.token {
 		m.effects.Push(effect{confirmed: rd.Confirmed, term: m.term})
 	}
-	for _, h := range rd.Happenings {
-		r.happened(h)
+	for _, h := range rd.Observations {
+		r.observe(h)
 	}
 }
 
@@ -228,7 +228,7 @@ func (r *Replica) duties(rd *zab.Ready) {
 	m.accepted = max(m.accepted, d.SaveAccepted)
 	m.current = max(m.current, d.SaveCurrent)
 	if d.Truncate != nil && d.Truncate.Rebuild {
-		r.happened(Undone{d.Truncate.Zxid, r.tree.LastZxid()})
+		r.observe(Undone{d.Truncate.Zxid, r.tree.LastZxid()})
 	}
 	if d.SaveAccepted != 0 || d.Truncate != nil || d.Rebuild || d.Install != nil || len(d.Append) > 0 || d.Sync || d.SaveCurrent != 0 {
 		m.ready.Duties = append(m.ready.Duties, d)
@@ -249,12 +249,13 @@ func (r *Replica) serve(e *zab.Established) {
 	before := m.epoch
 	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
 	m.compatible = 0
-	if m.learner != nil && !m.learner.Ours() && !m.opt.Plain {
+	if m.learner != nil && !m.learner.Native() && !m.opt.CompatibleOnly {
 		m.compatible = e.Epoch
 	}
 	m.failed = nil
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.locals.renew(r.now.Mono)
+	r.settleTerm(e.Epoch)
 	r.track()
 	r.grace = r.now.Mono
 	r.sweep.due, r.sweep.next = nil, r.now.Mono+r.opt.ContainerCheckMS

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"crypto/subtle"
 	"fmt"
 
 	"bellwether/internal/fifo"
@@ -97,14 +96,14 @@ func (r *Replica) behind(c *conn) bool {
 	if c.ask.Seen <= last {
 		return false
 	}
-	r.happened(Behind{c.id, c.ask.Seen, last})
+	r.observe(Behind{c.id, c.ask.Seen, last})
 	r.end(c)
 	return true
 }
 
 // refuse tells a client that its session does not exist.
 func (r *Replica) refuse(c *conn, reason string) {
-	r.happened(SessionRefused{c.id, c.ask.Session, reason})
+	r.observe(SessionRefused{c.id, c.ask.Session, reason})
 	r.outputs.Push(Output{Kind: Attached, Conn: c.id, ReadOnly: r.member != nil && r.member.readers.serves})
 	r.end(c)
 }
@@ -113,19 +112,18 @@ func (r *Replica) refuse(c *conn, reason string) {
 // checked first, so that a client that only knows a session's id cannot disturb the
 // session. Only a server that decides knows whether a session lives.
 func (r *Replica) refusal(e *Connect) string {
-	want := e.Session.Password()
-	if subtle.ConstantTimeCompare(want[:], e.Password) != 1 {
+	if !r.opt.Secrets.Accepts(e.Session, e.Password) {
 		return "wrong password"
 	}
-	if r.decides() && !r.lives(e.Session) && !r.locals.knows(e.Session) {
+	if r.decides() && !r.isOpen(e.Session) && !r.locals.knows(e.Session) {
 		return "probably expired"
 	}
 	return ""
 }
 
-// lives reports whether a session is open and no end is proposed. Only a server that
+// isOpen reports whether a session is open and no end is proposed. Only a server that
 // decides may call it.
-func (r *Replica) lives(id wire.SessionID) bool {
+func (r *Replica) isOpen(id wire.SessionID) bool {
 	_, ok := r.tree.Session(id)
 	return ok && !r.ending[id]
 }
@@ -141,16 +139,16 @@ func (r *Replica) create(c *conn) {
 		r.openLocal(c)
 		return
 	}
-	if _, ok := r.tree.Session(c.made); ok && c.made != 0 {
-		pw := c.made.Password() // an earlier leader has made it
-		c.ask.Session, c.ask.Password = c.made, pw[:]
+	if _, ok := r.tree.Session(c.requestedID); ok && c.requestedID != 0 {
+		pw := r.opt.Secrets.Password(c.requestedID) // an earlier leader has made it
+		c.ask.Session, c.ask.Password = c.requestedID, pw[:]
 		r.ask(c)
 		return
 	}
 	// A session that was requested in an earlier term may still be made if the epoch is
 	// the same. No client knows its id.
 	id := r.newID()
-	c.made = id
+	c.requestedID = id
 	r.creating[id] = c
 	if r.proposeSession(id, c.timeout) != wire.OK {
 		r.end(c)
@@ -164,7 +162,7 @@ func (r *Replica) proposeSession(id wire.SessionID, timeoutMS int32) wire.Code {
 		r.forwardCreate(id, body)
 		return wire.OK
 	}
-	r.setHome(id, r.opt.ServerID)
+	r.setServerOf(id, r.opt.ServerID)
 	_, code := r.propose(tree.Request{Session: id, Op: wire.OpCreateSession, Body: body})
 	return code
 }
@@ -193,7 +191,7 @@ func (r *Replica) created(txn *record.Txn) {
 	}
 	c := r.creating[id]
 	delete(r.creating, id)
-	if c != nil && !c.gone {
+	if c != nil && !c.ended {
 		r.attach(c, id)
 	}
 }
@@ -202,18 +200,19 @@ func (r *Replica) created(txn *record.Txn) {
 // the session is closed.
 func (r *Replica) attach(c *conn, id wire.SessionID) {
 	if old := r.owners[id]; old != nil {
-		r.happened(SessionMoved{id})
+		r.observe(SessionMoved{id})
 		r.end(old)
 	}
 	c.session = id
 	r.owners[id] = c
+	r.settleForwarded(id)
 	switch {
 	case r.locals.has(id):
 		r.locals.put(id, c.timeout, r.now.Mono)
 	case r.decides():
 		r.expiry.Add(id, c.timeout, r.now.Mono)
 	}
-	r.outputs.Push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: id.Password(), ReadOnly: c.readOnly})
+	r.outputs.Push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: r.opt.Secrets.Password(id), ReadOnly: c.readOnly})
 }
 
 // closed records the end of a session when its closeSession is applied. The client asked
@@ -232,7 +231,7 @@ func (r *Replica) closed(txn *record.Txn, res tree.Result) {
 
 // end closes a connection.
 func (r *Replica) end(c *conn) {
-	if !c.gone {
+	if !c.ended {
 		r.outputs.Push(Output{Kind: Close, Conn: c.id})
 		r.drop(c)
 	}
@@ -247,7 +246,8 @@ func (r *Replica) disconnected(id ConnID) {
 
 // drop forgets a connection and its waiting requests. Its proposals are still applied.
 func (r *Replica) drop(c *conn) {
-	c.gone = true
+	c.ended = true
+	r.abandon(c)
 	c.waiting = fifo.Queue[*Request]{}
 	delete(r.conns, c.id)
 	if c.session != 0 && r.owners[c.session] == c {
@@ -255,5 +255,5 @@ func (r *Replica) drop(c *conn) {
 	}
 }
 
-// happened adds an observation for the log.
-func (r *Replica) happened(h Happening) { r.happenings = append(r.happenings, h) }
+// observe adds an observation for the log.
+func (r *Replica) observe(h Observation) { r.observations = append(r.observations, h) }

@@ -48,10 +48,10 @@ func (r *Replica) diskStalled(e DiskStalled) {
 		return
 	}
 	if e.Duty == "" {
-		e.Duty = "a duty of the log writer"
+		e.Duty = "a task of the log writer"
 	}
 	r.stall = stall{duty: e.Duty, since: e.Since}
-	r.happened(StallBegan{Duty: e.Duty, ForMS: r.now.Mono - e.Since})
+	r.observe(StallBegan{Duty: e.Duty, ForMS: r.now.Mono - e.Since})
 	r.lookAnew(r.stall.reason())
 	if m := r.member; m != nil {
 		m.holdBy = min(m.holdBy, r.now.Mono) // from now on connections wait for a shorter time
@@ -66,7 +66,7 @@ func (r *Replica) diskAnswered() {
 	}
 	s := r.stall
 	r.stall = stall{}
-	r.happened(StallEnded{Duty: s.duty, AfterMS: r.now.Mono - s.since})
+	r.observe(StallEnded{Duty: s.duty, AfterMS: r.now.Mono - s.since})
 	r.lookAnew("the disk has answered")
 }
 
@@ -93,13 +93,13 @@ func (r *Replica) yield() {
 	switch {
 	case !m.serving:
 		r.leave(r.stall.reason())
-	case m.leader.HandingOver() || !m.leader.Spare():
+	case m.leader.Transferring() || !m.leader.Dispensable():
 	default:
 		if _, err := m.leader.Successor(peerwire.NoServer, true); err != nil {
 			r.leave(r.stall.reason())
 			return
 		}
-		m.leader.Step(r.now.Mono, zab.HandOver{To: peerwire.NoServer, Stalled: true})
+		m.leader.Step(r.now.Mono, zab.TransferLeadership{To: peerwire.NoServer, Stalled: true})
 	}
 }
 

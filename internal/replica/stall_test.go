@@ -2,21 +2,21 @@ package replica
 
 import "testing"
 
-// TestStallIsReported: a stall of the disk is reported once, is in Standing while it
+// TestStallIsReported: a stall of the disk is reported once and appears in Status while it
 // lasts, and its end is reported too.
 func TestStallIsReported(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(100)
 	s := h.servers[0]
 	told := func() (texts []string) {
-		for _, w := range s.r.Ready().Happenings {
+		for _, w := range s.r.Ready().Observations {
 			texts = append(texts, w.String())
 		}
 		return texts
 	}
 	s.r.Step(h.now, DiskStalled{Since: h.now.Mono - 1200, Duty: "fsync of log.1"})
 	s.r.Step(h.now, DiskStalled{Since: h.now.Mono - 1200, Duty: "fsync of log.1"})
-	if got := s.r.Standing().Abstains; got != "the disk does not answer: fsync of log.1" {
+	if got := s.r.Status().Abstains; got != "the disk does not answer: fsync of log.1" {
 		t.Errorf("Abstains is %q", got)
 	}
 	if got := told(); len(got) != 1 {
@@ -24,7 +24,7 @@ func TestStallIsReported(t *testing.T) {
 	}
 	s.r.Step(h.now, DiskAnswered{})
 	s.r.Step(h.now, DiskAnswered{})
-	if got := s.r.Standing().Abstains; got != "" {
+	if got := s.r.Status().Abstains; got != "" {
 		t.Errorf("Abstains is %q after the disk has answered", got)
 	}
 	if got := told(); len(got) != 1 {
@@ -54,16 +54,16 @@ func TestStalledLeaderTransfersLeadership(t *testing.T) {
 	if next == old {
 		t.Fatal("it still leads")
 	}
-	if st := next.r.Standing(); !st.Handed {
+	if st := next.r.Status(); !st.Appointed {
 		t.Errorf("%+v, by an election", st)
 	}
 	h.run(5000)
-	if st := old.r.Standing(); st.Serving || st.Abstains == "" || h.leader() != next {
+	if st := old.r.Status(); st.Serving || st.Abstains == "" || h.leader() != next {
 		t.Errorf("%+v: it has promised an epoch that it could not save", st)
 	}
 	h.answer(old)
 	h.run(3000)
-	if st := old.r.Standing(); !st.Serving || st.Abstains != "" {
+	if st := old.r.Status(); !st.Serving || st.Abstains != "" {
 		t.Errorf("%+v when the disk has answered", st)
 	}
 }
@@ -105,7 +105,7 @@ func TestStalledLeaderStaysWhereAllDisksAreSlow(t *testing.T) {
 	h.run(300)
 	old.inbox = append(old.inbox, DiskStalled{Since: h.now.Mono - 1000, Duty: "fsync of log.1"})
 	h.run(500)
-	if st := old.r.Standing(); !st.Serving || h.leader() != old || st.Abstains == "" {
+	if st := old.r.Status(); !st.Serving || h.leader() != old || st.Abstains == "" {
 		t.Errorf("%+v: it has given up for a follower that is as slow", st)
 	}
 }
@@ -121,12 +121,12 @@ func TestStalledServerBecomesCandidateAgain(t *testing.T) {
 	h.run(500)
 	h.start(h.servers[1])
 	h.run(5000)
-	if st := h.servers[1].r.Standing(); st.Serving {
+	if st := h.servers[1].r.Status(); st.Serving {
 		t.Fatalf("%+v: it was elected with the vote of a server that abstains", st)
 	}
 	h.answer(h.servers[0])
 	h.run(3000)
-	if st := h.leader().r.Standing(); !st.Serving {
+	if st := h.leader().r.Status(); !st.Serving {
 		t.Errorf("%+v", st)
 	}
 }

@@ -12,7 +12,7 @@ import (
 type TickLate struct{ GapMS int64 }
 
 func (h TickLate) String() string {
-	return fmt.Sprintf("nothing ran for %dms; sessions get one more tick to be heard", h.GapMS)
+	return fmt.Sprintf("this server did not run for %dms; sessions get one more tick before they expire", h.GapMS)
 }
 
 // lateTicks is the number of ticks that may pass between two Tick events. After a longer
@@ -30,7 +30,7 @@ func (r *Replica) tick() {
 	gap := r.now.Mono - r.lastTick
 	r.lastTick = r.now.Mono
 	if gap > lateTicks*r.opt.TickMS {
-		r.happened(TickLate{gap})
+		r.observe(TickLate{gap})
 		r.grace = r.now.Mono + r.opt.TickMS
 		return
 	}
@@ -38,9 +38,9 @@ func (r *Replica) tick() {
 		r.expireLocals()
 	}
 	if r.member != nil && r.member.leader != nil {
-		r.member.gone.age(r.now.Mono, r.member.leader.LagMax())
+		r.member.endedSessions.age(r.now.Mono, r.member.leader.LagMax())
 	}
-	if !r.decides() || r.handsOver() || r.alone != nil && r.alone.full {
+	if !r.decides() || r.transferring() || r.alone != nil && r.alone.full {
 		return // closeSession cannot be logged: nothing expires
 	}
 	if r.now.Mono >= r.grace {
@@ -59,7 +59,7 @@ func (r *Replica) expire(due []wire.SessionID) {
 		if c := r.owners[id]; c != nil {
 			timeout = c.timeout
 		}
-		r.happened(SessionExpired{id, timeout})
+		r.observe(SessionExpired{id, timeout})
 		r.ending[id] = true
 		r.propose(tree.Request{Session: id, Op: wire.OpCloseSession})
 	}
@@ -68,11 +68,11 @@ func (r *Replica) expire(due []wire.SessionID) {
 // expireNow expires a session before its deadline.
 func (r *Replica) expireNow(id wire.SessionID) {
 	if r.locals.has(id) {
-		r.happened(SessionExpired{id, r.locals.open[id].timeoutMS})
+		r.observe(SessionExpired{id, r.locals.open[id].timeoutMS})
 		r.closeLocal(id)
 		return
 	}
-	if r.decides() && !r.handsOver() && r.lives(id) && (r.alone == nil || !r.alone.full) {
+	if r.decides() && !r.transferring() && r.isOpen(id) && (r.alone == nil || !r.alone.full) {
 		r.expiry.Remove(id)
 		r.expire([]wire.SessionID{id})
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 
 	"bellwether/internal/transcript"
@@ -26,23 +25,14 @@ type stage struct {
 	ids   map[string]wire.SessionID
 	gen   uint64
 	last  wire.Zxid
-	out   bytes.Buffer
+	out   *bytes.Buffer
 }
 
-// play carries out the commands of a transcript and returns it with their outputs.
-func play(t *testing.T, text string) []byte {
-	s := &stage{t: t, conns: map[string]ConnID{}, names: map[ConnID]string{}, ids: map[string]wire.SessionID{}}
+// play begins a transcript, and returns the function that carries out a command.
+func play(t *testing.T, out *bytes.Buffer) func([]string) {
+	s := &stage{t: t, conns: map[string]ConnID{}, names: map[ConnID]string{}, ids: map[string]wire.SessionID{}, out: out}
 	s.now = Time{Mono: 1000, Wall: 0x11223344}
-	for line := range strings.Lines(text) {
-		switch {
-		case strings.HasPrefix(line, "> "):
-			s.out.WriteString(line)
-			s.command(strings.Fields(line[2:]))
-		case strings.HasPrefix(line, "#"), strings.TrimSpace(line) == "":
-			s.out.WriteString(line)
-		}
-	}
-	return s.out.Bytes()
+	return s.command
 }
 
 // begin makes the replica: begin [zxid Z] [tick N] [containers perMinute].
@@ -182,13 +172,13 @@ func (s *stage) request(c string, w []string) {
 func (s *stage) drain() {
 	rd := s.r.Ready()
 	if err := s.r.check(); err != nil {
-		fmt.Fprintf(&s.out, "  invariant: %v\n", err)
+		fmt.Fprintf(s.out, "  invariant: %v\n", err)
 	}
 	for _, d := range rd.Duties {
 		s.gen = d.Generation
 		for _, txn := range d.Append {
 			s.last = txn.Zxid
-			fmt.Fprintf(&s.out, "  append %v %v%s\n", txn.Zxid, txn.Type, s.owner(txn.Session))
+			fmt.Fprintf(s.out, "  append %v %v%s\n", txn.Zxid, txn.Type, s.owner(txn.Session))
 		}
 	}
 	for {
@@ -198,8 +188,8 @@ func (s *stage) drain() {
 		}
 		s.effect(o)
 	}
-	for _, h := range append(rd.Happenings, s.r.Ready().Happenings...) {
-		fmt.Fprintf(&s.out, "  happened: %v\n", h)
+	for _, h := range append(rd.Observations, s.r.Ready().Observations...) {
+		fmt.Fprintf(s.out, "  happened: %v\n", h)
 	}
 }
 
@@ -222,7 +212,7 @@ func (s *stage) effect(o Output) {
 	switch o.Kind {
 	case Attached:
 		if o.Session == 0 {
-			fmt.Fprintf(&s.out, "  %s refused\n", name)
+			fmt.Fprintf(s.out, "  %s refused\n", name)
 			return
 		}
 		s.ids[name] = o.Session
@@ -230,17 +220,17 @@ func (s *stage) effect(o Output) {
 		if o.ReadOnly {
 			how = ", read-only"
 		}
-		fmt.Fprintf(&s.out, "  %s attached to %v for %d ms%s\n", name, o.Session, o.TimeoutMS, how)
+		fmt.Fprintf(s.out, "  %s attached to %v for %d ms%s\n", name, o.Session, o.TimeoutMS, how)
 	case Reply:
-		fmt.Fprintf(&s.out, "  %s reply %d zxid %v: %v\n", name, o.Header.Xid, o.Header.Zxid, o.Header.Err)
+		fmt.Fprintf(s.out, "  %s reply %d zxid %v: %v\n", name, o.Header.Xid, o.Header.Zxid, o.Header.Err)
 	case Turn:
 		var q wire.PathWatchRequest
 		wire.Decode(o.Request.Body, &q)
 		var d wire.DataResponse
 		code := s.r.tree.GetData(nobody{}, q.Path, false, &d)
-		fmt.Fprintf(&s.out, "  %s turn %d %v %s: %v %q\n", name, o.Request.Xid, o.Request.Op, q.Path, code, d.Data)
+		fmt.Fprintf(s.out, "  %s turn %d %v %s: %v %q\n", name, o.Request.Xid, o.Request.Op, q.Path, code, d.Data)
 	case Close:
-		fmt.Fprintf(&s.out, "  %s close\n", name)
+		fmt.Fprintf(s.out, "  %s close\n", name)
 	}
 }
 

@@ -22,17 +22,20 @@ import (
 // code if the session may not be upgraded. For a multi the leader finds the operation
 // that causes the error.
 func (r *Replica) upgrade(c *conn, q *Request) wire.Code {
-	if !r.locals.has(c.session) || !tree.CreatesEphemeral(q.Op, q.Body) {
+	if !r.locals.has(c.session) {
 		return wire.OK
 	}
+	mayUpgrade := r.member.opt.UpgradeLocal
 	switch {
-	case r.member.opt.UpgradeLocal:
-		r.locals.startUpgrade(c.session)
-		return r.proposeSession(c.session, c.timeout)
-	case q.Op == wire.OpMulti:
+	case !mayUpgrade && q.Op == wire.OpMulti: // not decoded here: the leader does that
 		return wire.OK
+	case !tree.CreatesEphemeral(q.Op, q.Body):
+		return wire.OK
+	case !mayUpgrade:
+		return wire.ErrEphemeralOnLocalSession
 	}
-	return wire.ErrEphemeralOnLocalSession
+	r.locals.startUpgrade(c.session)
+	return r.proposeSession(c.session, c.timeout)
 }
 
 // startUpgrade records that the createSession of a local session is on its way to the leader.
@@ -63,25 +66,25 @@ func (l *locals) dropUpgrading() {
 // session that ended recently. The server of such a session may not know yet that it has
 // ended.
 func (r *Replica) localElsewhere(id wire.SessionID) bool {
-	return r.member.opt.LocalSessions && !r.ending[id] && !r.member.gone.has(id) &&
+	return r.member.opt.LocalSessions && !r.ending[id] && !r.member.endedSessions.has(id) &&
 		uint8(id>>56) != uint8(r.opt.ServerID)
 }
 
-// gone holds the global sessions that ended recently, in two generations. A session is
+// endedSessions holds the global sessions that ended recently, in two generations. A session is
 // kept for at least as long as a learner may lag behind, so every learner hears of the
 // end before the session is dropped here, or is disconnected.
-type gone struct {
+type endedSessions struct {
 	young, old map[wire.SessionID]struct{}
 	turn       int64 // Mono time at which young becomes old
 }
 
-func (g *gone) has(id wire.SessionID) bool {
+func (g *endedSessions) has(id wire.SessionID) bool {
 	_, young := g.young[id]
 	_, old := g.old[id]
 	return young || old
 }
 
-func (g *gone) add(id wire.SessionID) {
+func (g *endedSessions) add(id wire.SessionID) {
 	if g.young == nil {
 		g.young = map[wire.SessionID]struct{}{}
 	}
@@ -90,7 +93,7 @@ func (g *gone) add(id wire.SessionID) {
 
 // age drops the old generation if it is time. A generation lasts as long as a learner may
 // lag behind (lagMax).
-func (g *gone) age(now, lagMax int64) {
+func (g *endedSessions) age(now, lagMax int64) {
 	if now >= g.turn {
 		g.young, g.old, g.turn = nil, g.young, now+lagMax
 	}

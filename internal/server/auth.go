@@ -31,45 +31,57 @@ func (c *conn) authenticate(xid int32, body []byte) error {
 		c.push(item{header: wire.ReplyHeader{Xid: xid, Err: wire.ErrAuthFailed}})
 		return errAuthFailed
 	}
-	all := slices.Clone(*c.ids.Load())
-	for _, id := range ids {
-		if !slices.Contains(all, id) {
-			all = append(all, id)
-		}
-	}
-	if len(all) > identitiesMax {
+	if !c.addIDs(ids) {
 		c.push(item{header: wire.ReplyHeader{Xid: xid, Err: wire.ErrAuthFailed}})
 		return errAuthFailed
 	}
-	c.ids.Store(&all)
 	c.push(item{header: wire.ReplyHeader{Xid: xid}})
 	return nil
 }
 
-// saslToken answers a SASL packet at once, like an auth packet. SASL is not configured,
-// so the answer is a null token, which proves nothing.
-func (c *conn) saslToken(xid int32, body []byte) error {
-	var q wire.SASLRequest
-	if err := wire.Decode(body, &q); err != nil {
-		return fmt.Errorf("sasl packet: %w", err)
+// addIDs adds identities to those that the client has proved. It returns false if they are
+// too many or too long.
+func (c *conn) addIDs(ids []wire.ID) bool {
+	all := slices.Clone(*c.ids.Load())
+	for _, id := range ids {
+		if !slices.Contains(all, id) {
+			all = append(all, id)
+			c.countGuess(id, ids)
+		}
 	}
-	if q.Token == nil {
-		return errNullToken
+	length := 0
+	for _, id := range all {
+		length += len(id.Scheme) + len(id.ID)
 	}
-	c.push(item{header: wire.ReplyHeader{Xid: xid}, record: &wire.SASLResponse{}})
-	return nil
+	if len(all) > identitiesMax || length > identityBytesMax {
+		return false
+	}
+	c.ids.Store(&all)
+	return true
 }
 
-// identitiesMax is the most identities that one connection may have.
-const identitiesMax = 1024
+// The limits of what one connection may prove. A follower sends all identities with each write
+// to its leader, which takes no packet above peerwire.PacketMax.
+const (
+	identitiesMax    = 1024
+	identityBytesMax = 256 << 10
+)
 
 // proved returns the identities that an auth packet proves; nil if it proves none. The
-// scheme x509 belongs to TLS, and sasl to SASL packets. The schemes world and auth cannot
-// be proved.
+// scheme x509 repeats what the client's certificate has proved, and sasl belongs to SASL
+// packets. The schemes world and auth cannot be proved.
 func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
 	switch q.Scheme.String {
 	case "ip":
 		return []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}
+	case "x509":
+		var ids []wire.ID
+		for _, id := range *c.ids.Load() {
+			if id.Scheme == "x509" {
+				ids = append(ids, id)
+			}
+		}
+		return ids
 	case "digest":
 		if q.Auth == nil {
 			return nil
@@ -77,6 +89,20 @@ func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
 		return c.digest(wire.UTF8(q.Auth))
 	}
 	return nil
+}
+
+// countGuess counts a new identity of the scheme digest as an attempt to log in. If it has the
+// name of the super user but not the password, countGuess counts a failed login at once.
+func (c *conn) countGuess(id wire.ID, ids []wire.ID) {
+	super, _, configured := strings.Cut(c.srv.config().Access.SuperDigest, ":")
+	user, _, _ := strings.Cut(id.ID, ":")
+	switch {
+	case id.Scheme != "digest" || len(ids) > 1: // the second one is the super user
+	case configured && user == super:
+		c.srv.loginFailed(c.addr.Addr(), 1)
+	default:
+		c.guesses.Add(1)
+	}
 }
 
 // digest returns the identity of a text of the form user:password. Any text proves an

@@ -76,6 +76,28 @@ func TestWhoAmI(t *testing.T) {
 	}
 }
 
+// TestIdentitiesAreLimited shows that a connection cannot prove identities without bound, neither
+// in number nor in bytes, and that the limit ends it.
+func TestIdentitiesAreLimited(t *testing.T) {
+	s := start(t, Options{})
+	for name, bytes := range map[string]int{"number": 1, "bytes": identityBytesMax / 8} {
+		t.Run(name, func(t *testing.T) {
+			c := s.connect()
+			c.t = t
+			for ids, h := 1, (wire.ReplyHeader{}); h.Err == wire.OK; ids++ { // the first one is the address
+				if ids > identitiesMax || ids*bytes > identityBytesMax {
+					t.Fatalf("%d identities of %d bytes", ids, bytes)
+				}
+				c.write(request(33, wire.OpAuth, auth(wire.Text("digest"), fmt.Appendf(nil, "%0*d:pw", bytes, ids))))
+				if h = c.reply(nil); h.Err != wire.OK && h.Err != wire.ErrAuthFailed {
+					t.Fatalf("%+v", h)
+				}
+			}
+			c.closed()
+		})
+	}
+}
+
 // TestCredentialsThatAreNotUTF8: a credential may be invalid UTF-8 or hold a character
 // outside the basic plane. Its owner then has access to the owner's znode at once and
 // after a restart: the identity is the same text in memory, in the log and in a snapshot.

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"bellwether/internal/config"
+	"bellwether/internal/fifo"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -16,8 +17,8 @@ const (
 	// outputMax is the most bytes of replies and events that may wait for one connection.
 	// Beyond it the connection is closed (Options.OutputMax).
 	outputMax = 64 << 20
-	// outputFair is how many bytes may always wait for a connection; if its even share of
-	// the total is less, that share counts.
+	// outputFair is how many bytes may always wait for a connection. If the connection's even
+	// share of the total is smaller, the share is used instead.
 	outputFair = 1 << 20
 	// outputHigh is the number of waiting bytes at which a connection stops taking
 	// requests until its output has been written.
@@ -33,17 +34,18 @@ type budget struct {
 	limit atomic.Int64 // most memory for all, including garbage that is not collected yet
 	bytes atomic.Int64 // bytes in use now
 	conns atomic.Int64 // number of connections
+	tls   atomic.Int64 // bytes that TLS adds to the cost of connections (tlscost.go)
 
 	mu       sync.Mutex
-	data     map[*byte]int // by the start of a znode's data: how many outputs hold it
-	queue    []*claim      // claims of readers that wait for memory, oldest first
-	wanted   int           // bytes that they wait for
-	waiting  atomic.Bool   // there are such claims
-	relieved bool          // a goroutine runs relieve
+	data     map[*byte]int      // by the start of a znode's data: how many outputs hold it
+	queue    fifo.Queue[*claim] // claims of readers that wait for memory, oldest first
+	wanted   int                // bytes that they wait for
+	waiting  atomic.Bool        // there are such claims
+	relieved bool               // a goroutine runs relieve
 }
 
-// exceeded reports whether too much waits for a connection: own bytes of its own output,
-// or holds bytes of memory in total.
+// exceeded reports whether too much waits for a connection. own is the number of bytes of its
+// own output, and holds is the number of bytes of memory that the connection uses in total.
 func (b *budget) exceeded(own, holds int) bool {
 	return own > b.each || b.full() && holds > b.share()
 }
@@ -66,7 +68,7 @@ func (b *budget) add(n int) {
 // The parts of the memory limit. The collector frees memory when the heap has grown by
 // half (cmd/bellwether). Garbage that arises while it runs stays until its next run.
 const (
-	connCost   = 16 << 10 // of a connection with little output: the stack of its reader and its buffers
+	connCost   = 16 << 10 // cost of a connection with little output: the stack of its reader and its buffers
 	useParts   = 2        // useParts of limitParts of the rest may be in use
 	limitParts = 5
 	limitShare = 16 // 1/limitShare of the limit may always be in use, however many connections there are
@@ -76,7 +78,7 @@ const (
 // connections themselves and for garbage that is not collected yet.
 func (b *budget) total() int64 {
 	limit := b.limit.Load()
-	return max((limit-connCost*b.conns.Load())*useParts/limitParts, limit/limitShare)
+	return max((limit-connCost*b.conns.Load()-b.tls.Load())*useParts/limitParts, limit/limitShare)
 }
 
 // share returns how much may wait for a connection while the budget is full. Connections
@@ -86,7 +88,7 @@ func (b *budget) share() int {
 }
 
 // hold counts the memory of a long part, once for all outputs that hold it.
-func (b *budget) hold(l *long) {
+func (b *budget) hold(l *longPart) {
 	switch {
 	case l.names != nil:
 		b.add(l.names.Hold())
@@ -107,7 +109,7 @@ func (b *budget) hold(l *long) {
 }
 
 // release undoes one hold. The chunks of a reply return to their pool.
-func (b *budget) release(l *long) {
+func (b *budget) release(l *longPart) {
 	switch {
 	case l.names != nil:
 		b.add(-l.names.Release())

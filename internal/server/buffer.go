@@ -6,7 +6,7 @@ import "sync"
 // an output counts about the replies in both.
 type buffer struct {
 	b       []byte
-	long    *long // nil: none
+	long    *longPart // nil: none
 	packets int64
 	replies int64 // bytes of replies to requests
 	last    int64 // length of the last reply or event; 0: there is none
@@ -50,7 +50,7 @@ func giveBuffer(b *buffer) {
 // isLong reports whether the buffer is written in pieces, in turns.
 func (b *buffer) isLong() bool { return b.long != nil || len(b.b) > bufferKept }
 
-// packet counts a reply or an event of n bytes, its frame's length left out.
+// packet counts a reply or an event of n bytes, without the length field of its frame.
 func (b *buffer) packet(n int64, event bool) {
 	if b.packets++; b.max == 0 {
 		b.min = n

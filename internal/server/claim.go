@@ -40,7 +40,7 @@ func (b *budget) wait(n int) (w *claim, relieve bool) {
 	w = &claim{n, make(chan bool, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queue = append(b.queue, w)
+	b.queue.Push(w)
 	b.wanted += n
 	b.waiting.Store(true)
 	relieve, b.relieved = !b.relieved, true
@@ -51,33 +51,27 @@ func (b *budget) wait(n int) (w *claim, relieve bool) {
 func (b *budget) grant() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for len(b.queue) > 0 && !b.full() {
-		b.bytes.Add(int64(b.queue[0].bytes))
+	for b.queue.Len() > 0 && !b.full() {
+		b.bytes.Add(int64((*b.queue.First()).bytes))
 		b.next(true)
 	}
 }
 
 // next removes the first claim from the queue. The lock must be held.
 func (b *budget) next(granted bool) {
-	w := b.queue[0]
-	b.queue[0] = nil
-	b.queue = b.queue[1:]
+	w := b.queue.Pop()
 	b.wanted -= w.bytes
 	w.granted <- granted
-	if len(b.queue) == 0 {
-		b.queue = nil
-		b.waiting.Store(false)
-	}
+	b.waiting.Store(b.queue.Len() > 0)
 }
 
 // forget withdraws a claim. It reports whether memory was already counted for it.
 func (b *budget) forget(w *claim) (granted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if i := slices.Index(b.queue, w); i >= 0 {
-		b.queue = slices.Delete(b.queue, i, i+1)
+	if b.queue.RemoveFunc(func(other *claim) bool { return other == w }) {
 		b.wanted -= w.bytes
-		b.waiting.Store(len(b.queue) > 0)
+		b.waiting.Store(b.queue.Len() > 0)
 		return false
 	}
 	return <-w.granted
@@ -105,10 +99,10 @@ func (s *Server) relieving() bool {
 	b := &s.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for s.stopping.Load() && len(b.queue) > 0 {
+	for s.stopping.Load() && b.queue.Len() > 0 {
 		b.next(false)
 	}
-	b.relieved = len(b.queue) > 0
+	b.relieved = b.queue.Len() > 0
 	return b.relieved
 }
 
@@ -175,8 +169,8 @@ const multiReadShare = 32
 // multiReadMax returns how many bytes the results of a multiRead may take.
 func (b *budget) multiReadMax() int { return int(min(int64(b.each), b.limit.Load()/multiReadShare)) }
 
-// unreadConn is a connection that uses more than its share of memory and whose client has
-// not read since the time since.
+// unreadConn is a connection that uses more than its share of memory. Its client has read
+// nothing after the time in the field since.
 type unreadConn struct {
 	c     *conn
 	since int64
@@ -208,7 +202,7 @@ func (s *Server) closeUnread() {
 // input that have waited for memory for so long: they could be waiting for each other.
 func (s *Server) unread(before int64) (list []unreadConn) {
 	share := s.budget.share()
-	for _, c := range s.crowd.all() {
+	for _, c := range s.conns.all() {
 		c.out.mu.Lock()
 		o, in := &c.out, c.in.held(before)
 		switch {

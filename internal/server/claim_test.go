@@ -70,7 +70,7 @@ func TestWaitingInputsAreClosed(t *testing.T) {
 	eventually(t, "one client waits", func() bool {
 		s.budget.mu.Lock()
 		defer s.budget.mu.Unlock()
-		return len(s.budget.queue) == 1
+		return s.budget.queue.Len() == 1
 	})
 	s.budget.add(-1 << 20)
 	for range 2 {

@@ -116,7 +116,8 @@ func (c *conn) stopReading() {
 	c.net.SetReadDeadline(time.Unix(1, 0))
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	if c.out.writing {
+	_, secured := c.net.(*secureConn) // its reads may write, and wait for the client
+	if c.out.writing || secured {
 		c.net.SetWriteDeadline(time.Now().Add(lingerStopping))
 	}
 }
@@ -168,7 +169,7 @@ func (c *conn) halfClose() {
 // unlist records that the client gets nothing more: operators no longer see the
 // connection, and done is closed. The output's lock must be held.
 func (c *conn) unlist() {
-	c.srv.crowd.unlist(c)
+	c.srv.conns.unlist(c)
 	close(c.done)
 }
 

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"bellwether/internal/driver"
+	"bellwether/internal/fifo"
 	"bellwether/internal/replica"
+	"bellwether/internal/sasl"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -26,29 +28,32 @@ type conn struct {
 	id   replica.ConnID
 	srv  *Server
 	net  net.Conn
-	raw  syscall.RawConn // of net; nil: net is not a socket of the operating system
+	raw  syscall.RawConn // raw form of net; nil: net is not a socket of the operating system
 	addr netip.AddrPort
 
+	mutual      bool         // the client has shown a certificate; set before Connect
 	hasReadOnly bool         // the client sent the flag byte; set before Connect
 	seen        wire.Zxid    // the client's last zxid if it is the start of an epoch; set before Connect
 	readOnly    bool         // its session belongs to read-only service; set before attached is closed
 	session     atomic.Int64 // set by the loop before attached is closed
 	timeout     atomic.Int32 // ms
 	ids         atomic.Pointer[[]wire.ID]
+	guesses     atomic.Int32 // digest identities offered since the last reply NoAuth (attempts.go)
 	// heard is the Mono time in ms at which a request was last read, or driver.Sealed.
 	heard atomic.Int64
 	// outstanding counts the requests that the loop has not answered yet.
 	outstanding atomic.Int32
 	held        atomic.Int64 // bytes of the bodies of outstanding requests
 	large       atomic.Int64 // bytes of the large requests among them
-	hearing     driver.Heard // loop: what it last saw in heard
-	heavy       int64        // loop: bytes of heavy requests at the replica (pace.go)
+	heardState  driver.Heard // loop: what it last saw in heard
+	heavy       int64        // loop: bytes of heavy requests at the replica (heavyqueue.go)
 	// heldBack (loop) holds the requests that wait for their turn, oldest first
-	// (pace.go).
-	heldBack []*replica.Request
-	known    bool // reader: the loop knows the connection
-	closing  bool // reader: a closeSession was passed to the loop
-	claimed  int  // reader: bytes that the budget counts for the reply being built
+	// (heavyqueue.go).
+	heldBack fifo.Queue[*replica.Request]
+	known    bool          // reader: the loop knows the connection
+	closing  bool          // reader: a closeSession was passed to the loop
+	claimed  int           // reader: bytes that the budget counts for the reply being built
+	login    sasl.Acceptor // reader: the exchange of a login by SASL; nil: none has begun
 	// idleBelow asks the loop to signal gate when outstanding is at most this number;
 	// negative: the reader does not wait.
 	idleBelow atomic.Int32
@@ -57,7 +62,7 @@ type conn struct {
 	asked    int64         // the clock when a new session was requested; 0: none was
 	attached chan struct{} // closed by the loop when the handshake is answered
 	done     chan struct{} // closed when the connection is closed for its client
-	overflow atomic.Bool   // it set too many watches
+	overflow atomic.Bool   // the client set too many watches
 	unread   atomic.Bool   // the client does not read, and the memory for replies is used up
 
 	in      input
@@ -75,7 +80,7 @@ func newConn(s *Server, id replica.ConnID, nc net.Conn) *conn {
 	c.in.src, c.in.max, c.in.budget, c.in.claim, c.in.clock = nc, s.config().Limits.FrameBytes, &s.budget, c.claim, s.clock
 	c.out.writeEnded.L, c.out.budget = &c.out.mu, &s.budget
 	c.idleBelow.Store(-1)
-	c.hearing.Cell = &c.heard
+	c.heardState.LastHeard = &c.heard
 	ids := []wire.ID{{Scheme: "ip", ID: c.addr.Addr().String()}}
 	c.ids.Store(&ids)
 	c.out.traffic.made = s.clock()
@@ -139,11 +144,11 @@ func (c *conn) push(it item) {
 
 // run is the body of the reader goroutine.
 func (c *conn) run() {
-	defer c.srv.crowd.remove(c)
+	defer c.srv.conns.remove(c)
 	defer c.in.release()
-	c.net.SetReadDeadline(time.Now().Add(c.srv.config().Limits.Sessionless))
+	c.limitHandshake(time.Now().Add(c.srv.config().Limits.Sessionless))
 	if !c.srv.stopping.Load() && c.handshake() {
-		c.net.SetReadDeadline(time.Time{})
+		c.limitHandshake(time.Time{})
 		err := c.serve()
 		if c.srv.stopping.Load() {
 			c.waitAnswered(0)
@@ -156,6 +161,15 @@ func (c *conn) run() {
 		c.srv.inbox.push(replica.Disconnected{Conn: c.id}, nil)
 	}
 	c.drainInput()
+}
+
+// limitHandshake sets the deadline of the handshake. With TLS, reading also writes.
+func (c *conn) limitHandshake(end time.Time) {
+	if _, ok := c.net.(*secureConn); ok {
+		c.net.SetDeadline(end)
+		return
+	}
+	c.net.SetReadDeadline(end)
 }
 
 // errEnded: nothing more is read from the connection.
@@ -187,7 +201,7 @@ type batch struct {
 	bytes   int64
 	sealed  bool  // touch was refused, so the loop must record that the session was heard from
 	direct  int64 // number answered by the reader itself
-	xid     int32 // of the last of these
+	xid     int32 // xid of the last of these requests
 	op      wire.OpCode
 }
 

@@ -19,7 +19,7 @@ import (
 //
 // Calls for the log writer and for the start of the server count at once. Calls that take
 // long on a healthy disk count only while a duty waits for them. These are background
-// calls: the snapshots of the keeper, and reads of old logs.
+// calls: the snapshots of the snapshotter, and reads of old logs.
 type diskWatch struct {
 	limit func() time.Duration
 	clock func() int64          // in ns
@@ -104,7 +104,7 @@ func (w *diskWatch) End(call int) {
 	}
 }
 
-// counts reports whether a duty waits for a call. The caller holds the lock.
+// counts reports whether a duty waits for a disk call. The caller holds the lock.
 func (w *diskWatch) counts(c *diskCall) bool {
 	return c.began >= 0 && (!c.background || w.waiting > 0)
 }

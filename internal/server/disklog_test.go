@@ -33,9 +33,9 @@ func (b *logBook) String() string {
 	return b.text.String()
 }
 
-// TestSlowSyncIsTold: an fsync that takes longer than fsync.warningthresholdms is logged
+// TestSlowFsyncIsLogged: an fsync that takes longer than fsync.warningthresholdms is logged
 // with ZooKeeper's message, which docs/operate.md quotes. A faster one is not.
-func TestSlowSyncIsTold(t *testing.T) {
+func TestSlowFsyncIsLogged(t *testing.T) {
 	docs, err := os.ReadFile("../../docs/operate.md")
 	if err != nil {
 		t.Fatal(err)
@@ -73,10 +73,10 @@ func slowSync(t *testing.T, limit time.Duration) string {
 	return book.String()
 }
 
-// TestFailedProbeForRoomIsTold: while a disk is full, the probe for free space may fail
+// TestFailedSpaceProbeIsLogged: while a disk is full, the probe for free space may fail
 // for another reason. Each reason is logged once, and the server continues when there is
 // space.
-func TestFailedProbeForRoomIsTold(t *testing.T) {
+func TestFailedSpaceProbeIsLogged(t *testing.T) {
 	disk, book := store.NewMem(1), new(logBook)
 	o := diskOptions(disk)
 	o.Config.Storage.SnapCount = 100_000

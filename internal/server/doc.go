@@ -10,7 +10,7 @@
 //   - The log writer (journal.go, logwriter.go, load.go) changes the history on disk: the
 //     log, the epochs, truncations and installed snapshots. driver.Journal gives the order
 //     and the groups.
-//   - The snapshotter (keeper.go) writes snapshots and purges old files.
+//   - The snapshotter (snapshotter.go) writes snapshots and purges old files.
 //   - The disk watch (disk.go) measures how long the disk leaves a call unanswered, and
 //     tells the loop. A hung disk blocks the goroutine that called it, so this needs a
 //     goroutine of its own.
@@ -21,7 +21,9 @@
 //   - In an ensemble, the goroutines of package peer leave events in the inbox. A link's
 //     reader fills the tree of a snapshot that a leader sends (member.go). A reader of old
 //     logs exists while a learner waits for an old part of the log, and a goroutine that
-//     opens or closes the quorum port exists while that takes.
+//     opens or closes the quorum port exists while that takes. A login by Kerberos runs on the
+//     goroutine of package peer that dials, and each request to the KDC on a goroutine that
+//     may outlive the server (tickets.go).
 //   - The loop starts a flusher (pendingflush.go) for each connection that has output. It
 //     ends when that is written.
 //   - While readers wait for memory, one goroutine (claim.go) closes connections whose
@@ -35,16 +37,16 @@
 // in the order in which it was sent. Only the encoding of that read is left to the
 // flusher.
 //
-// In an ensemble (teamwork.go) the loop also passes votes and packets to package peer,
-// wakes the replica when it asks for that, and publishes the server's standing. A client
+// In an ensemble (memberloop.go) the loop also passes votes and packets to package peer,
+// wakes the replica when it asks for that, and publishes the server's status. A client
 // that connects while there is no leader waits in its handshake. A reader answers a ping
 // only within the lease that the loop publishes. When the history is rebuilt the server
 // gets another tree. All connections with a session are closed before that; a reader that
 // is still carrying out a read gives its reply to an output that accepts none. Snapshots
 // and old logs may be written and read at the same time, but not while the history is cut
-// or replaced (archive.go).
+// or replaced (historylock.go).
 //
-// Long replies (long.go) are not copied. The names of many children are encoded once for
+// Long replies (longreply.go) are not copied. The names of many children are encoded once for
 // all readers, and data is written directly from the tree's memory. Goroutines that encode
 // or write much take turns (turns.go), so that the loop and small requests get a
 // processor.
@@ -66,7 +68,7 @@
 //   - unlist: operators no longer see the connection, and done is closed. The reader then
 //     tells the loop with a Disconnected. halfClose and abort both call it.
 //   - drainInput: the reader drops input until the client has closed its side, then closes
-//     the socket. Then crowd.remove forgets the connection, and it no longer counts towards
+//     the socket. Then connTable.remove forgets the connection, and it no longer counts towards
 //     the limits on connections.
 //
 // When the server stops, stopReading makes the reader begin these steps.
@@ -74,10 +76,11 @@
 // # Limits and memory
 //
 // Limits: budget.go and claim.go (memory for replies and input), throttle.go (requests in
-// process), pace.go (large requests at the replica), input.go (frames), listen.go
-// (connections), inbox.go (packets from other servers). An idle connection uses memory for
-// its struct, the 512 bytes of its input, and the stack of a goroutine. It borrows larger
-// buffers from pools only while data moves.
+// process), ratelimits.go (requests of an address or for a path), connthrottle.go (new
+// connections), attempts.go (failed logins), heavyqueue.go (large requests at the
+// replica), input.go (frames), listen.go (connections), inbox.go (packets from other
+// servers). An idle connection uses memory for its struct, the 512 bytes of its input, and
+// the stack of a goroutine. It borrows larger buffers from pools only while data moves.
 //
 // A process that runs a server should let the collector run more often than Go's default,
 // because most of a tree is long-lived. cmd/bellwether collects at half of the default
@@ -90,14 +93,14 @@
 //
 // # Locks
 //
-//   - archive.mu is held while files are written, only by goroutines that do nothing else.
+//   - historyLock.mu is held while files are written, only by goroutines that do nothing else.
 //   - member.port is held while the quorum port is opened or closed.
-//   - member.mu: no lock is taken under it.
+//   - member.mu and tickets.mu: no lock is taken under them.
 //   - output.mu of a connection may be taken under the tree's locks. Under it only
-//     pendingFlush.mu, budget.mu, crowd.mu and the atomics of stats may be used.
+//     pendingFlush.mu, budget.mu, connTable.mu and the atomics of stats may be used.
 //   - diskWatch.mu: inbox.mu may be taken under it.
-//   - crowd.mu, inbox.mu, journal.mu, pendingFlush.mu and budget.mu: no lock is taken under
-//     them.
+//   - connTable.mu, inbox.mu, journal.mu, pendingFlush.mu, budget.mu, attempts.mu,
+//     connThrottle.mu and rateLimits.mu: no lock is taken under them.
 //
 // Only the first two are held during a write to a socket or a disk.
 //

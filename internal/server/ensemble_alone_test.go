@@ -10,7 +10,7 @@ import (
 )
 
 // alone runs a standalone server over a member's disk, calls f with it, and ends it.
-func (m *teammate) alone(t *testing.T, f func(s *running)) {
+func (m *testServer) alone(t *testing.T, f func(s *running)) {
 	t.Helper()
 	c := testConfig()
 	c.DataDir, c.DataLogDir = m.dir, m.dir
@@ -23,7 +23,7 @@ func (m *teammate) alone(t *testing.T, f func(s *running)) {
 }
 
 // mark sets the marker that confirms that a member's empty disk is correct.
-func (m *teammate) mark(t *testing.T) {
+func (m *testServer) mark(t *testing.T) {
 	t.Helper()
 	if err := m.fs.MkdirAll(m.dir); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func (m *teammate) mark(t *testing.T) {
 func TestStandaloneServerBecomesMember(t *testing.T) {
 	for _, first := range []int{0, 2} { // the smallest id and the largest
 		t.Run(fmt.Sprintf("server %d", first+1), func(t *testing.T) {
-			g := newTeam(t, 3, 0, false)
+			g := newTestEnsemble(t, 3, 0, false)
 			old := g.servers[first]
 			var session wire.ConnectResponse
 			old.alone(t, func(s *running) {
@@ -94,7 +94,7 @@ func TestStandaloneServerBecomesMember(t *testing.T) {
 // writes, and becomes a member again. What it wrote is then the longest history, and the
 // others take it over.
 func TestMemberStartsStandalone(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	m := g.leader()
 	m.connect().create("/together", "x")
 	g.equal()

@@ -15,7 +15,7 @@ import (
 func BenchmarkEnsembleWrites(b *testing.B) {
 	for _, o := range []struct{ connections, outstanding int }{{1, 1}, {64, 1}, {64, 16}} {
 		b.Run(fmt.Sprintf("%dx%d", o.connections, o.outstanding), func(b *testing.B) {
-			g := newTeam(b, 3, 0, true)
+			g := newTestEnsemble(b, 3, 0, true)
 			g.change = func(c *config.Config) { c.Storage.SnapCount = 1 << 30 }
 			for _, m := range g.servers {
 				g.start(m)

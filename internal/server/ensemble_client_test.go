@@ -15,7 +15,7 @@ import (
 // its older connection is closed. A wrong password is refused, and so is a session that
 // was closed.
 func TestSessionMovesToAnotherServer(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	for _, from := range g.servers {
 		for _, to := range g.servers {
 			if from == to {
@@ -53,7 +53,7 @@ func TestSessionMovesToAnotherServer(t *testing.T) {
 // TestClientAheadIsRefused: a client that has seen a later state than a server has must
 // try another server.
 func TestClientAheadIsRefused(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	for _, m := range g.servers {
 		c := m.dial()
 		c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16), LastZxidSeen: 1 << 40}))
@@ -64,14 +64,14 @@ func TestClientAheadIsRefused(t *testing.T) {
 // TestPingsKeepSessionsAlive: a session lives as long as its client pings, on the leader
 // and on a follower, and expires when it is silent.
 func TestPingsKeepSessionsAlive(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	withTimeouts(t, time.Second, func(timeout time.Duration) error { return g.pingSome(timeout) })
 	g.equal()
 }
 
 // pingSome opens a pinging and a silent session on each server and waits until the silent
 // ones have expired. It fails if a pinging one expires too.
-func (g *team) pingSome(timeout time.Duration) error {
+func (g *testEnsemble) pingSome(timeout time.Duration) error {
 	g.t.Helper()
 	var pinging, silent []*client
 	for _, m := range g.servers {
@@ -119,7 +119,7 @@ func (g *team) pingSome(timeout time.Duration) error {
 // TestSyncSeesWhatWasWritten: after a sync a client sees what another client wrote,
 // whichever servers they use.
 func TestSyncSeesWhatWasWritten(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	var clients []*client
 	for _, m := range g.servers {
 		clients = append(clients, m.connect())
@@ -139,7 +139,7 @@ func TestSyncSeesWhatWasWritten(t *testing.T) {
 // TestWatchesOnEachServer: a watch fires on any server before its client can read the
 // change.
 func TestWatchesOnEachServer(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	w := g.follower().connect()
 	w.create("/a", "")
 	g.equal()
@@ -164,10 +164,10 @@ func TestWatchesOnEachServer(t *testing.T) {
 // TestClientsWaitForALeader: without a leader connections are accepted and wait, and
 // nothing is served.
 func TestClientsWaitForALeader(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	a, b := g.servers[0], g.servers[1]
 	g.start(a)
-	eventually(t, "it looks", func() bool { st := a.Standing(); return st != nil && st.Role == peerwire.Looking })
+	eventually(t, "it looks", func() bool { st := a.ReplicaStatus(); return st != nil && st.Role == peerwire.Looking })
 	if a.Serving() || a.Status().Mode != "looking" || a.Status().Peer != "looking" {
 		t.Errorf("%+v", a.Status())
 	}
@@ -193,7 +193,7 @@ func (c *client) handshakeFails(timeoutMS int32) {
 // TestStoppedLeaderIsReplaced: a leader that is stopped ends its term at once, and its
 // clients continue at other servers.
 func TestStoppedLeaderIsReplaced(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	old := g.leader()
 	c := old.connect()
 	c.create("/a", "")
@@ -216,10 +216,10 @@ func TestStoppedLeaderIsReplaced(t *testing.T) {
 
 // TestObservers: two of five servers are observers. They serve clients and do not vote.
 func TestObservers(t *testing.T) {
-	g := startTeam(t, 3, 2, false)
+	g := startTestEnsemble(t, 3, 2, false)
 	for _, m := range g.servers[3:] {
 		if !m.serves(peerwire.Observing) || m.Status().Mode != "observer" {
-			t.Errorf("server %d: %+v", m.id, m.Standing())
+			t.Errorf("server %d: %+v", m.id, m.ReplicaStatus())
 		}
 		m.connect().create("/by"+m.Status().Mode+string(rune('0'+m.id)), "")
 	}
@@ -232,7 +232,7 @@ func TestObservers(t *testing.T) {
 
 // TestEnsembleFigures: the figures of mntr show which server leads and which ones follow.
 func TestEnsembleFigures(t *testing.T) {
-	g := startTeam(t, 3, 1, false)
+	g := startTestEnsemble(t, 3, 1, false)
 	g.servers[0].connect().create("/a", "")
 	g.equal()
 	l := g.leader()
@@ -242,7 +242,7 @@ func TestEnsembleFigures(t *testing.T) {
 			t.Errorf("%s of the leader: %v, want %v", name, got, want)
 		}
 	}
-	for name, m := range map[string]*teammate{"pending_syncs": l, "revalidate_count": l, "stale_replies": l, "connection_drop_count": l} {
+	for name, m := range map[string]*testServer{"pending_syncs": l, "revalidate_count": l, "stale_replies": l, "connection_drop_count": l} {
 		if got := m.figure(name); got != 0 {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -283,7 +283,7 @@ func (r *running) figure(name string) float64 {
 // limits: when the limits of requests in process are reached, connections are no longer
 // read.
 func TestHeldRequestsAreBounded(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	const limit = 20
 	g.change = func(c *config.Config) {
 		c.Limits.Outstanding = limit
@@ -336,7 +336,7 @@ func TestHeldRequestsAreBounded(t *testing.T) {
 // further connection is held: the connection is closed, and its client can try another
 // server.
 func TestHeldBytesAreBounded(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	g.settled()
 	m := g.follower()
 	c, d := m.dial(), m.dial()

@@ -11,10 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-const configPath = "/zookeeper/config"
-
 // shows waits until a server shows this membership to its clients.
-func (m *teammate) shows(want *ensemble.Membership) {
+func (m *testServer) shows(want *ensemble.Membership) {
 	m.t.Helper()
 	var r wire.DataResponse
 	m.connect().must(wire.OpGetData, &wire.PathWatchRequest{Path: configPath}, &r)
@@ -30,7 +28,7 @@ func (m *teammate) shows(want *ensemble.Membership) {
 // the first start, after a snapshot from the leader, and after a start from a disk with
 // an older membership. The digests agree all the time.
 func TestMembershipIsShown(t *testing.T) {
-	g := newTeam(t, 3, 1, false)
+	g := newTestEnsemble(t, 3, 1, false)
 	g.change = func(c *config.Config) { c.Ensemble.CommitLogCount, c.Ensemble.SnapshotFactor = 1, -1 }
 	for _, m := range g.servers[:3] {
 		g.start(m)
@@ -70,7 +68,7 @@ func TestMembershipIsShown(t *testing.T) {
 // TestReconfigIsDisabled: the membership cannot be changed while servers run, whatever
 // reconfigEnabled says.
 func TestReconfigIsDisabled(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.change = func(c *config.Config) { c.Tree.Reconfig = true }
 	for _, m := range g.servers {
 		g.start(m)
@@ -88,12 +86,12 @@ func TestReconfigIsDisabled(t *testing.T) {
 // one, nor one that waited for the leader, nor one that was attached before it led.
 // Followers serve.
 func TestLeaderServesNo(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.change = func(c *config.Config) { c.Ensemble.LeaderServes = false }
 	for _, m := range g.servers {
 		g.start(m)
 	}
-	hello := func(m *teammate) *client {
+	hello := func(m *testServer) *client {
 		c := m.dial()
 		c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16)}))
 		return c
@@ -110,7 +108,7 @@ func TestLeaderServesNo(t *testing.T) {
 	}
 	g.kill(l)
 	g.settled()
-	for i, m := range []*teammate{g.servers[l.id%3], g.servers[(l.id+1)%3]} {
+	for i, m := range []*testServer{g.servers[l.id%3], g.servers[(l.id+1)%3]} {
 		if m.serves(peerwire.Leading) {
 			hello(m).closed()
 			for _, c := range attached {
@@ -128,7 +126,7 @@ func TestLeaderServesNo(t *testing.T) {
 // instance because a name is resolved, the server's loop continues. It leads when the
 // port is open.
 func TestSlowPortDelaysNothing(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	opening, goOn := make(chan string, 100), make(chan struct{})
 	g.seams.Listen = func(address string) (net.Listener, error) {
 		for _, s := range g.members.Servers() {

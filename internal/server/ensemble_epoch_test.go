@@ -144,7 +144,10 @@ func (s *simulatedPair) lead(c net.Conn) {
 	s.mu.Unlock()
 	c.Write(packet(peerwire.PacketLeaderInfo, epoch, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion}))
 	if peerwire.ReadPacket(r, &p, peerwire.PacketMax) == nil && p.Type == peerwire.PacketAckEpoch {
-		s.joins <- epoch.Epoch()
+		select {
+		case s.joins <- epoch.Epoch():
+		case <-s.t.Context().Done(): // nobody waits for a server that joins again
+		}
 	}
 }
 
@@ -160,7 +163,7 @@ func (s *simulatedPair) times() []time.Time {
 // others look for a leader it takes part and joins the next one.
 func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 	book := new(logBook)
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.book = book
 	us := g.servers[2]
 	must := func(err error) {
@@ -221,7 +224,7 @@ func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 // when the leader sends correct messages.
 func TestBadInputFromMembers(t *testing.T) {
 	book := new(logBook)
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.book = book
 	s := newSimulatedPair(t, g.members)
 	hello := &peerwire.LeaderInfo{Version: peerwire.QuorumVersion}
@@ -260,18 +263,18 @@ func TestBadInputFromMembers(t *testing.T) {
 	leader, _ := g.members.Server(2)
 	voter, _ := g.members.Server(1)
 	for what, from := range map[string]string{
-		"a server sent something else than packets":             leader.Addresses[0].Quorum(),
-		"the leader offers epoch 5 in version 0x7":              leader.Addresses[0].Quorum(),
-		"the leader offers epoch 2147483648 in version 0x10000": leader.Addresses[0].Quorum(),
-		"the leader sent UPTODATE instead of its epoch":         leader.Addresses[0].Quorum(),
-		`the leader began the history with DIFF\(0x600000001\)`: leader.Addresses[0].Quorum(),
-		"a truncation to 0x4d, which is not in the log":         leader.Addresses[0].Quorum(),
-		`the leader (began the history with|sent) PING`:         leader.Addresses[0].Quorum(),
-		"the leader's epoch cannot be read":                     leader.Addresses[0].Quorum(),
-		"no zxid has this epoch":                                voter.Addresses[0].Election(),
-		"no election reaches this round":                        voter.Addresses[0].Election(),
-		"the zxid is negative":                                  voter.Addresses[0].Election(),
-		"it follows a server that has no vote here":             voter.Addresses[0].Election(),
+		"a server sent bytes that are not a packet":                     leader.Addresses[0].Quorum(),
+		"the leader offers epoch 5 in version 0x7":                      leader.Addresses[0].Quorum(),
+		"the leader offers epoch 2147483648 in version 0x10000":         leader.Addresses[0].Quorum(),
+		"the leader sent UPTODATE instead of its epoch":                 leader.Addresses[0].Quorum(),
+		`the leader began the synchronisation with DIFF\(0x600000001\)`: leader.Addresses[0].Quorum(),
+		"a truncation to 0x4d, which is not in the log":                 leader.Addresses[0].Quorum(),
+		`the leader (began the synchronisation with|sent) PING`:         leader.Addresses[0].Quorum(),
+		"the leader's epoch cannot be read":                             leader.Addresses[0].Quorum(),
+		"no zxid has this epoch":                                        voter.Addresses[0].Election(),
+		"no election reaches this round":                                voter.Addresses[0].Election(),
+		"the zxid is negative":                                          voter.Addresses[0].Election(),
+		"it follows a server that has no vote here":                     voter.Addresses[0].Election(),
 	} {
 		line := regexp.MustCompile(`level=WARN msg="[^"]*` + what + `[^"]*" server=3 peer=` + from)
 		if n := len(line.FindAllString(book.String(), -1)); n != 1 {

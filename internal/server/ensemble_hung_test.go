@@ -42,7 +42,7 @@ type gap struct {
 }
 
 // writing starts to write through the given servers.
-func (g *team) writing(size int, servers ...*teammate) *gap {
+func (g *testEnsemble) writing(size int, servers ...*testServer) *gap {
 	w := &gap{data: make([]byte, size), last: time.Now()}
 	for _, m := range servers {
 		w.servers = append(w.servers, m.Addr().String())
@@ -123,7 +123,7 @@ func (w *gap) goesOn(t *testing.T) {
 }
 
 // led makes this server the leader.
-func (g *team) led(m *teammate) {
+func (g *testEnsemble) led(m *testServer) {
 	g.t.Helper()
 	l := g.settled()
 	if l == m {
@@ -131,24 +131,24 @@ func (g *team) led(m *teammate) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := l.HandOver(ctx, m.id); err != nil {
+	if _, err := l.TransferLeadership(ctx, m.id); err != nil {
 		g.t.Fatal(err)
 	}
 	g.settled()
 }
 
 // hang makes the disk of a server hang until the test ends.
-func (m *teammate) hang(t *testing.T) *store.Mem {
+func (m *testServer) hang(t *testing.T) *store.Mem {
 	disk := m.fs.(*store.Mem)
 	disk.Hang()
-	t.Cleanup(disk.Answer)
+	t.Cleanup(disk.EndHang)
 	return disk
 }
 
 // startDefault runs servers with ZooKeeper's time limits and fixed client ports.
-func startDefault(t *testing.T, voters int) *team {
+func startDefault(t *testing.T, voters int) *testEnsemble {
 	t.Helper()
-	g := newTeam(t, voters, 0, false)
+	g := newTestEnsemble(t, voters, 0, false)
 	ports := freePorts(t, voters)
 	g.queueMax = 4 << 20
 	g.change = func(c *config.Config) {
@@ -185,7 +185,7 @@ func TestHungDiskDoesNotWinElections(t *testing.T) {
 				t.Error("the server with the hung disk leads")
 			}
 			eventually(t, "its disk is reported", func() bool { return hung.Status().Disk != nil })
-			disk.Answer()
+			disk.EndHang()
 			w.end()
 			g.settled()
 			g.equal()
@@ -200,7 +200,7 @@ func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 	g := startDefault(t, 3)
 	l := g.settled()
 	disk := l.hang(t)
-	var others []*teammate
+	var others []*testServer
 	for _, m := range g.servers {
 		if m != l {
 			others = append(others, m)
@@ -219,7 +219,7 @@ func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 	for _, m := range load {
 		m.end()
 	}
-	disk.Answer()
+	disk.EndHang()
 	w.end()
 	g.settled()
 	g.equal()
@@ -230,9 +230,9 @@ func TestLeaderWithAHungDiskGivesUp(t *testing.T) {
 func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
 	g := startDefault(t, 3)
 	l := g.settled()
-	epoch := l.Standing().Epoch
+	epoch := l.ReplicaStatus().Epoch
 	f := g.follower()
-	var others []*teammate
+	var others []*testServer
 	for _, m := range g.servers {
 		if m != f {
 			others = append(others, m)
@@ -245,14 +245,14 @@ func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
 	eventually(t, "more was written than may wait for the disk", func() bool {
 		return w.count()+more.count() > 3*g.queueMax/(900<<10)
 	})
-	if now := g.leader(); now != l || now.Standing().Epoch != epoch {
+	if now := g.leader(); now != l || now.ReplicaStatus().Epoch != epoch {
 		t.Errorf("there was an election because of a follower's disk")
 	}
 	t.Logf("longest time without an acknowledged write: %v", w.most().Round(time.Millisecond))
 	if w.most() > gapMax {
 		t.Errorf("no write was acknowledged for %v", w.most())
 	}
-	disk.Answer()
+	disk.EndHang()
 	more.end()
 	w.end()
 	g.settled()
@@ -263,7 +263,7 @@ func TestFollowerWithAHungDiskCausesNoGap(t *testing.T) {
 // its quorum port, while its election port is open. Another server leads, although no
 // disk hangs. When the port is open again it joins the ensemble.
 func TestFilteredQuorumPort(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	ports := freePorts(t, 3)
 	var filtered atomic.Bool
 	s, _ := g.members.Server(3)
@@ -288,7 +288,7 @@ func TestFilteredQuorumPort(t *testing.T) {
 	g.equal()
 	filtered.Store(true)
 	g.kill(old)
-	eventually(t, "server 3 has won", func() bool { return next.Standing().Role == peerwire.Leading })
+	eventually(t, "server 3 has won", func() bool { return next.ReplicaStatus().Role == peerwire.Leading })
 	g.start(old)
 	w := g.writing(100, g.servers[0], g.servers[1])
 	w.goesOn(t)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/store"
@@ -51,13 +52,13 @@ func packet(kind peerwire.PacketType, z wire.Zxid, data wire.Record) []byte {
 // The term continues: no server looks for a leader again, and each serves its clients.
 func TestBadInputFromServers(t *testing.T) {
 	book := new(logBook)
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.book = book
 	for _, m := range g.servers {
 		g.start(m)
 	}
 	l := g.settled()
-	looked := map[*teammate]float64{}
+	looked := map[*testServer]float64{}
 	for _, m := range g.servers {
 		looked[m] = m.figure("looking_count")
 	}
@@ -73,7 +74,7 @@ func TestBadInputFromServers(t *testing.T) {
 	hello := func(id ensemble.ServerID, accepted wire.Zxid) []byte {
 		return packet(peerwire.PacketFollowerInfo, accepted, &peerwire.LearnerInfo{Server: id, Version: peerwire.QuorumVersion})
 	}
-	epoch := l.Standing().Epoch
+	epoch := l.ReplicaStatus().Epoch
 	zero := wire.MakeZxid(epoch, 0)
 	promise := func(last wire.Zxid) []byte {
 		return packet(peerwire.PacketAckEpoch, last, &peerwire.EpochAck{CurrentEpoch: 1})
@@ -119,10 +120,10 @@ func TestBadInputFromServers(t *testing.T) {
 		}
 	}
 	for what, times := range map[string]int{
-		"began with something else than a server's id": 1, "an id that no server has": 1, "has this server's id": 1,
+		"did not begin with a server's id": 1, "an invalid server id": 1, "has this server's id": 1,
 		"takes part without a vote": 5, "refuses server 77": 1, "a notification was cut off": 1,
-		"sent something else than notifications": 1, "a notification was not understood": 1,
-		"sent something else than packets": 1, "claims this server's id": 1, "too far from": 1, "before it was sent anything": 1,
+		"sent bytes that are not a notification": 1, "a notification cannot be decoded": 1,
+		"sent bytes that are not a packet": 1, "claims this server's id": 1, "too far ahead of": 1, "before anything was sent to it": 1,
 		"speaks version 0x999": 1, fmt.Sprintf("which epoch %d cannot follow", epoch): 1, "which was never proposed": 1,
 	} {
 		line := regexp.MustCompile(`level=WARN msg="[^"]*` + what + `[^"]*" server=` + fmt.Sprint(l.id) + ` peer=127\.0\.0\.1:\d+`)
@@ -132,12 +133,26 @@ func TestBadInputFromServers(t *testing.T) {
 	}
 }
 
+// TestLongRequests: with a large jute.maxbuffer the servers take each other's packets. If they did
+// not, no leader could serve after a write of more than 4 MB.
+func TestLongRequests(t *testing.T) {
+	g := newTestEnsemble(t, 3, 0, true)
+	g.change = func(c *config.Config) { c.Limits.FrameBytes = 8 << 20 }
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	data := strings.Repeat("x", 6<<20)
+	g.settled().connect().create("/leader", data)
+	g.follower().connect().create("/follower", data)
+	g.equal()
+}
+
 // TestTwoServersWithOneID: a second process with the id of a follower, on another
-// machine, starts and stops. The servers log that and refuse it. The others serve all the
-// time, and all three when it is gone.
+// machine, starts and stops. The servers log that and refuse it. The other two serve
+// all the time, and all three serve when the second process is gone.
 func TestTwoServersWithOneID(t *testing.T) {
 	book := new(logBook)
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.book = book
 	for _, m := range g.servers {
 		g.start(m)
@@ -147,7 +162,7 @@ func TestTwoServersWithOneID(t *testing.T) {
 	c.create("/before", "x")
 
 	// The other machine has the same myid, and its own ports in its own zoo.cfg.
-	twin := newTeam(t, 3, 0, false)
+	twin := newTestEnsemble(t, 3, 0, false)
 	twin.book = book
 	ports := freePorts(t, 2)
 	var lines []string
@@ -164,21 +179,21 @@ func TestTwoServersWithOneID(t *testing.T) {
 	}
 	double := twin.servers[f.id-1]
 	twin.start(double)
-	told := regexp.MustCompile(`do two (servers have it|have the same id)\?`)
+	told := regexp.MustCompile(`two servers have this myid|use the same server id`)
 	for n := 0; !told.MatchString(book.String()); n++ {
 		c.create(fmt.Sprintf("/meanwhile%d", n), "x")
 		if n > 100_000 {
 			t.Fatal("no server logs that two servers have this id")
 		}
 	}
-	eventually(t, "the other is turned away", func() bool { return strings.Contains(book.String(), "which answers: do two servers have it?") })
+	eventually(t, "the other is turned away", func() bool { return strings.Contains(book.String(), "two servers have this myid") })
 	twin.kill(double)
 	g.settled()
 	g.equal()
 	if !l.serves(peerwire.Leading) {
 		t.Error("the leader was lost")
 	}
-	told = regexp.MustCompile(`msg="([^"]*do two (servers have it|have the same id)\?[^"]*)" server=(\d) peer=127\.0\.0\.1:\d+`)
+	told = regexp.MustCompile(`msg="([^"]*(two servers have this myid|use the same server id)[^"]*)" server=(\d) peer=127\.0\.0\.1:\d+`)
 	lines = lines[:0]
 	for _, m := range told.FindAllStringSubmatch(book.String(), -1) {
 		if said := m[3] + " says: " + m[1]; slices.Contains(lines, said) {
@@ -198,7 +213,7 @@ func TestTwoServersWithOneID(t *testing.T) {
 // history.
 func TestEmptyDiskElectsNobody(t *testing.T) {
 	book := new(logBook)
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	g.settled().connect().create("/kept", "x")
 	g.equal()
 	want, _ := g.leader().Tree().Digest()

@@ -75,7 +75,7 @@ func (w *writer) attach(address string) {
 
 // writeThrough runs writers while f runs, and until each has written something after
 // that.
-func (g *team) writeThrough(many int, f func()) []string {
+func (g *testEnsemble) writeThrough(many int, f func()) []string {
 	var addresses []string
 	for _, m := range g.servers {
 		addresses = append(addresses, m.Addr().String())
@@ -100,7 +100,7 @@ func (g *team) writeThrough(many int, f func()) []string {
 }
 
 // wrote waits until the leader has applied n more transactions.
-func (g *team) wrote(n int) {
+func (g *testEnsemble) wrote(n int) {
 	g.t.Helper()
 	l := g.settled()
 	from := l.Tree().LastZxid()
@@ -111,7 +111,7 @@ func (g *team) wrote(n int) {
 }
 
 // present fails unless all paths exist on each server.
-func (g *team) present(paths []string) {
+func (g *testEnsemble) present(paths []string) {
 	g.t.Helper()
 	g.equal()
 	for _, m := range g.servers {
@@ -131,7 +131,7 @@ func (g *team) present(paths []string) {
 // TestAcknowledgedWritesSurviveLeaders: while clients write, leaders are killed, some by
 // a power failure, and return. No acknowledged write is lost, and all trees are equal.
 func TestAcknowledgedWritesSurviveLeaders(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	ports := freePorts(t, 3)
 	g.change = func(c *config.Config) { c.Client.Port = ports[c.Ensemble.ID-1] }
 	for _, m := range g.servers {
@@ -155,11 +155,11 @@ func TestAcknowledgedWritesSurviveLeaders(t *testing.T) {
 	g.present(acked)
 }
 
-// TestSnapshotUnderWrites: a server gets a snapshot while clients write. What the stream
-// contains already and what follows it give the same tree.
-func TestSnapshotUnderWrites(t *testing.T) {
-	g := newTeam(t, 3, 1, false)
-	ports := freePorts(t, 4)
+// startSnapshotEnsemble starts three voters and some observers with 5000 znodes, on ports
+// that they keep. A leader always sends snapshots to learners that have lost their history.
+func startSnapshotEnsemble(t *testing.T, observers int) *testEnsemble {
+	g := newTestEnsemble(t, 3, observers, false)
+	ports := freePorts(t, 3+observers)
 	g.change = func(c *config.Config) {
 		c.Client.Port = ports[c.Ensemble.ID-1]
 		c.Ensemble.SnapshotFactor = -1
@@ -167,8 +167,14 @@ func TestSnapshotUnderWrites(t *testing.T) {
 	for _, m := range g.servers {
 		g.start(m)
 	}
-	l := g.settled()
-	l.connect().pipeline("/many", 5000)
+	g.settled().connect().pipeline("/many", 5000)
+	return g
+}
+
+// TestSnapshotUnderWrites: a server gets a snapshot while clients write. What the stream
+// contains already and what follows it give the same tree.
+func TestSnapshotUnderWrites(t *testing.T) {
+	g := startSnapshotEnsemble(t, 1)
 	acked := g.writeThrough(5000, func() {
 		for i := range 4 {
 			for _, m := range g.servers {
@@ -189,17 +195,7 @@ func TestSnapshotUnderWrites(t *testing.T) {
 // as soon as it serves, and starts from that snapshot and its log. No digest mismatch is
 // reported, although the snapshot contains effects of transactions in the log.
 func TestRestartAfterSnapshotUnderWrites(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
-	ports := freePorts(t, 3)
-	g.change = func(c *config.Config) {
-		c.Client.Port = ports[c.Ensemble.ID-1]
-		c.Ensemble.SnapshotFactor = -1
-	}
-	for _, m := range g.servers {
-		g.start(m)
-	}
-	l := g.settled()
-	l.connect().pipeline("/many", 5000)
+	g := startSnapshotEnsemble(t, 0)
 	m := g.follower()
 	acked := g.writeThrough(5000, func() {
 		for i := range 3 {

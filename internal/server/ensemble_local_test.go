@@ -9,9 +9,10 @@ import (
 	"bellwether/wire"
 )
 
-// localTeam returns a team with local sessions, one of whose servers is an observer.
-func localTeam(t *testing.T) *team {
-	g := newTeam(t, 3, 1, false)
+// newLocalSessionsEnsemble makes an ensemble with local sessions. One of its servers is
+// an observer.
+func newLocalSessionsEnsemble(t *testing.T) *testEnsemble {
+	g := newTestEnsemble(t, 3, 1, false)
 	g.change = func(c *config.Config) {
 		c.Ensemble.LocalSessions, c.Ensemble.UpgradeLocal, c.Ensemble.KeepClients = true, true, true
 	}
@@ -23,19 +24,19 @@ func localTeam(t *testing.T) *team {
 }
 
 // locals waits until a server counts this many local and global sessions.
-func (m *teammate) locals(local, global float64) {
+func (m *testServer) locals(local, global float64) {
 	m.t.Helper()
 	eventually(m.t, fmt.Sprintf("server %d has %v local and %v global sessions", m.id, local, global), func() bool {
 		return m.figure("local_sessions") == local && m.figure("global_sessions") == global
 	})
 }
 
-// TestShownZxidDoesNotGoBack: a client has seen the start of an epoch at a server that
-// got a snapshot then. A server whose tree ends before that shows it no earlier zxid. The
-// session is local, because a global session would be a transaction of the epoch.
+// TestShownZxidDoesNotGoBack: a client has seen the start of an epoch at a server that had just received
+// a snapshot. A server whose tree ends before that must show the client no smaller zxid. The session is
+// local, because a global session would be a transaction of the epoch.
 func TestShownZxidDoesNotGoBack(t *testing.T) {
-	g := localTeam(t)
-	began := wire.MakeZxid(g.leader().Standing().Epoch, 0)
+	g := newLocalSessionsEnsemble(t)
+	began := wire.MakeZxid(g.leader().ReplicaStatus().Epoch, 0)
 	for _, m := range g.servers {
 		c := m.dial()
 		c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16), LastZxidSeen: began})
@@ -58,7 +59,7 @@ func TestShownZxidDoesNotGoBack(t *testing.T) {
 // it lives, survives its connection and the leader, and becomes global with its first
 // ephemeral.
 func TestLocalSessionsOnEachRole(t *testing.T) {
-	g := localTeam(t)
+	g := newLocalSessionsEnsemble(t)
 	var clients []*client
 	for _, m := range g.servers {
 		c := m.connect()
@@ -100,7 +101,7 @@ func TestLocalSessionsOnEachRole(t *testing.T) {
 // TestLocalSessionsExpire: on servers of each role, a silent local session expires, and
 // one that pings does not.
 func TestLocalSessionsExpire(t *testing.T) {
-	g := localTeam(t)
+	g := newLocalSessionsEnsemble(t)
 	zxid := g.leader().Tree().LastZxid()
 	withTimeouts(t, time.Second, func(timeout time.Duration) error { return g.expireLocal(timeout) })
 	if now := g.leader().Tree().LastZxid(); now != zxid {
@@ -110,7 +111,7 @@ func TestLocalSessionsExpire(t *testing.T) {
 
 // expireLocal opens a pinging and a silent session on each server and waits until the
 // silent ones have expired. It fails if a pinging one expires too.
-func (g *team) expireLocal(timeout time.Duration) error {
+func (g *testEnsemble) expireLocal(timeout time.Duration) error {
 	g.t.Helper()
 	var pinging, silent []*client
 	for _, m := range g.servers {

@@ -10,10 +10,10 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// newTeamOf makes servers with empty disks from the lines of a configuration.
-func newTeamOf(t testing.TB, n int, lines string) *team {
+// newTestEnsembleOf makes servers with empty disks from the lines of a configuration.
+func newTestEnsembleOf(t testing.TB, n int, lines string) *testEnsemble {
 	t.Helper()
-	g := newTeam(t, n, 0, false)
+	g := newTestEnsemble(t, n, 0, false)
 	var err error
 	if g.members, err = ensemble.Parse(lines); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func serverLines(t testing.TB, host string, n int, line func(id, quorum, electio
 
 // lives starts all servers and checks that they serve, that they serve after the leader
 // is lost, and that the old leader joins again.
-func (g *team) lives() {
+func (g *testEnsemble) lives() {
 	g.t.Helper()
 	for _, m := range g.servers {
 		g.start(m)
@@ -58,7 +58,7 @@ func (g *team) lives() {
 
 // TestEnsembleOverIPv6: Elections and synchronisation work over IPv6 as over IPv4.
 func TestEnsembleOverIPv6(t *testing.T) {
-	g := newTeamOf(t, 3, serverLines(t, "::1", 3, func(_, quorum, election int) string {
+	g := newTestEnsembleOf(t, 3, serverLines(t, "::1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("[::1]:%d:%d:participant", quorum, election)
 	}))
 	g.change = func(c *config.Config) { c.Client = ensemble.HostPort{Host: "::1"} }
@@ -86,7 +86,7 @@ func TestEnsembleWithADeadNetwork(t *testing.T) {
 			if strings.Contains(line, "[::1]") {
 				host = "::1"
 			}
-			g := newTeamOf(t, 3, serverLines(t, host, 3, func(_, quorum, election int) string {
+			g := newTestEnsembleOf(t, 3, serverLines(t, host, 3, func(_, quorum, election int) string {
 				return fmt.Sprintf(line, quorum, election)
 			}))
 			g.change = func(c *config.Config) { c.Ensemble.MultiAddress = true }
@@ -97,7 +97,7 @@ func TestEnsembleWithADeadNetwork(t *testing.T) {
 
 // agrees waits until all looking servers have heard that all of them vote for the same
 // one, and checks that this decides nothing.
-func (g *team) agrees(ids ...ensemble.ServerID) {
+func (g *testEnsemble) agrees(ids ...ensemble.ServerID) {
 	g.t.Helper()
 	for _, id := range ids {
 		m := g.servers[id-1]
@@ -123,7 +123,7 @@ func (g *team) agrees(ids ...ensemble.ServerID) {
 		})
 	}
 	for _, id := range ids {
-		if st := g.servers[id-1].Standing(); st.Role != peerwire.Looking || st.Serving {
+		if st := g.servers[id-1].ReplicaStatus(); st.Role != peerwire.Looking || st.Serving {
 			g.t.Errorf("server %d: %+v", id, st)
 		}
 	}
@@ -132,7 +132,7 @@ func (g *team) agrees(ids ...ensemble.ServerID) {
 // TestWeightsDecide: server 1 has more weight than the two others together, so it can
 // serve without them and they cannot serve without it.
 func TestWeightsDecide(t *testing.T) {
-	g := newTeamOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
+	g := newTestEnsembleOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
 	})+"group.1=1:2:3\nweight.1=3\nweight.2=1\nweight.3=1\n")
 	for _, m := range g.servers {
@@ -161,7 +161,7 @@ func TestWeightsDecide(t *testing.T) {
 // TestGroupsDecide: of three groups two are needed for a quorum, each with its majority.
 // Five of nine servers can lack a quorum, and four can have one.
 func TestGroupsDecide(t *testing.T) {
-	g := newTeamOf(t, 9, serverLines(t, "127.0.0.1", 9, func(_, quorum, election int) string {
+	g := newTestEnsembleOf(t, 9, serverLines(t, "127.0.0.1", 9, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
 	})+"group.1=1:2:3\ngroup.2=4:5:6\ngroup.3=7:8:9\n")
 	for _, id := range []int{1, 2, 3, 4, 7} {
@@ -178,7 +178,7 @@ func TestGroupsDecide(t *testing.T) {
 // TestWeightZeroNeverLeads: a server with weight 0 votes for others and does not lead,
 // although its id is the highest.
 func TestWeightZeroNeverLeads(t *testing.T) {
-	g := newTeamOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
+	g := newTestEnsembleOf(t, 3, serverLines(t, "127.0.0.1", 3, func(_, quorum, election int) string {
 		return fmt.Sprintf("127.0.0.1:%d:%d:participant", quorum, election)
 	})+"group.1=1:2:3\nweight.1=1\nweight.2=1\nweight.3=0\n")
 	for _, m := range g.servers {

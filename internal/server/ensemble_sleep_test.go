@@ -14,7 +14,7 @@ import (
 // first.
 func TestLeaseEndsWithASleep(t *testing.T) {
 	var slept atomic.Int64
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.seams.Skew = func() time.Duration { return time.Duration(slept.Load()) }
 	for _, m := range g.servers {
 		g.start(m)
@@ -44,7 +44,7 @@ func TestClockIsReadAfterTheBatch(t *testing.T) {
 	t.Cleanup(func() { s.Close() })
 	l := newLoop(s)
 	var looked, asked int
-	s.opt.Seams.Skew = func() time.Duration {
+	s.opt.Hooks.Skew = func() time.Duration {
 		looked++
 		s.inbox.ask(func(*loop) { asked = looked })
 		return 0

@@ -51,7 +51,7 @@ func TestSlowDisksEverywhereKeepALeader(t *testing.T) {
 	for _, took := range []time.Duration{90 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {
 		t.Run(fmt.Sprint(took), func(t *testing.T) {
 			var pace atomic.Int64
-			g := newTeam(t, 3, 0, false)
+			g := newTestEnsemble(t, 3, 0, false)
 			g.change = func(c *config.Config) {
 				defaults(c)
 				c.Storage.StallLimit = limit
@@ -61,7 +61,7 @@ func TestSlowDisksEverywhereKeepALeader(t *testing.T) {
 				g.start(m)
 			}
 			l := g.settled()
-			epoch := l.Standing().Epoch
+			epoch := l.ReplicaStatus().Epoch
 			pace.Store(int64(took))
 			goesOn := func(w *gap, writes int) {
 				t.Helper()
@@ -76,7 +76,7 @@ func TestSlowDisksEverywhereKeepALeader(t *testing.T) {
 			more.end()
 			w.end()
 			now := g.settled()
-			if n := now.Standing().Epoch - epoch; n > changesMax {
+			if n := now.ReplicaStatus().Epoch - epoch; n > changesMax {
 				t.Errorf("%d changes of leaders", n)
 			}
 			g.kill(now)

@@ -47,7 +47,7 @@ func TestServerThatWasAwayJoins(t *testing.T) {
 		{"wiped", true, 20, 0.33, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			g := newTeam(t, 3, 0, false)
+			g := newTestEnsemble(t, 3, 0, false)
 			g.change = func(c *config.Config) { c.Ensemble.SnapshotFactor = row.factor }
 			for _, m := range g.servers {
 				g.start(m)
@@ -84,7 +84,7 @@ func TestServerThatWasAwayJoins(t *testing.T) {
 // epochs, does not elect a leader together with a server that is behind: what it
 // acknowledged would be lost.
 func TestEpochsWithoutHistory(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	l := g.leader()
 	l.connect().create("/a", "")
 	g.equal()
@@ -115,7 +115,7 @@ func TestEpochsWithoutHistory(t *testing.T) {
 }
 
 // loseHistory removes the files of a server except its epochs.
-func (m *teammate) loseHistory(t *testing.T) {
+func (m *testServer) loseHistory(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(m.dir, "version-2")
 	files, err := m.fs.ReadDir(dir)
@@ -141,7 +141,7 @@ func TestFormerLeaderIsTruncated(t *testing.T) {
 }
 
 func formerLeader(t *testing.T, wentOn bool) {
-	g := startTeam(t, 3, 0, true)
+	g := startTestEnsemble(t, 3, 0, true)
 	old := g.leader()
 	c := old.connect()
 	c.create("/a", "")
@@ -187,14 +187,14 @@ func formerLeader(t *testing.T, wentOn bool) {
 // continues. It answers the reads of clients that accept that, and joins again when there
 // is space.
 func TestFollowerWithFullDisk(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	l, f := g.leader(), g.follower()
 	c := l.connect()
 	c.create("/a", "")
 	g.equal()
 	f.fs.(*store.Mem).SetSpace(0)
 	c.pipeline("/many", 200)
-	eventually(t, "it rests", func() bool { st := f.Standing(); return !st.Serving && st.Disabled != "" })
+	eventually(t, "it rests", func() bool { st := f.ReplicaStatus(); return !st.Serving && st.Disabled != "" })
 	c.create("/b", "")
 	if st := f.Status(); st.Mode == "follower" || !st.ReadOnly || st.Reason == "" {
 		t.Errorf("it is %+v", st)
@@ -217,7 +217,7 @@ func TestFollowerWithFullDisk(t *testing.T) {
 // TestLeaderWithFullDisk: a leader whose disk is full does the same, and another leader
 // is elected.
 func TestLeaderWithFullDisk(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	l := g.leader()
 	c := l.connect()
 	c.create("/a", "")
@@ -238,7 +238,7 @@ func TestLeaderWithFullDisk(t *testing.T) {
 
 // TestPowerFailureOfAll: a power failure of all servers loses no acknowledged write.
 func TestPowerFailureOfAll(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	g.follower().connect().pipeline("/many", 100)
 	for _, m := range g.servers {
 		g.kill(m)
@@ -256,7 +256,7 @@ func TestPowerFailureOfAll(t *testing.T) {
 // ensemble that has had more epochs. It is not admitted, and the others continue
 // undisturbed.
 func TestForeignDirectoryIsKeptOut(t *testing.T) {
-	other := startTeam(t, 3, 0, false)
+	other := startTestEnsemble(t, 3, 0, false)
 	other.leader().connect().create("/theirs", "")
 	for range 2 {
 		l := other.leader()
@@ -268,19 +268,19 @@ func TestForeignDirectoryIsKeptOut(t *testing.T) {
 	foreign := other.leader()
 	other.kill(foreign)
 
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	l, f := g.leader(), g.follower()
 	c := l.connect()
 	c.create("/ours", "")
 	g.equal()
-	epoch, elections := l.Standing().Epoch, len(l.Elections())
+	epoch, elections := l.ReplicaStatus().Epoch, len(l.Elections())
 	g.kill(f)
 	f.fs = foreign.fs
 	g.start(f)
 	eventually(t, "it has tried to join again and again", func() bool { return len(f.Elections()) > 4 })
 	c.data("/ours")
 	c.create("/more", "")
-	if now := l.Standing(); !now.Serving || now.Epoch != epoch || len(l.Elections()) != elections || f.Standing().Serving {
-		t.Errorf("the leader is at %+v after %d elections, the foreign one at %+v", now, len(l.Elections()), f.Standing())
+	if now := l.ReplicaStatus(); !now.Serving || now.Epoch != epoch || len(l.Elections()) != elections || f.ReplicaStatus().Serving {
+		t.Errorf("the leader is at %+v after %d elections, the foreign one at %+v", now, len(l.Elections()), f.ReplicaStatus())
 	}
 }

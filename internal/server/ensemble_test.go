@@ -16,21 +16,21 @@ import (
 	"bellwether/internal/store"
 )
 
-// team is an ensemble of servers in this process, connected over loopback.
-type team struct {
+// testEnsemble is an ensemble of servers in this process, connected over loopback.
+type testEnsemble struct {
 	t       testing.TB
 	members *ensemble.Membership
-	servers []*teammate
+	servers []*testServer
 	// change is applied to each configuration before a start.
 	change func(c *config.Config)
-	seams  Seams
+	seams  Hooks
 	book   io.Writer // also receives the logs, if set
 	// queueMax is Options.DiskQueueMax.
 	queueMax int
 }
 
-// teammate is one server of a team: its disk, and the server while it runs.
-type teammate struct {
+// testServer is one server of a team: its disk, and the server while it runs.
+type testServer struct {
 	*running
 	id   ensemble.ServerID
 	fs   store.FS
@@ -50,11 +50,11 @@ func freePortsOf(t testing.TB, host string, n int) []int {
 	return free
 }
 
-// newTeam makes voters and observers with empty disks, in memory or, with
+// newTestEnsemble makes voters and observers with empty disks, in memory or, with
 // onDisk, in directories. Start runs them.
-func newTeam(t testing.TB, voters, observers int, onDisk bool) *team {
+func newTestEnsemble(t testing.TB, voters, observers int, onDisk bool) *testEnsemble {
 	t.Helper()
-	g := &team{t: t}
+	g := &testEnsemble{t: t}
 	ports := freePorts(t, 2*(voters+observers))
 	var text bytes.Buffer
 	for i := range voters + observers {
@@ -63,7 +63,7 @@ func newTeam(t testing.TB, voters, observers int, onDisk bool) *team {
 			role = "observer"
 		}
 		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:%s\n", i+1, ports[2*i], ports[2*i+1], role)
-		m := &teammate{id: ensemble.ServerID(i + 1), dir: "data", down: true}
+		m := &testServer{id: ensemble.ServerID(i + 1), dir: "data", down: true}
 		if onDisk {
 			m.fs, m.dir = store.OS(), t.TempDir()
 		} else {
@@ -78,10 +78,10 @@ func newTeam(t testing.TB, voters, observers int, onDisk bool) *team {
 	return g
 }
 
-// startTeam runs a new team and waits until all serve.
-func startTeam(t *testing.T, voters, observers int, onDisk bool) *team {
+// startTestEnsemble runs a new team and waits until all serve.
+func startTestEnsemble(t *testing.T, voters, observers int, onDisk bool) *testEnsemble {
 	t.Helper()
-	g := newTeam(t, voters, observers, onDisk)
+	g := newTestEnsemble(t, voters, observers, onDisk)
 	for _, m := range g.servers {
 		g.start(m)
 	}
@@ -89,7 +89,7 @@ func startTeam(t *testing.T, voters, observers int, onDisk bool) *team {
 	return g
 }
 
-func (g *team) start(m *teammate) {
+func (g *testEnsemble) start(m *testServer) {
 	g.t.Helper()
 	c := testConfig()
 	c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout = 500*time.Millisecond, time.Second, time.Minute
@@ -106,14 +106,14 @@ func (g *team) start(m *teammate) {
 	if g.book != nil {
 		log = slog.New(slog.NewTextHandler(io.MultiWriter(g.t.Output(), g.book), nil))
 	}
-	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Seams: g.seams, DiskQueueMax: g.queueMax}), false
+	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Hooks: g.seams, DiskQueueMax: g.queueMax}), false
 }
 
 // errKilled is the reason with which kill ends a server.
 var errKilled = errors.New("killed by the test")
 
 // kill ends a server without a clean shutdown.
-func (g *team) kill(m *teammate) {
+func (g *testEnsemble) kill(m *testServer) {
 	g.t.Helper()
 	m.fail(errKilled)
 	if err := m.end(); !errors.Is(err, errKilled) {
@@ -123,7 +123,7 @@ func (g *team) kill(m *teammate) {
 }
 
 // stopped ends a server cleanly.
-func (g *team) stopped(m *teammate) {
+func (g *testEnsemble) stopped(m *testServer) {
 	g.t.Helper()
 	if err := m.end(); err != nil {
 		g.t.Fatalf("server %d ended with %v", m.id, err)
@@ -132,16 +132,16 @@ func (g *team) stopped(m *teammate) {
 }
 
 // serves reports whether a server serves in this role.
-func (m *teammate) serves(role peerwire.ServerState) bool {
+func (m *testServer) serves(role peerwire.ServerState) bool {
 	if m.down {
 		return false
 	}
-	st := m.Standing()
+	st := m.ReplicaStatus()
 	return st != nil && st.Serving && st.Role == role
 }
 
 // leader returns the server that leads; nil if there is none.
-func (g *team) leader() *teammate {
+func (g *testEnsemble) leader() *testServer {
 	for _, m := range g.servers {
 		if m.serves(peerwire.Leading) {
 			return m
@@ -151,7 +151,7 @@ func (g *team) leader() *teammate {
 }
 
 // follower returns a server that follows.
-func (g *team) follower() *teammate {
+func (g *testEnsemble) follower() *testServer {
 	g.t.Helper()
 	for _, m := range g.servers {
 		if m.serves(peerwire.Following) {
@@ -163,9 +163,9 @@ func (g *team) follower() *teammate {
 }
 
 // settled waits until all running servers serve under one leader.
-func (g *team) settled() *teammate {
+func (g *testEnsemble) settled() *testServer {
 	g.t.Helper()
-	var l *teammate
+	var l *testServer
 	eventually(g.t, "all serve", func() bool {
 		l = g.leader()
 		if l == nil {
@@ -175,8 +175,8 @@ func (g *team) settled() *teammate {
 			if m.down {
 				continue
 			}
-			st := m.Standing()
-			if st == nil || !st.Serving || st.Leader != l.id || st.Epoch != l.Standing().Epoch {
+			st := m.ReplicaStatus()
+			if st == nil || !st.Serving || st.Leader != l.id || st.Epoch != l.ReplicaStatus().Epoch {
 				return false
 			}
 		}
@@ -186,7 +186,7 @@ func (g *team) settled() *teammate {
 }
 
 // equal waits until all running servers have the same tree.
-func (g *team) equal() {
+func (g *testEnsemble) equal() {
 	g.t.Helper()
 	eventually(g.t, "all have the same tree", func() bool {
 		l := g.leader()
@@ -219,7 +219,7 @@ func (g *team) equal() {
 func TestEnsembleServes(t *testing.T) {
 	for _, onDisk := range []bool{false, true} {
 		t.Run(fmt.Sprintf("disk=%v", onDisk), func(t *testing.T) {
-			g := startTeam(t, 3, 0, onDisk)
+			g := startTestEnsemble(t, 3, 0, onDisk)
 			for _, m := range g.servers {
 				c := m.connect()
 				path := fmt.Sprintf("/by%d", m.id)

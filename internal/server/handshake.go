@@ -22,6 +22,7 @@ func (c *conn) handshake() bool {
 	if frame == nil {
 		return false // it was a four-letter word
 	}
+	c.identify()
 	c.note(&batch{packets: 1, bytes: int64(frameHead + len(frame))})
 	var q wire.ConnectRequest
 	if err := wire.Decode(frame, &q); err != nil {
@@ -29,7 +30,7 @@ func (c *conn) handshake() bool {
 		c.srv.warn(what, c.net.RemoteAddr(), what, "addr", c.addr, "err", err)
 		return false
 	}
-	if !c.srv.admits() {
+	if !c.srv.admits(c, q.Session) {
 		return false
 	}
 	c.hasReadOnly, c.known = q.HasReadOnly, true
@@ -76,8 +77,8 @@ func isWord(b []byte) bool {
 	return true
 }
 
-// Word is a four-letter word that a client has sent.
-type Word struct {
+// FourLetterWord is a four-letter word that a client has sent.
+type FourLetterWord struct {
 	Name  string
 	Local bool // it came over the loopback interface
 	// Arg reads the eight bytes that follow a word with an argument. It returns false if
@@ -94,12 +95,12 @@ const argPatience = time.Second
 
 // word answers a four-letter word. An unknown word gets no answer.
 func (c *conn) word(word string, rest []byte) error {
-	if c.srv.opt.Words == nil {
+	if c.srv.opt.FourLetterWords == nil {
 		return nil
 	}
-	w := Word{Name: word, Local: c.addr.Addr().IsLoopback(), Arg: func() (int64, bool) { return c.wordArg(rest) }}
+	w := FourLetterWord{Name: word, Local: c.addr.Addr().IsLoopback(), Arg: func() (int64, bool) { return c.wordArg(rest) }}
 	c.note(&batch{packets: 1, bytes: int64(len(word))})
-	if text, known := c.srv.opt.Words(c.srv, w); known {
+	if text, known := c.srv.opt.FourLetterWords(c.srv, w); known {
 		what := "Processing " + word + " command"
 		c.srv.log.Log(context.Background(), c.srv.notices.Level(slog.LevelInfo, what, c.addr.String()), what, "from", c.addr)
 		c.out.raw(text)
@@ -116,10 +117,17 @@ func (c *conn) wordArg(rest []byte) (int64, bool) {
 	return int64(binary.BigEndian.Uint64(arg[:])), err == nil
 }
 
-// admits reports whether the server accepts new sessions now.
-func (s *Server) admits() bool {
+// admits reports whether a connection may have a session now.
+func (s *Server) admits(c *conn, session wire.SessionID) bool {
 	if !s.serving.Load() {
 		s.stats.notServing.Add(1)
+		return false
+	}
+	if !s.admitsSession(session) {
+		s.stats.rejected.Add(1)
+		s.stats.connsThrottled.Add(1)
+		const what = "connection is refused: too many ask for sessions (connection_throttle_tokens)"
+		s.warn(what, c.net.RemoteAddr(), what, "addr", c.addr, "session", session)
 		return false
 	}
 	s.stats.connectRequests.Add(1)

@@ -73,9 +73,9 @@ func TestStallIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestUsualSpeedRaisesLimit: a disk whose calls sometimes take 700 ms does not stall with
-// a limit of one second, nor does one that takes three times as long as usual: the speed
-// of the last minute counts.
+// TestUsualSpeedRaisesLimit: with a limit of one second, a disk whose calls sometimes take 700 ms does
+// not stall. A call that takes three times as long as usual does not count as a stall either, because the
+// speed of the last minute raises the limit.
 func TestUsualSpeedRaisesLimit(t *testing.T) {
 	w := watchDisk(time.Second)
 	for range 100 {
@@ -86,7 +86,7 @@ func TestUsualSpeedRaisesLimit(t *testing.T) {
 	if len(w.told) != 0 {
 		t.Fatalf("reported %v", w.told)
 	}
-	w.after(2 * time.Minute) // a call counts for one
+	w.after(2 * time.Minute) // a call counts for one minute
 	w.call(store.OpSync, "log.1", time.Millisecond)
 	w.call(store.OpSync, "log.1", 1100*time.Millisecond)
 	if len(w.told) != 2 {
@@ -126,7 +126,7 @@ func TestSlowDiskIsNotHung(t *testing.T) {
 	for range 20 {
 		w.call(store.OpSync, "log.1", 5*time.Second)
 	}
-	if n := len(w.told); n > 6 { // the third stall shows that it is slow; each is told when it begins and ends
+	if n := len(w.told); n > 6 { // from the third stall on the disk counts as slow; each stall before that is reported when it begins and when it ends
 		t.Errorf("told %d times", n)
 	}
 	for range 5 {
@@ -137,8 +137,8 @@ func TestSlowDiskIsNotHung(t *testing.T) {
 	}
 }
 
-// TestOnlyDutiesStall: Writing snapshots and reading may take any time, unless a duty
-// waits for them; then the whole wait counts.
+// TestOnlyDutiesStall: writing snapshots and reading may take any time, unless a duty waits for them. In
+// that case the whole wait of the duty counts.
 func TestOnlyDutiesStall(t *testing.T) {
 	w := watchDisk(time.Second)
 	for path, op := range map[string]store.Op{"snapshot.5": store.OpSync, "tmp.snapshot.5": store.OpWrite, "log.1": store.OpRead} {
@@ -189,7 +189,7 @@ func hangs(t *testing.T, o Options) (*running, *store.Mem, *client) {
 	c := s.connect()
 	c.create("/a", "")
 	disk.Hang()
-	t.Cleanup(disk.Answer)
+	t.Cleanup(disk.EndHang)
 	c.send(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Data: []byte("new"), Version: -1})
 	eventually(t, "the disk is reported", func() bool { return s.Status().Disk != nil })
 	return s, disk, c
@@ -211,7 +211,7 @@ func TestHungDiskIsReported(t *testing.T) {
 	if n := s.figure("disk_stall_count"); n != 1 {
 		t.Errorf("%v stalls are counted", n)
 	}
-	disk.Answer()
+	disk.EndHang()
 	if h := c.reply(nil); h.Err != wire.OK {
 		t.Errorf("the write: %v", h.Err)
 	}
@@ -282,7 +282,7 @@ func TestStartEndsWithAHungDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.Hang()
-	defer disk.Answer()
+	defer disk.EndHang()
 	r := run(t, s)
 	eventually(t, "the hung disk is logged", func() bool { return strings.Contains(book.String(), "the disk does not answer") })
 	if err := r.end(); !errors.Is(err, errHung) {
@@ -314,9 +314,9 @@ func mustPush(t *testing.T, b *inbox, link zab.LinkID, p []*peerwire.QuorumPacke
 	}
 }
 
-// TestRequestsAreParkedAndNothingElse: a leader whose disk is behind reads everything
+// TestOnlyRequestsAreParked: a leader whose disk is behind reads everything
 // that its learners send, and parks their requests in order.
-func TestRequestsAreParkedAndNothingElse(t *testing.T) {
+func TestOnlyRequestsAreParked(t *testing.T) {
 	b := newInbox(diskQueueMax)
 	b.log(diskQueueMax)
 	var sent []*peerwire.QuorumPacket

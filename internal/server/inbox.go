@@ -74,7 +74,7 @@ const (
 	// parkTotalMax bounds the parked requests of all learners together.
 	parkTotalMax = 4 * parkBytesMax
 	votesMax     = 1 << 10 // notifications from one server
-	packetCost   = 256     // of a packet in addition to its data
+	packetCost   = 256     // cost of a packet in addition to its data
 )
 
 // event is an event for the replica, or a function for the loop to call. conn is set if
@@ -164,8 +164,8 @@ func (b *inbox) closed(link zab.LinkID) {
 
 // Reasons to close a link because of the disk.
 var (
-	errBehind = errors.New("too much waits for the disk of this server")
-	errParked = fmt.Errorf("more than %d MiB of requests of one server, or %d MiB of all, wait until the disk of this server has caught up",
+	errBehind = errors.New("too many bytes wait for the disk of this server")
+	errParked = fmt.Errorf("more than %d MiB of requests of one server, or %d MiB of all servers, wait for the disk of this server",
 		parkBytesMax>>20, parkTotalMax>>20)
 )
 

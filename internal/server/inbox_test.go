@@ -13,7 +13,8 @@ import (
 	"bellwether/internal/zab"
 )
 
-// bring runs f on n goroutines, one after the other, and counts those that are done.
+// bring runs f on n goroutines, which start one after the other, and returns the number of those that
+// have ended.
 func bring(all *sync.WaitGroup, n int, f func()) *atomic.Int32 {
 	done := new(atomic.Int32)
 	all.Go(func() {
@@ -78,7 +79,7 @@ func TestVotesWaitAtTheirLimit(t *testing.T) {
 // TestStalledFollowerAccounts: a follower whose disk stalls keeps receiving writes. What
 // it holds is counted, and released when the disk answers again.
 func TestStalledFollowerAccounts(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	fs := &stallFS{FS: store.NewMem(1)}
 	g.servers[0].fs = fs
 	g.change = func(c *config.Config) { c.Storage.SnapCount = 1 << 20 }

@@ -124,7 +124,7 @@ func (in *input) swap(b []byte) {
 	}
 }
 
-// waits records that the connection is about to wait with its input in memory.
+// waits records the time from which the connection waits while its input stays in memory.
 func (in *input) waits() {
 	if in.size.Load() > 0 && in.since.Load() == 0 {
 		in.since.Store(in.clock())

@@ -19,7 +19,7 @@ type journal struct {
 }
 
 func newJournal(alone bool) *journal {
-	return &journal{queue: driver.Journal{Alone: alone}, wake: make(chan struct{}, 1)}
+	return &journal{queue: driver.Journal{Standalone: alone}, wake: make(chan struct{}, 1)}
 }
 
 // push queues a task. It returns false if the task is void.

@@ -13,11 +13,11 @@ import (
 	"bellwether/wire"
 )
 
-// memberAlone is a server of an ensemble whose loop does not run, and its log
-// writer: a test plays the replica.
+// memberAlone is a server of an ensemble with its log writer, but without a running loop: the test plays
+// the replica.
 func memberAlone(t *testing.T) (*Server, *logWriter) {
 	t.Helper()
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	c := testConfig()
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = g.members, 1, true
 	s, err := New(Options{Config: c, FS: store.NewMem(1), Log: testLog(t)})
@@ -36,7 +36,7 @@ func logged(z wire.Zxid) *record.Txn {
 	return &record.Txn{TxnHeader: record.TxnHeader{Session: wire.SessionID(z), Zxid: z, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1000}}
 }
 
-// told is what the log writer has answered since the last time.
+// told returns the answers of the log writer since the last call.
 func (s *Server) told() (out []replica.Event) {
 	for _, e := range s.inbox.take(nil) {
 		out = append(out, e.event)
@@ -44,8 +44,8 @@ func (s *Server) told() (out []replica.Event) {
 	return out
 }
 
-// Duties are done and answered in their order; what only appends is answered
-// once.
+// Duties are carried out and answered in their order. Several duties that only append are answered
+// together.
 func TestDutiesInOrder(t *testing.T) {
 	s, w := memberAlone(t)
 	for _, d := range []replica.Duty{
@@ -82,7 +82,7 @@ func TestDutiesInOrder(t *testing.T) {
 			t.Errorf("told %v, want %v", got[i], want[i])
 		}
 	}
-	if rebuilt == nil || rebuilt.Tree.LastZxid() != 1<<32+1 || s.archive.tree != rebuilt.Tree {
+	if rebuilt == nil || rebuilt.Tree.LastZxid() != 1<<32+1 || s.historyLock.tree != rebuilt.Tree {
 		t.Errorf("rebuilt %v", rebuilt)
 	}
 	if z := s.store.LastZxid(); z != 1<<32+1 {
@@ -90,7 +90,7 @@ func TestDutiesInOrder(t *testing.T) {
 	}
 }
 
-// After a refusal everything is void until the replica has heard of it.
+// After a refusal, all duties are void until the replica has been told of it.
 func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 	s, w := memberAlone(t)
 	s.journal.push(driver.Task{Duty: replica.Duty{SaveAccepted: 1, Generation: 1}})
@@ -121,9 +121,9 @@ func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 	}
 }
 
-// A full disk is told twice: to the server, which leaves the quorum, and to
-// Zab. Then there is space.
-func TestFullDiskIsTold(t *testing.T) {
+// The log writer reports a full disk twice: to the server, which leaves the quorum, and to Zab. Later the
+// disk has space again.
+func TestFullDiskIsReported(t *testing.T) {
 	s, w := memberAlone(t)
 	fs := s.opt.FS.(*store.Mem)
 	s.journal.push(driver.Task{Duty: replica.Duty{Append: []*record.Txn{logged(1<<32 + 1)}, Generation: 1}})
@@ -147,7 +147,7 @@ func TestFullDiskIsTold(t *testing.T) {
 	}
 }
 
-// Any other failure ends the server: nothing is known about the disk then.
+// Any other failure of the disk ends the server, because the state of the disk is then unknown.
 func TestFailedSyncEndsAMember(t *testing.T) {
 	s, w := memberAlone(t)
 	s.opt.FS.(*store.Mem).Fail(store.OpSync, 1, errors.New("broken"))
@@ -163,10 +163,10 @@ func TestFailedSyncEndsAMember(t *testing.T) {
 	}
 }
 
-// A server that may not begin a history joins one that there is, and gets its
-// first snapshot before its first log.
-func TestServerThatMayNotBeginJoins(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+// A server that may not begin a history joins an existing one. It then stores its first snapshot before
+// its first log.
+func TestServerWithoutMarkerJoins(t *testing.T) {
+	g := newTestEnsemble(t, 3, 0, false)
 	fresh := g.servers[2]
 	for _, m := range g.servers[:2] {
 		g.start(m)

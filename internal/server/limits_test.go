@@ -55,7 +55,7 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 		t.Errorf("%d rejected", n)
 	}
 	kept[0].nc.Close()
-	eventually(t, "room for another", func() bool { return len(s.crowd.sockets()) == 5 })
+	eventually(t, "room for another", func() bool { return len(s.conns.sockets()) == 5 })
 	c := s.dialFrom("127.0.0.1")
 	c.handshake(wire.ConnectRequest{TimeoutMS: lastingMS})
 }
@@ -90,7 +90,7 @@ func TestClientThatNeverReads(t *testing.T) {
 		}
 	}
 	t.Logf("%d requests went out before the server stopped reading", sent/len(get))
-	for _, c := range s.crowd.all() {
+	for _, c := range s.conns.all() {
 		c.out.mu.Lock()
 		owed := c.out.owed()
 		c.out.mu.Unlock()
@@ -112,7 +112,7 @@ func TestEventsThatNobodyReads(t *testing.T) {
 	slow.must(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/", Mode: wire.WatchPersistentRecursive}, nil)
 	long := "/" + string(bytes.Repeat([]byte{'x'}, 20_000))
 	c.create(long, "")
-	for i := 0; s.crowd.len() == 2; i++ {
+	for i := 0; s.conns.len() == 2; i++ {
 		if i > 10_000 {
 			t.Fatal("the slow connection is never closed")
 		}
@@ -210,7 +210,7 @@ func TestClosedConnectionsAreNotShown(t *testing.T) {
 	c.closed()
 	sockets := 0
 	eventually(t, "the connection is not shown", func() bool {
-		sockets = len(s.crowd.sockets())
+		sockets = len(s.conns.sockets())
 		return s.Status().Connections == 0
 	})
 	if sockets == 0 {
@@ -221,6 +221,6 @@ func TestClosedConnectionsAreNotShown(t *testing.T) {
 	}
 	s.dial().closed()
 	c.nc.Close()
-	eventually(t, "the socket is closed", func() bool { return len(s.crowd.sockets()) == 0 })
+	eventually(t, "the socket is closed", func() bool { return len(s.conns.sockets()) == 0 })
 	s.connect()
 }

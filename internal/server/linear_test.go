@@ -17,12 +17,12 @@ type regIn struct {
 	key     int
 	set     bool
 	value   string
-	version int32 // of a set: the expected version; -1 for any
+	version int32 // only for a set: the expected version; -1 for any
 }
 
 type regOut struct {
 	code    wire.Code
-	value   string // of a get
+	value   string // only for a get: the data
 	version int32
 }
 

@@ -17,36 +17,64 @@ import (
 	"bellwether/internal/replica"
 )
 
-// TryClientPort opens the client port of a configuration, if it has one, and closes it at
-// once. It returns the error that New would return, but nil for a port that is in use,
-// because the user may be the server that is about to be restarted.
-func TryClientPort(c *config.Config) error {
-	if c.Client.IsZero() {
-		return nil
+// TryClientPorts opens the client ports of a configuration and closes them at once. It
+// returns the error that New would return, but nil for a port that is in use, because the
+// user may be the server that is about to be restarted.
+func TryClientPorts(c *config.Config) error {
+	if err := checkClientPorts(c); err != nil {
+		return err
 	}
-	ln, addr, err := listenRaw(c.Client, false)
-	if err == nil {
-		return ln.Close()
+	for _, port := range []struct {
+		key string
+		at  ensemble.HostPort
+	}{{"clientPort", c.Client}, {"secureClientPort", c.TLS.Client}} {
+		if port.at.IsZero() {
+			continue
+		}
+		ln, addr, err := listenRaw(port.at, false)
+		if err == nil {
+			err = ln.Close()
+		}
+		if err != nil && !errors.Is(err, syscall.EADDRINUSE) {
+			return portError(addr, port.key, err)
+		}
 	}
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil
-	}
-	return portError(addr, err)
+	return nil
 }
 
-// listen opens the client port. The error for a port that is in use says what to do.
-func listen(at ensemble.HostPort, keepAlive bool) (net.Listener, error) {
+// checkClientPorts returns an error if the client port with TLS and the one without have
+// the same address, however it is written: the second one could never be opened.
+func checkClientPorts(c *config.Config) error {
+	plain, secured := c.Client, c.TLS.Client
+	if plain.IsZero() || secured.IsZero() || plain.Port != secured.Port || plain.Port == 0 {
+		return nil
+	}
+	if !plain.IsWildcard() && !secured.IsWildcard() {
+		// Only the first address of a name is compared, because a listener opens only that one.
+		a, errA := net.ResolveTCPAddr("tcp", plain.String())
+		b, errB := net.ResolveTCPAddr("tcp", secured.String())
+		if errA != nil || errB != nil || !a.IP.Equal(b.IP) {
+			return nil // a name that cannot be resolved is reported when its port is opened
+		}
+	}
+	return fmt.Errorf("secureClientPort and clientPort have the same address, %v and %v: choose another port, or remove secureClientPort and set client.portUnification=true to use one port for both",
+		secured, plain)
+}
+
+// listen opens the client port of a key. The error for a port that is in use says what to
+// do.
+func listen(at ensemble.HostPort, keepAlive bool, key string) (net.Listener, error) {
 	ln, addr, err := listenRaw(at, keepAlive)
 	if err != nil {
-		return nil, portError(addr, err)
+		return nil, portError(addr, key, err)
 	}
 	return ln, nil
 }
 
 // portError returns the error for a client port that cannot be opened.
-func portError(addr string, err error) error {
+func portError(addr, key string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("client port %s is in use by another process: stop that one, or choose another clientPort", addr)
+		return fmt.Errorf("client port %s is in use by another process: stop that one, or choose another %s", addr, key)
 	}
 	return fmt.Errorf("client port %s cannot be opened: %w", addr, err)
 }
@@ -65,11 +93,11 @@ func listenRaw(at ensemble.HostPort, keepAlive bool) (net.Listener, string, erro
 	return ln, addr, err
 }
 
-// crowd holds the client connections. The limits on connections apply to all sockets.
+// connTable holds the client connections. The limits on connections apply to all sockets.
 // What operators are shown leaves out connections that are closed for their clients and
 // whose input is only drained. Invariants: a connection is in at most one of conns and
 // closed; from counts both.
-type crowd struct {
+type connTable struct {
 	mu     sync.Mutex
 	conns  map[replica.ConnID]*conn
 	closed map[replica.ConnID]*conn // their input is being drained
@@ -77,12 +105,12 @@ type crowd struct {
 	last   replica.ConnID
 }
 
-func newCrowd() *crowd {
-	return &crowd{conns: map[replica.ConnID]*conn{}, closed: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}}
+func newConnTable() *connTable {
+	return &connTable{conns: map[replica.ConnID]*conn{}, closed: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}}
 }
 
 // add adds a connection, or returns the reason why there are too many already.
-func (w *crowd) add(s *Server, nc net.Conn) (*conn, string) {
+func (w *connTable) add(s *Server, nc net.Conn) (*conn, string) {
 	limits := &s.config().Limits
 	from := addrPort(nc.RemoteAddr()).Addr()
 	w.mu.Lock()
@@ -102,7 +130,7 @@ func (w *crowd) add(s *Server, nc net.Conn) (*conn, string) {
 }
 
 // unlist records that a connection is closed for its client. Its socket still counts.
-func (w *crowd) unlist(c *conn) {
+func (w *connTable) unlist(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.conns, c.id)
@@ -110,10 +138,13 @@ func (w *crowd) unlist(c *conn) {
 }
 
 // remove removes a connection whose socket is closed.
-func (w *crowd) remove(c *conn) {
+func (w *connTable) remove(c *conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c.srv.budget.conns.Add(-1)
+	if sc, ok := c.net.(*secureConn); ok {
+		sc.uncount()
+	}
 	delete(w.closed, c.id)
 	from := c.addr.Addr()
 	if w.from[from]--; w.from[from] == 0 {
@@ -122,7 +153,7 @@ func (w *crowd) remove(c *conn) {
 }
 
 // all returns the open connections.
-func (w *crowd) all() []*conn {
+func (w *connTable) all() []*conn {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := make([]*conn, 0, len(w.conns))
@@ -133,7 +164,7 @@ func (w *crowd) all() []*conn {
 }
 
 // sockets returns the open connections and those whose input is being drained.
-func (w *crowd) sockets() []*conn {
+func (w *connTable) sockets() []*conn {
 	out := w.all()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -143,7 +174,7 @@ func (w *crowd) sockets() []*conn {
 	return out
 }
 
-func (w *crowd) len() int {
+func (w *connTable) len() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.conns)
@@ -156,8 +187,8 @@ const (
 	crowdedPause = 5 * time.Millisecond
 )
 
-// accept accepts clients until the listener is closed.
-func (s *Server) accept(ln net.Listener) {
+// accept accepts clients until the listener is closed: with TLS, without it, or both.
+func (s *Server) accept(ln net.Listener, withTLS, without bool) {
 	for {
 		for s.turns.crowded() && !s.stopping.Load() {
 			s.pause(crowdedPause)
@@ -171,7 +202,10 @@ func (s *Server) accept(ln net.Listener) {
 			s.pause(acceptPause)
 			continue
 		}
-		c, reason := s.crowd.add(s, nc)
+		if withTLS {
+			nc = s.secured(nc, without)
+		}
+		c, reason := s.conns.add(s, nc)
 		if c == nil {
 			s.stats.rejected.Add(1)
 			s.warn("Too many connections", nc.RemoteAddr(), reason)
@@ -202,17 +236,20 @@ func (s *Server) sessionless(c *conn, err error) {
 	if timedOut(err) && !s.stopping.Load() {
 		s.stats.sessionlessGone.Add(1)
 	}
+	if failed := (*handshakeError)(nil); errors.As(err, &failed) && !s.stopping.Load() {
+		s.warnHandshake(c, failed.err)
+	}
 	c.logEnd(err)
 }
 
 // count returns the number of connections with a session from this machine, or from
-// elsewhere.
-func (w *crowd) count(local bool) int64 {
+// elsewhere, whose clients have shown no certificate.
+func (w *connTable) count(local bool) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := int64(0)
 	for _, c := range w.conns {
-		if c.Session() != 0 && c.addr.Addr().IsLoopback() == local {
+		if c.Session() != 0 && !c.mutual && c.addr.Addr().IsLoopback() == local {
 			n++
 		}
 	}

@@ -47,7 +47,7 @@ func (s *Server) load() error {
 	for _, p := range removed {
 		s.log.Warn("ephemeral of a session that does not exist is removed", "path", p)
 	}
-	s.tellTree(t)
+	s.logObservations(t)
 	s.describe(t)
 	if res.LastZxid < 0 && s.member == nil {
 		return errEmptyNotAllowed
@@ -71,16 +71,16 @@ func (s *Server) load() error {
 	s.log.Info(fmt.Sprintf("Snapshot loaded in %d ms, highest zxid is %v, digest is %d", took.Milliseconds(), zxid, digest),
 		"file", res.SnapshotPath)
 	s.replayed = res.Txns
-	s.archive.tree = t
+	s.historyLock.tree = t
 	if s.member != nil {
 		return s.member.loaded(s.store, res, tail)
 	}
 	return nil
 }
 
-// tellTree logs what a tree observed while it was filled.
-func (s *Server) tellTree(t *tree.Tree) {
-	for _, h := range t.Happenings() {
+// logObservations logs what a tree observed while it was filled.
+func (s *Server) logObservations(t *tree.Tree) {
+	for _, h := range t.Observations() {
 		s.log.Warn(h.String())
 	}
 }
@@ -163,8 +163,8 @@ func (l *logTail) log() *zab.Log {
 // rebuild truncates the log, and makes a new tree if the action asks for one.
 func (w *logWriter) rebuild(a *driver.Action) error {
 	s := w.srv
-	defer s.disk.whole()() // the change of the history also waits for the keeper
-	made, err := s.archive.revise(func() (*tree.Tree, error) {
+	defer s.disk.whole()() // the change of the history also waits for the snapshotter
+	made, err := s.historyLock.revise(func() (*tree.Tree, error) {
 		if a.Truncate != nil {
 			if err := s.store.Truncate(a.Truncate.Zxid); err != nil {
 				return nil, err
@@ -186,7 +186,7 @@ func (w *logWriter) rebuild(a *driver.Action) error {
 		return err
 	}
 	if made != nil {
-		s.tellTree(made)
+		s.logObservations(made)
 		s.describe(made)
 	}
 	w.answer(a, made)
@@ -196,11 +196,11 @@ func (w *logWriter) rebuild(a *driver.Action) error {
 // install replaces the history by a leader's snapshot.
 func (w *logWriter) install(a *driver.Action) error {
 	s := w.srv
-	defer s.disk.whole()() // the change of the history also waits for the keeper
+	defer s.disk.whole()() // the change of the history also waits for the snapshotter
 	if a.Received == nil {
 		return fmt.Errorf("the snapshot %v that a leader sent is not there", a.Snapshot.Zxid)
 	}
-	_, err := s.archive.revise(func() (*tree.Tree, error) {
+	_, err := s.historyLock.revise(func() (*tree.Tree, error) {
 		for _, txn := range a.Snapshot.Txns {
 			a.Received.Replay(txn)
 		}
@@ -210,7 +210,7 @@ func (w *logWriter) install(a *driver.Action) error {
 	if err != nil {
 		return err
 	}
-	s.tellTree(a.Received)
+	s.logObservations(a.Received)
 	w.snaps.draw()
 	w.answer(a, nil)
 	return nil
@@ -221,7 +221,7 @@ func (w *logWriter) install(a *driver.Action) error {
 func (w *logWriter) beginHistory() error {
 	s := w.srv
 	defer s.disk.whole()()
-	_, err := s.archive.revise(func() (*tree.Tree, error) {
+	_, err := s.historyLock.revise(func() (*tree.Tree, error) {
 		_, err := s.store.InstallSnapshot(0, s.newTree().Snapshot())
 		return nil, err
 	})

@@ -107,7 +107,7 @@ func (w *logWriter) writeAhead() {
 		return
 	}
 	if err := w.srv.store.WriteEpochsAhead(); err != nil {
-		w.srv.log.Warn("the files of the next epoch could not be written ahead, so the next change of leaders will take longer", "err", err)
+		w.srv.log.Warn("the files of the next epoch could not be prepared, so the next change of leaders will take longer", "err", err)
 	}
 }
 
@@ -167,7 +167,7 @@ func (w *logWriter) failed(err error) {
 	case errors.As(err, &full):
 		w.full = true
 		if s.member != nil {
-			s.log.Error("no space on the disk: this server takes no part in its ensemble until there is, and answers clients that accept a read-only server; free some space", "zxid", full.Zxid, "err", err)
+			s.log.Error("no space on the disk: this server takes no part in its ensemble until there is, and answers only clients that accept a read-only server; free some space", "zxid", full.Zxid, "err", err)
 		}
 		w.tell(s.journal.full(full.Zxid, err.Error()))
 	case errors.Is(err, store.ErrNotInLog) && s.member != nil:
@@ -227,6 +227,6 @@ func (w *logWriter) probe() {
 		w.srv.inbox.push(replica.LogFree{}, nil)
 	case !errors.As(err, &full) && err.Error() != w.said:
 		w.said = err.Error()
-		w.srv.log.Warn("the disk was full, and whether it still is cannot be told", "err", err)
+		w.srv.log.Warn("the disk was full, and checking for free space failed; the server checks again", "err", err)
 	}
 }

@@ -25,15 +25,15 @@ type loop struct {
 	replica   *replica.Replica
 	conns     map[replica.ConnID]*conn
 	order     *driver.Batch
-	events    []event // of the batch under way; its memory is reused
+	events    []event // events of the batch under way; the memory is reused
 	now       replica.Time
 	clock     int64         // the server's clock when the batch began
 	ticked    int64         // Mono of the last tick
 	tickEvery time.Duration // the time between ticks
 	arrived   int           // bytes that the batch has brought and that no duty accounts for yet
 	asked     int64         // requests that were stepped and are not counted yet
-	pace      pace
-	team      teamwork
+	heavy     heavyQueue
+	member    memberLoop
 }
 
 // ticksPerTick is the smallest number of Tick events that the replica gets in one tickTime.
@@ -52,7 +52,7 @@ func tickEvery(c *config.Config) time.Duration {
 func newLoop(s *Server) *loop {
 	l := &loop{srv: s, conns: map[replica.ConnID]*conn{}}
 	o := s.replicaOptions()
-	o.Yield = l.beat
+	o.Yield = l.sendHeartbeats
 	l.replica = replica.New(s.Tree(), o, s.times())
 	l.order = driver.NewBatch(l.replica, l.refuses)
 	return l
@@ -65,13 +65,13 @@ func (l *loop) run(quit <-chan struct{}) {
 	l.tickEvery = tickEvery(s.config())
 	tick := time.NewTicker(l.tickEvery)
 	defer tick.Stop()
-	l.team.alarm, l.team.dials = time.NewTimer(0), peerwire.NoServer
-	defer l.team.alarm.Stop()
+	l.member.alarm, l.member.dialled = time.NewTimer(0), peerwire.NoServer
+	defer l.member.alarm.Stop()
 	for {
 		ticked := false
 		select {
 		case <-s.inbox.wake:
-		case <-l.team.alarm.C:
+		case <-l.member.alarm.C:
 		case <-tick.C:
 			ticked = true
 		case <-quit:
@@ -92,9 +92,9 @@ func (l *loop) batch(ticked bool) {
 	switch ready := l.settle(); {
 	case ready:
 		l.resume() // after the effects of the light requests
-		l.order.Again()
+		l.order.Repeat()
 		l.settle()
-	case l.pace.ready():
+	case l.heavy.ready():
 		// Events that arrived while a heavy request was applied come before the next heavy
 		// request.
 		s.inbox.ring()
@@ -113,9 +113,9 @@ func (l *loop) settle() (ready bool) {
 		case driver.Tick:
 			l.countSteps(l.clock)
 			l.tick()
-		case driver.Stepped:
+		case driver.AllStepped:
 			l.countSteps(l.clock)
-			ready = l.pace.ready()
+			ready = l.heavy.ready()
 		case driver.Log:
 			l.log(l.order.Ready.Duties)
 		case driver.Send:
@@ -128,10 +128,10 @@ func (l *loop) settle() (ready bool) {
 			}
 		case driver.Connect:
 			l.connect(&l.order.Ready)
-			for _, h := range l.order.Ready.Happenings {
+			for _, h := range l.order.Ready.Observations {
 				l.tell(h)
 			}
-		case driver.Rest:
+		case driver.BatchDone:
 			l.srv.pendingFlush.flush()
 			l.endBatch()
 			return ready
@@ -141,8 +141,8 @@ func (l *loop) settle() (ready bool) {
 
 // take steps an event of the batch.
 func (l *loop) take(i int) {
-	if i%beatEvery == beatEvery-1 {
-		l.beat()
+	if i%heartbeatEvery == heartbeatEvery-1 {
+		l.sendHeartbeats()
 	}
 	l.arrived += l.events[i].size()
 	l.step(l.events[i])
@@ -160,23 +160,23 @@ func (l *loop) countSteps(start int64) {
 // refuses reports whether an event of the batch says that the disk has refused a duty.
 func (l *loop) refuses(i int) bool { return driver.Refuses(l.events[i].event) }
 
-// beatEvery is how many events or effects are carried out between two checks for due
+// heartbeatEvery is how many events or effects are carried out between two checks for due
 // heartbeats. Long work among them yields by itself.
-const beatEvery = 64
+const heartbeatEvery = 64
 
-// beat sends the heartbeats to learners that are due, or answers those of the leader. A
+// sendHeartbeats sends the heartbeats to learners that are due, or answers those of the leader. A
 // batch can take longer than the interval of heartbeats, so they are also sent in the
 // middle of a batch. The loop itself sends them, so that a loop that hangs sends none.
-func (l *loop) beat() {
-	if yielded := l.srv.opt.Seams.Yielded; yielded != nil {
+func (l *loop) sendHeartbeats() {
+	if yielded := l.srv.opt.Hooks.Yielded; yielded != nil {
 		yielded()
 	}
 	m := l.srv.member
-	if m == nil || l.srv.clock() < l.team.beat && m.pinged.Load() == 0 {
+	if m == nil || l.srv.clock() < l.member.nextHeartbeat && m.pinged.Load() == 0 {
 		return
 	}
-	send, due, next := l.replica.Beat(l.srv.times(), l.srv.inbox.pings())
-	l.team.nextBeat(next)
+	send, due, next := l.replica.Heartbeat(l.srv.times(), l.srv.inbox.pings())
+	l.member.setNextHeartbeat(next)
 	l.send(send, due)
 }
 
@@ -185,14 +185,14 @@ func (l *loop) beat() {
 // meanwhile.
 func (l *loop) resume() {
 	start := l.srv.clock()
-	for turn := false; !turn && l.pace.ready(); {
-		c, q := l.pace.next()
+	for turn := false; !turn && l.heavy.ready(); {
+		c, q := l.heavy.next()
 		turn = heavy(q) > 0
 		l.request(c, q)
 		l.replica.Step(l.now, q)
 	}
 	l.countSteps(start)
-	if l.pace.ready() {
+	if l.heavy.ready() {
 		l.srv.inbox.ring()
 	}
 }
@@ -232,7 +232,7 @@ func (l *loop) step(e event) {
 	case *replica.Request:
 		if c := l.conns[ev.Conn]; c != nil {
 			c.touch(ev.Started)
-			if l.pace.hold(c, ev) {
+			if l.heavy.hold(c, ev) {
 				l.srv.stats.heavyHeld.Add(1)
 				return
 			}
@@ -255,7 +255,7 @@ func (l *loop) step(e event) {
 
 // request accounts for a request that goes to the replica.
 func (l *loop) request(c *conn, q *replica.Request) {
-	l.pace.taken(c, q)
+	l.heavy.taken(c, q)
 	if l.asked++; l.decides() {
 		l.srv.stats.inboxTime.Observe(micro(l.clock-q.Started), 1)
 	}
@@ -281,11 +281,11 @@ func (l *loop) forget(id replica.ConnID) {
 	if c == nil {
 		return
 	}
-	if heard, ok := c.hearing.Unreported(); ok && c.Session() != 0 {
+	if heard, ok := c.heardState.Unreported(); ok && c.Session() != 0 {
 		l.replica.Step(l.now, replica.Touched{Sessions: []replica.Touch{{Session: c.Session(), Mono: heard}}})
 	}
 	delete(l.conns, id)
-	l.pace.forget(c)
+	l.heavy.forget(c)
 	t := l.srv.Tree()
 	l.srv.writers.Go(func() { t.Forget(c) }) // the connection may have a million watches, so the loop does not wait
 	// Requests of the connection that are still under way will not be answered.
@@ -302,8 +302,11 @@ func (l *loop) deliver() {
 		if !ok {
 			return
 		}
-		if i%beatEvery == 0 {
-			l.beat()
+		if i%heartbeatEvery == 0 {
+			l.sendHeartbeats()
+		}
+		if o.Kind == replica.Reply && l.srv.audit != nil {
+			l.srv.auditReply(o)
 		}
 		c := l.conns[o.Conn]
 		if c == nil {
@@ -316,6 +319,7 @@ func (l *loop) deliver() {
 		case replica.Attached:
 			l.srv.attach(c, o, l.replica.Applied())
 		case replica.Reply:
+			c.judge(o.Header.Err, o.Response)
 			o.Header.Zxid = c.shown(o.Header.Zxid)
 			c.push(item{header: o.Header, record: o.Response})
 			l.done(c, o.Request, o.Header.Zxid, end)
@@ -334,7 +338,7 @@ func (l *loop) turn(c *conn, q *replica.Request) {
 	if c.ended() {
 		return
 	}
-	if err := c.read(&scratch{late: true, yield: l.beat}, q.Xid, q.Op, q.Body); err != nil {
+	if err := c.read(&scratch{late: true, yield: l.sendHeartbeats}, q.Xid, q.Op, q.Body); err != nil {
 		c.finishLater()
 	}
 }
@@ -342,7 +346,7 @@ func (l *loop) turn(c *conn, q *replica.Request) {
 // done accounts for a request that has been answered.
 func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, end int64) {
 	s := l.srv
-	l.pace.answered(c, q)
+	l.heavy.answered(c, q)
 	s.inProcess.Add(-1)
 	s.inProcessBytes.Add(-q.Size)
 	s.large.Add(-q.Large)
@@ -358,7 +362,7 @@ func (l *loop) tick() {
 	l.late()
 	for _, c := range l.conns {
 		if id := c.Session(); id != 0 {
-			l.order.Hear(&c.hearing, id, c.timeout.Load())
+			l.order.Hear(&c.heardState, id, c.timeout.Load())
 		}
 	}
 	l.order.Tick()
@@ -386,7 +390,7 @@ func (l *loop) warn(id replica.ConnID, kind string) (*slog.Logger, slog.Level) {
 }
 
 // tell logs an observation of the replica.
-func (l *loop) tell(h replica.Happening) {
+func (l *loop) tell(h replica.Observation) {
 	log, level := l.srv.log, slog.LevelInfo
 	switch e := h.(type) {
 	case replica.WritesStopped:
@@ -408,11 +412,14 @@ func (l *loop) tell(h replica.Happening) {
 		level = l.srv.notices.Level(slog.LevelWarn, "quota exceeded", e.Path)
 	case tree.QuotaUnreadable:
 		level = l.srv.notices.Level(slog.LevelWarn, "quota cannot be read", e.Path)
+	case replica.AbandonedLost:
+		l.srv.audit.Lose()
+		level = l.srv.notices.Level(slog.LevelWarn, "outcome of an abandoned request is not known", "")
 	case replica.TickLate, tree.DigestNotReached:
 		level = slog.LevelWarn
 	default:
 		if l.srv.member != nil {
-			log, level = l.tellTeam(h)
+			log, level = l.loggerFor(h)
 		}
 	}
 	log.Log(context.Background(), level, h.String())

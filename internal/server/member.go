@@ -2,6 +2,9 @@ package server
 
 import (
 	"bufio"
+	"cmp"
+	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bellwether/internal/config"
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peer"
@@ -30,27 +34,32 @@ type member struct {
 	keep int // number of transactions kept in memory to bring learners up to date
 	core *replica.Member
 
-	stats *teamStats
+	stats *memberStats
 	mesh  *peer.Mesh
 	links *peer.Links
+
+	// securing is the context of all handshakes of TLS with other servers; endSecuring ends them.
+	securing    context.Context
+	endSecuring context.CancelFunc
 
 	listens atomic.Bool // the quorum port should be open
 	port    sync.Mutex  // held while the port is opened or closed
 
 	pinged atomic.Int64 // clock time at which the oldest unanswered ping arrived; 0: there is none
 
-	// standing is a copy of the replica's standing for all goroutines but the loop.
-	standing atomic.Pointer[replica.Standing]
-	news     news // announces changes of standing
+	// status is a copy of the replica's status for all goroutines but the loop.
+	status       atomic.Pointer[replica.Status]
+	statusChange changeSignal // announces changes of the status
 
 	mu sync.Mutex
 	// received holds the trees that arrived after a SNAP, until they are installed or
 	// their links end. A learner has one link, so there is rarely more than one.
 	received map[zab.LinkID]*tree.Tree
-	// ends holds the remote address of each link.
-	ends map[zab.LinkID]string
-	// voices holds the address from which each server sends notifications.
-	voices map[ensemble.ServerID]string
+	// remoteAddresses holds the remote address of each link.
+	remoteAddresses map[zab.LinkID]string
+	claims          claims
+	// senders holds the address from which each server sends notifications.
+	senders map[ensemble.ServerID]string
 }
 
 // newMember returns the member for a configuration; nil if the server is standalone.
@@ -59,8 +68,10 @@ func newMember(s *Server) *member {
 	if c.Standalone() {
 		return nil
 	}
-	return &member{srv: s, stats: newTeamStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[zab.LinkID]*tree.Tree{},
-		ends: map[zab.LinkID]string{}, voices: map[ensemble.ServerID]string{}}
+	securing, end := context.WithCancel(context.Background())
+	return &member{srv: s, securing: securing, endSecuring: end, stats: newMemberStats(s), keep: max(c.Ensemble.CommitLogCount, zab.KeepMin), received: map[zab.LinkID]*tree.Tree{},
+		claims:          claims{srv: s, unproved: map[zab.LinkID]*x509.Certificate{}},
+		remoteAddresses: map[zab.LinkID]string{}, senders: map[ensemble.ServerID]string{}}
 }
 
 // loaded sets the replica's options from what was found on the disk.
@@ -75,7 +86,7 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 		Unknown: res.LastZxid < 0, Initialized: res.Marked,
 		KeepClients: c.KeepClients, InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
 		LocalSessions: c.LocalSessions, UpgradeLocal: c.UpgradeLocal,
-		Aloof: !c.LeaderServes, ReadOnly: m.srv.config().ReadOnlyMode, ReadUncommitted: m.srv.config().ReadUncommitted, CounterMax: m.srv.opt.Seams.CounterMax,
+		NoClientsWhileLeading: !c.LeaderServes, ReadOnly: m.srv.config().ReadOnlyMode, ReadUncommitted: m.srv.config().ReadUncommitted, CounterMax: m.srv.opt.Hooks.CounterMax,
 	}
 	return nil
 }
@@ -93,21 +104,22 @@ func (m *member) withoutHistory(st *store.Store) error {
 	return st.SetCurrentEpoch(0)
 }
 
+// packetMax is the longest packet that is taken from another server: a transaction, or a request
+// of up to jute.maxbuffer with the identities of its client. A leader whose followers did not
+// take its last transaction could not serve any more.
+const packetMax = store.RecordMax + peerwire.PacketMax
+
 // open opens the election port, and checks whether the quorum port can be opened. The
 // quorum port is needed only when this server leads; without the check the operator would
 // learn only then that another process uses it.
 func (m *member) open() error {
 	c := m.srv.config()
-	// A connection between servers gets syncLimit ticks for its first message.
-	first := c.Ensemble.ElectionRead
-	if first <= 0 {
-		first = time.Duration(c.Ensemble.SyncLimit) * c.TickTime
-	}
 	o := peer.Options{
 		ID: c.Ensemble.ID, Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
 		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
-		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: first, ReadSnapshot: m.readSnapshot,
-		Dial: m.srv.opt.Seams.Dial, Listen: m.srv.opt.Seams.Listen,
+		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: peerHandshakeMax(c), ReadSnapshot: m.readSnapshot,
+		PacketMax: packetMax, Secure: m.srv.secureLinks(),
+		Dial: m.srv.opt.Hooks.Dial, Listen: m.srv.opt.Hooks.Listen,
 	}
 	m.links = peer.NewLinks(o)
 	var err error
@@ -118,9 +130,20 @@ func (m *member) open() error {
 		m.mesh, err = peer.NewMesh(o)
 	}
 	if err != nil {
+		m.endSecuring()
 		m.links.CloseAll()
 	}
 	return err
+}
+
+// peerHandshakeMax returns how long a connection between servers may take for its first
+// message: syncLimit ticks, unless the configuration says otherwise. A server in an embedded ensemble
+// has no syncLimit.
+func peerHandshakeMax(c *config.Config) time.Duration {
+	if c.Ensemble.ElectionRead > 0 {
+		return c.Ensemble.ElectionRead
+	}
+	return cmp.Or(time.Duration(c.Ensemble.SyncLimit)*c.TickTime, peer.HandshakeDefault)
 }
 
 // openPort opens or closes the quorum port on a goroutine of its own, because resolving
@@ -141,6 +164,7 @@ func (m *member) openPort(open bool) {
 // close closes all connections to other servers at about the same time, so that they look
 // for a new leader without waiting for this server.
 func (m *member) close() {
+	m.endSecuring()
 	if m.mesh == nil {
 		return
 	}
@@ -181,13 +205,19 @@ func (m *member) handle(e peer.Event) {
 	case peer.RoundTrip:
 		b.push(replica.Vote{Event: election.RoundTrip{Server: e.Server, Took: e.Took}}, nil)
 	case peer.Opened:
-		m.goesTo(e.Link, e.Address)
+		m.setRemoteAddress(e.Link, e.Address)
+		m.claims.opened(e.Link, e.Conn)
 		b.push(replica.Zab{Event: zab.Opened{Link: e.Link}}, nil)
 	case peer.Linked:
-		m.goesTo(e.Link, e.Address)
+		m.setRemoteAddress(e.Link, e.Address)
 		b.follows(e.Link)
 		b.push(replica.Linked{Leader: e.Leader, Link: e.Link}, nil)
 	case peer.Received:
+		if err := m.claims.check(e.Link, e.Packets[0]); err != nil {
+			m.srv.log.Warn("a learner is refused: its certificate does not belong to the server that it claims to be", "peer", m.address(e.Link), "err", err)
+			m.links.Close(e.Link)
+			return
+		}
 		m.arrived(e.Packets)
 		if err := b.pushPackets(e.Link, e.Packets); err != nil {
 			m.srv.log.Warn("closing a link between servers because the disk is slow; the learner reconnects", "peer", m.address(e.Link), "err", err)
@@ -196,6 +226,7 @@ func (m *member) handle(e peer.Event) {
 	case peer.Progress:
 		b.push(replica.Zab{Event: zab.Progress{Link: e.Link}}, nil)
 	case peer.Closed:
+		m.claims.closed(e.Link)
 		b.closed(e.Link)
 		b.push(replica.Zab{Event: zab.Closed{Link: e.Link, Why: e.Why}}, nil)
 	}
@@ -206,7 +237,7 @@ func (m *member) handle(e peer.Event) {
 func (m *member) arrived(packets []*peerwire.QuorumPacket) {
 	ping := func(p *peerwire.QuorumPacket) bool { return p.Type == peerwire.PacketPing }
 	learns := func() bool {
-		now := m.standing.Load()
+		now := m.status.Load()
 		return now != nil && now.Serving && now.Role != peerwire.Leading
 	}
 	if m.pinged.Load() == 0 && slices.ContainsFunc(packets, ping) && learns() {
@@ -214,17 +245,17 @@ func (m *member) arrived(packets []*peerwire.QuorumPacket) {
 	}
 }
 
-// beaten updates the figures for heartbeats if send contains any.
-func (m *member) beaten(send []zab.Message, due int64) {
+// observePings updates the figures for heartbeats if send contains any.
+func (m *member) observePings(send []zab.Message, due int64) {
 	if !slices.ContainsFunc(send, func(msg zab.Message) bool { return msg.Packet.Type == peerwire.PacketPing }) {
 		return
 	}
 	now := m.srv.clock()
 	if due > 0 {
-		m.stats.beatLate.Observe(micro(now-due*int64(time.Millisecond)), 1)
+		m.stats.pingLate.Observe(micro(now-due*int64(time.Millisecond)), 1)
 	}
 	if came := m.pinged.Swap(0); came > 0 && !m.stats.leading() {
-		m.stats.beatAnswer.Observe(micro(now-came), 1)
+		m.stats.pingAnswer.Observe(micro(now-came), 1)
 	}
 }
 
@@ -255,24 +286,24 @@ func (m *member) measure(link zab.LinkID, p *peerwire.QuorumPacket) {
 	m.links.Measure(link, m.stats.queueSize.Of(key), m.stats.queueTime.Of(key))
 }
 
-// voicesMax bounds the number of servers whose address is kept.
-const voicesMax = 1024
+// sendersMax bounds the number of servers whose address is kept.
+const sendersMax = 1024
 
 // heardFrom records the address from which a server sends notifications.
 func (m *member) heardFrom(id ensemble.ServerID, address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(m.voices) >= voicesMax {
-		clear(m.voices)
+	if len(m.senders) >= sendersMax {
+		clear(m.senders)
 	}
-	m.voices[id] = address
+	m.senders[id] = address
 }
 
-// voice returns the address from which a server sends notifications.
-func (m *member) voice(id ensemble.ServerID) string {
+// sender returns the address from which a server sends notifications.
+func (m *member) sender(id ensemble.ServerID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.voices[id]
+	return m.senders[id]
 }
 
 // forget drops what is kept about a link.
@@ -280,21 +311,21 @@ func (m *member) forget(link zab.LinkID) {
 	m.takeReceived(link)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.ends, link)
+	delete(m.remoteAddresses, link)
 }
 
-// goesTo records the remote address of a link.
-func (m *member) goesTo(link zab.LinkID, address string) {
+// setRemoteAddress records the remote address of a link.
+func (m *member) setRemoteAddress(link zab.LinkID, address string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.ends[link] = address
+	m.remoteAddresses[link] = address
 }
 
 // address returns the remote address of a link.
 func (m *member) address(link zab.LinkID) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.ends[link]
+	return m.remoteAddresses[link]
 }
 
 // takeReceived removes and returns the tree that arrived on a link; nil if there is none.
@@ -327,9 +358,9 @@ const (
 // readLog reads the log on disk for a learner. It runs on a goroutine of its own.
 func (m *member) readLog(q zab.ReadLog) {
 	s := m.srv
-	s.archive.mu.RLock()
+	s.historyLock.mu.RLock()
 	txns, err := m.logBetween(q)
-	s.archive.mu.RUnlock()
+	s.historyLock.mu.RUnlock()
 	if err != nil {
 		s.log.Info("log on disk cannot bring the learner up to date; it gets a snapshot", "zxid", q.After, "err", err)
 	}
@@ -337,7 +368,7 @@ func (m *member) readLog(q zab.ReadLog) {
 }
 
 // errLogLong: a snapshot is smaller than the log that the learner needs.
-var errLogLong = errors.New("too much was logged since; a snapshot is sent instead")
+var errLogLong = errors.New("the log since then is larger than a snapshot, so a snapshot is sent")
 
 func (m *member) logBetween(q zab.ReadLog) (txns []*record.Txn, err error) {
 	bytes, reached := 0, q.After
@@ -352,23 +383,23 @@ func (m *member) logBetween(q zab.ReadLog) (txns []*record.Txn, err error) {
 		if txns = append(txns, t); len(txns) > logReadMax || bytes > logReadBytesMax {
 			return nil, errLogLong
 		}
-		if reached = t.Zxid; reached == q.Through || m.srv.archive.urgent.Load() {
+		if reached = t.Zxid; reached == q.Through || m.srv.historyLock.urgent.Load() {
 			break
 		}
 	}
 	if reached < q.Through {
-		return nil, fmt.Errorf("the log was read up to %v, but is needed up to %v", reached, q.Through)
+		return nil, fmt.Errorf("the log could be read only up to %v, but is needed up to %v", reached, q.Through)
 	}
 	return txns, nil
 }
 
-// Standing returns the server's standing in its ensemble; nil if it is standalone or has
+// ReplicaStatus returns the server's status in its ensemble; nil if it is standalone or has
 // not started yet.
-func (s *Server) Standing() *replica.Standing {
+func (s *Server) ReplicaStatus() *replica.Status {
 	if s.member == nil {
 		return nil
 	}
-	return s.member.standing.Load()
+	return s.member.status.Load()
 }
 
 // Election is the record of an election and the time at which it began.

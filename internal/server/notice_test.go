@@ -20,13 +20,13 @@ func TestNoiseAtTheClientPortIsCounted(t *testing.T) {
 	var book logBook
 	o := Options{Config: testConfig(), Log: slog.New(slog.NewTextHandler(&book, nil))}
 	o.Config.Limits.ClientCnxns = 1
-	o.Words = func(*Server, Word) (string, bool) { return "words\n", true }
+	o.FourLetterWords = func(*Server, FourLetterWord) (string, bool) { return "words\n", true }
 	s := start(t, o)
 	bad := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, Session: 1, Password: make([]byte, 16)})
 	ahead := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 5000, LastZxidSeen: 1 << 40, Password: make([]byte, 16)})
 	short := frameOf([]byte{1, 2, 3})
 	alone := func() {
-		eventually(t, "the connection before is gone", func() bool { return len(s.crowd.sockets()) == 0 })
+		eventually(t, "the connection before is gone", func() bool { return len(s.conns.sockets()) == 0 })
 	}
 	knock := func(b []byte) {
 		for range times {
@@ -93,7 +93,7 @@ func (l *exhausted) Accept() (net.Conn, error) {
 func TestNoDescriptorIsLoggedOnce(t *testing.T) {
 	var book logBook
 	s := start(t, Options{Log: slog.New(slog.NewTextHandler(&book, nil))})
-	s.accept(&exhausted{n: 4})
+	s.accept(&exhausted{n: 4}, false, true)
 	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}

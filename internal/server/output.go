@@ -35,12 +35,12 @@ type output struct {
 	later      []item
 	queued     int // memory of items and later, without long parts
 	long       int // bytes of their long parts
-	names      int // bytes of names among these, which other outputs hold as well
+	names      int // bytes of the long parts that are lists of names, which other outputs hold as well
 	taken      int // memory of the buffer that is being written
-	takenLong  int // bytes of the long part after it
+	takenLong  int // bytes of the long part that is written after this buffer
 	counted    int // bytes that the budget counts for queued, ready and taken
 	reserved   bool
-	zxid       wire.Zxid // of the reserved reply
+	zxid       wire.Zxid // zxid of the reserved reply
 	writing    bool      // a goroutine writes to the socket; it checks for new output before it stops
 	listed     bool      // the connection is in the server's pendingFlush
 	ending     bool      // accept nothing more, and close the socket when everything is written
@@ -59,10 +59,11 @@ type item struct {
 	record wire.Record
 	bare   bool
 	framed bool
-	long   *long // nil: the item has no long part
+	long   *longPart // nil: the item has no long part
 }
 
-// push adds an item at the end, after a reserved place. If it returns true, the caller
+// push adds an item at the end. If a place is reserved for a reply, the item comes after that
+// reply. If push returns true, the caller
 // must add the connection to pendingFlush.
 func (o *output) push(it item) (flush bool) {
 	o.mu.Lock()
@@ -100,7 +101,7 @@ func (o *output) add(it item, later bool) {
 }
 
 // lengthen counts a long part that enters the queue (by is 1) or leaves it (by is -1).
-func (o *output) lengthen(l *long, by int) {
+func (o *output) lengthen(l *longPart, by int) {
 	o.long += by * l.bytes
 	if l.names != nil {
 		o.names += by * l.bytes
@@ -178,7 +179,7 @@ func framed(h wire.ReplyHeader, r wire.Record) item {
 	if r != nil {
 		f = wire.AppendFrame(f[:0], &h, r)
 	}
-	return item{framed: true, long: &long{data: f, bytes: len(f)}}
+	return item{framed: true, long: &longPart{data: f, bytes: len(f)}}
 }
 
 // fillItems is how many items a reader encodes before its own reply.
@@ -393,8 +394,8 @@ func (o *output) raw(text string) {
 	o.ready.packets++
 }
 
-// account records what a reader has done since the last call: packets requests received,
-// n of which it has answered itself; xid is the last of these.
+// account records the requests of a reader since the last call: it has received as many as
+// packets says, and has answered n of them itself. xid and op are those of the last answered request.
 func (o *output) account(packets, n int64, xid int32, op wire.OpCode, ns int64, at int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

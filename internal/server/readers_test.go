@@ -60,7 +60,7 @@ func TestReadsOfAClosedConnectionAreDropped(t *testing.T) {
 		c.nc.Close()
 	}
 	eventually(t, "only the other connection is left", func() bool { return s.Status().Connections == 1 })
-	// What the sockets take before the server notices the end is answered.
+	// The server answers reads until it notices that the connection has ended.
 	if n := s.answeredReads() - before; n > conns*requests/4 {
 		t.Errorf("%d of %d reads were carried out", n, conns*requests)
 	}
@@ -168,7 +168,7 @@ func TestLongPipelinesTakeTurns(t *testing.T) {
 	before := s.Connections()[0].Sent
 	c.write(pipeline(n, wire.OpGetData, &wire.PathWatchRequest{Path: "/a"}))
 	sent := func() int64 {
-		reader := s.crowd.all()[0]
+		reader := s.conns.all()[0]
 		reader.out.mu.Lock()
 		defer reader.out.mu.Unlock()
 		return reader.out.traffic.sent - before
@@ -231,7 +231,7 @@ func TestStopDoesNotWaitForReaders(t *testing.T) {
 	}
 	eventually(t, "all clients are owed something", func() bool {
 		n := 0
-		for _, c := range s.crowd.all() {
+		for _, c := range s.conns.all() {
 			c.out.mu.Lock()
 			if c.out.writing {
 				n++
@@ -311,7 +311,7 @@ func TestMemoryOfUnreadReplies(t *testing.T) {
 	if most < s.budget.total()/4 {
 		t.Errorf("only %d bytes were counted", most)
 	}
-	for _, c := range s.crowd.all() {
+	for _, c := range s.conns.all() {
 		if c.Session() != writer.session.Session {
 			c.net.Close()
 		}
@@ -335,7 +335,7 @@ func TestMemoryOfUnreadMultis(t *testing.T) {
 		multi.Ops = append(multi.Ops, wire.Op{Type: wire.OpSetData, Request: &wire.SetDataRequest{Path: "/a", Version: -1}})
 	}
 	out := pipeline(10, wire.OpMulti, multi)
-	for i := 0; s.crowd.len() == 2; i++ {
+	for i := 0; s.conns.len() == 2; i++ {
 		if i > 1000 {
 			t.Fatal("the connection is never closed")
 		}
@@ -343,7 +343,7 @@ func TestMemoryOfUnreadMultis(t *testing.T) {
 		if _, err := slow.nc.Write(out); err != nil {
 			break
 		}
-		for _, c := range s.crowd.all() {
+		for _, c := range s.conns.all() {
 			c.out.mu.Lock()
 			waits := c.out.pending()
 			c.out.mu.Unlock()
@@ -352,7 +352,7 @@ func TestMemoryOfUnreadMultis(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "the connection is gone", func() bool { return s.crowd.len() == 1 })
+	eventually(t, "the connection is gone", func() bool { return s.conns.len() == 1 })
 	if c.data("/a") != "" {
 		t.Error("unreachable")
 	}
@@ -383,7 +383,7 @@ func TestAbortDoesNotWaitForATurn(t *testing.T) {
 		s.turns.enter()
 	}
 	c.send(wire.OpGetData, &wire.PathWatchRequest{Path: "/big"})
-	reader := s.crowd.all()[0]
+	reader := s.conns.all()[0]
 	eventually(t, "the reply is being written", func() bool {
 		reader.out.mu.Lock()
 		defer reader.out.mu.Unlock()

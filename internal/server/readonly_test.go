@@ -21,7 +21,7 @@ func (r *running) connectReader() *client {
 // TestReadOnlyServes: two servers of three are killed. The last one answers reads, on its
 // readers and its loop, and stops that when another server returns.
 func TestReadOnlyServes(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.change = func(c *config.Config) { c.ReadOnlyMode = true }
 	for _, m := range g.servers {
 		g.start(m)

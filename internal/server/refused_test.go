@@ -22,7 +22,7 @@ func (b *inbox) waits(is func(event) bool) bool {
 // which a later request arrives. The proposal of that request is void too, and does not
 // reach the log after a gap.
 func TestRequestBeforeARefusal(t *testing.T) {
-	g := newTeam(t, 1, 0, false)
+	g := newTestEnsemble(t, 1, 0, false)
 	g.change = func(c *config.Config) { c.Ensemble.StandaloneEnabled = false }
 	m := g.servers[0]
 	disk := m.fs.(*store.Mem)
@@ -57,7 +57,7 @@ func TestRequestBeforeARefusal(t *testing.T) {
 	}
 }
 
-// asks reports whether an event is a client's request.
+// asks reports whether an event is a request of a client.
 func asks(e event) bool {
 	_, ok := e.event.(*replica.Request)
 	return ok

@@ -26,17 +26,28 @@ func (c *conn) request(frame []byte, now *batch) error {
 	xid := int32(binary.BigEndian.Uint32(frame))
 	op := wire.OpCode(int32(binary.BigEndian.Uint32(frame[4:])))
 	body := frame[headerLen:]
+	if op != wire.OpAuth && op != wire.OpSASL { // before the limits, so that a refused client uses up none
+		if err := c.requireLogin(xid); err != nil {
+			return err
+		}
+	}
+	admitted := c.limitRate(op, body, len(frame), now)
 	switch op {
 	case wire.OpAuth:
+		c.awaitLogin(now)
 		return c.authenticate(xid, body)
 	case wire.OpSASL:
+		c.awaitLogin(now)
 		return c.saslToken(xid, body)
 	}
 	if err := c.throttle(len(frame), now.start); err != nil {
 		return err
 	}
+	if !admitted {
+		return c.passToLoop(xid, op, body, now.start, wire.ErrThrottledOp)
+	}
 	if c.mustWait(op, now) {
-		return c.hand(xid, op, body, now.start)
+		return c.passToLoop(xid, op, body, now.start, wire.OK)
 	}
 	if c.ended() {
 		return nil // the client cannot receive the reply; writes are still carried out
@@ -53,7 +64,7 @@ func (c *conn) request(frame []byte, now *batch) error {
 func (c *conn) mustWait(op wire.OpCode, now *batch) bool {
 	a := driver.Access{
 		Unanswered: c.outstanding.Load() > 0, Closing: c.closing, Sealed: now.sealed || c.heard.Load() == driver.Sealed,
-		ReadOnly: c.readOnly, Serving: c.srv.led.Load(),
+		ReadOnly: c.readOnly, Serving: c.srv.hasLeader.Load(),
 	}
 	return a.Waits(op) || op == wire.OpPing && !c.readOnly && !c.srv.leased()
 }
@@ -70,12 +81,16 @@ func (s *Server) leased() bool {
 	return lease.Holds(now)
 }
 
-// hand passes a request to the loop, with a copy of its body.
-func (c *conn) hand(xid int32, op wire.OpCode, body []byte, started int64) error {
+// passToLoop passes a request to the loop, with a copy of its body, to be carried out or
+// refused.
+func (c *conn) passToLoop(xid int32, op wire.OpCode, body []byte, started int64, refuse wire.Code) error {
 	s := c.srv
-	q := &replica.Request{Conn: c.id, Xid: xid, Op: op, Identities: *c.ids.Load(), Started: started, Size: int64(len(body))}
-	if err := s.weigh(q); err != nil {
+	q := &replica.Request{Conn: c.id, Xid: xid, Op: op, Identities: *c.ids.Load(), Started: started, Size: int64(len(body)), Refuse: refuse}
+	if err := s.countLarge(q); err != nil {
 		return err
+	}
+	if s.audit != nil {
+		q.Client = c
 	}
 	q.Body = append(make([]byte, 0, len(body)), body...)
 	c.closing = c.closing || op == wire.OpCloseSession
@@ -121,6 +136,7 @@ func (c *conn) read(s *scratch, xid int32, op wire.OpCode, body []byte) error {
 	s.in = wire.Decoder(body)
 	s.in.Alias = true
 	code, record, err := c.perform(s, op, &s.in)
+	c.judge(code, record)
 	h := wire.ReplyHeader{Xid: xid, Zxid: c.out.zxid, Err: code}
 	switch {
 	case op == wire.OpPing:

@@ -55,7 +55,7 @@ func TestCounterRolloverUnderLoad(t *testing.T) {
 // repeatedly, with an election each time. Clients only notice a pause: their connections
 // stay, each write is carried out once and in order, and an ephemeral survives.
 func TestCounterRolloverInAnEnsemble(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.seams.CounterMax = 60
 	g.change = func(c *config.Config) { c.Ensemble.KeepClients = true }
 	for _, m := range g.servers {
@@ -87,7 +87,7 @@ func TestCounterRolloverInAnEnsemble(t *testing.T) {
 		}
 	}
 	l := g.settled()
-	if epoch := l.Standing().Epoch; epoch < 4 {
+	if epoch := l.ReplicaStatus().Epoch; epoch < 4 {
 		t.Errorf("%d writes of 60 an epoch are in epoch %d", 3*writes, epoch)
 	}
 	g.equal()

@@ -13,11 +13,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bellwether/internal/audit"
 	"bellwether/internal/config"
 	"bellwether/internal/notice"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
+	"bellwether/wire"
 )
 
 // Options are the parameters of a server.
@@ -29,9 +31,9 @@ type Options struct {
 	FS store.FS
 	// Log receives messages for the operator; nil: nothing is logged.
 	Log *slog.Logger
-	// Words answers a four-letter word. known is false for an unknown word. nil: no word
+	// FourLetterWords answers a four-letter word. known is false for an unknown word. nil: no word
 	// is known.
-	Words func(s *Server, w Word) (text string, known bool)
+	FourLetterWords func(s *Server, w FourLetterWord) (text string, known bool)
 	// Seed seeds the random source; 0: a random seed.
 	Seed uint64
 	// OutputMax is the most bytes of events and replies that may wait for a client that
@@ -40,29 +42,38 @@ type Options struct {
 	// DiskQueueMax is how many bytes may wait for the disk; 0: 128 MiB. Above it clients
 	// wait and, on a leader, the requests of learners. See inbox.
 	DiskQueueMax int
-	// Seams replace parts of the server's environment, such as its network.
-	Seams Seams
+	// Hooks replace parts of the server's environment, such as its network.
+	Hooks Hooks
 }
 
 // Server is one server, standalone or of an ensemble. The package comment lists its
 // goroutines.
 type Server struct {
-	opt    Options
-	cfg    atomic.Pointer[config.Config]
-	log    *slog.Logger
-	start  time.Time
-	wall   int64 // ms since 1970 at start
-	tree   atomic.Pointer[tree.Tree]
-	store  *store.Store
-	disk   *diskWatch
-	member *member      // nil: the server is standalone
-	client net.Listener // nil: no client port is configured
+	opt          Options
+	cfg          atomic.Pointer[config.Config]
+	log          *slog.Logger
+	start        time.Time
+	wall         int64 // ms since 1970 at start
+	tree         atomic.Pointer[tree.Tree]
+	store        *store.Store
+	disk         *diskWatch
+	member       *member         // nil: the server is standalone
+	audit        *audit.Log      // nil: there is no audit log
+	secrets      replica.Secrets // those of the start
+	client       net.Listener    // nil: no client port is configured
+	secureClient net.Listener    // nil: no client port with TLS is configured
+	certs        certificates
+	logins       *clientLogins // nil: clients cannot log in by SASL
+	attempts     *attempts
+	connThrottle atomic.Pointer[connThrottle] // nil: off
+	peerAuth     *peerAuth                    // nil: servers do not log in to each other
+	rates        atomic.Pointer[rateLimits]   // nil: none is configured
 
 	inbox        *inbox
 	journal      *journal
-	archive      archive
+	historyLock  historyLock
 	pendingFlush pendingFlush
-	crowd        *crowd
+	conns        *connTable
 	stats        *stats
 	notices      *notice.Log // limits log messages about mistakes of clients and other servers
 	budget       budget
@@ -71,9 +82,9 @@ type Server struct {
 	inProcess      atomic.Int64 // number of requests with the loop
 	inProcessBytes atomic.Int64
 	large          atomic.Int64 // bytes of the large requests among them
-	led            atomic.Bool  // there is a leader: readers carry out reads
+	hasLeader      atomic.Bool  // there is a leader: readers carry out reads
 	lease          atomic.Int64 // the last Mono time at which readers may answer pings
-	leaseWall      atomic.Int64 // the last Wall time at which they may
+	leaseWall      atomic.Int64 // the last Wall time at which readers may answer pings
 	serving        atomic.Bool  // the data is loaded, and the server is not stopping
 	stopping       atomic.Bool
 	readOnly       atomic.Bool // standalone: there is no space for the log
@@ -83,6 +94,7 @@ type Server struct {
 	reloaded    chan struct{} // capacity 1; the interval between purges has changed
 	ready       chan struct{} // closed when clients are served
 	firstServes sync.Once
+	stop        chan struct{} // closed when stopping is set
 	loopEnded   chan struct{} // closed by the loop when it ends
 	dead        chan struct{} // closed when everything must end at once
 	failOnce    sync.Once
@@ -104,21 +116,23 @@ func New(o Options) (*Server, error) {
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
-	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), crowd: newCrowd(), stats: newStats(),
-		notices: notice.New(o.Log), turns: newTurns(),
-		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{})}
+	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), conns: newConnTable(), stats: newStats(),
+		notices: notice.New(o.Log), turns: newTurns(), attempts: newAttempts(),
+		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{}), stop: make(chan struct{})}
 	s.budget.each = cmp.Or(o.OutputMax, outputMax)
 	s.budget.limit.Store(replyMemoryOf(o.Config))
 	s.wall = s.start.UnixMilli()
 	s.cfg.Store(o.Config)
+	s.reloadConnThrottle(o.Config)
+	s.reloadRates(o.Config)
 	s.tree.Store(s.newTree())
 	s.member = newMember(s)
 	s.journal = newJournal(s.member == nil)
 	s.lease.Store(replica.Never)
-	s.led.Store(true)
+	s.hasLeader.Store(true)
 	if s.member != nil {
 		s.lease.Store(-1)
-		s.led.Store(false)
+		s.hasLeader.Store(false)
 	}
 	s.gauges()
 	s.disk = newDiskWatch(s)
@@ -126,7 +140,24 @@ func New(o Options) (*Server, error) {
 	if s.store, err = s.openStore(); err != nil {
 		return nil, err
 	}
-	if s.client, err = s.openClients(); err != nil {
+	if s.secrets, err = readSecrets(o.Config); err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	if s.audit, err = s.openAudit(o.Config); err != nil {
+		return nil, errors.Join(err, s.store.Close())
+	}
+	if s.certs, err = openCertificates(&o.Config.TLS); err == nil {
+		s.logins, err = openLogins(o.Config)
+	}
+	if err == nil {
+		s.peerAuth, err = openPeerAuth(o.Config, s.log, s.notices)
+	}
+	if err == nil {
+		err = s.openClientPorts()
+	}
+	if err != nil {
+		s.peerAuth.end()
+		s.closeAudit()
 		return nil, errors.Join(err, s.store.Close())
 	}
 	return s, nil
@@ -155,10 +186,10 @@ func (s *Server) openStore() (*store.Store, error) {
 
 // Close releases a server that was never run.
 func (s *Server) Close() error {
-	if s.client != nil {
-		s.client.Close()
-	}
+	s.closeClientPorts()
+	s.peerAuth.end()
 	s.notices.Close()
+	s.closeAudit()
 	return s.store.Close()
 }
 
@@ -170,6 +201,14 @@ func (s *Server) Addr() net.Addr {
 	return s.client.Addr()
 }
 
+// SecureAddr returns the address of the client port with TLS; nil if none is configured.
+func (s *Server) SecureAddr() net.Addr {
+	if s.secureClient == nil {
+		return nil
+	}
+	return s.secureClient.Addr()
+}
+
 // Ready returns a channel that is closed when the server has started to serve clients.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
@@ -179,6 +218,10 @@ func (s *Server) Reload(c *config.Config) config.Changes {
 	now, changes := s.config().Reloaded(c)
 	s.cfg.Store(now)
 	s.budget.limit.Store(replyMemoryOf(now))
+	s.reloadConnThrottle(now)
+	s.reloadRates(now)
+	s.reloadSecrets(now)
+	s.reloadCertificates()
 	if slices.Contains(changes.Taken, "autopurge.purgeInterval") {
 		select {
 		case s.reloaded <- struct{}{}:
@@ -212,7 +255,12 @@ func (s *Server) fail(err error) {
 func (s *Server) newTree() *tree.Tree {
 	o := treeOptions(s.config(), s.opt.Seed)
 	o.Fired = s.stats.fired
-	return tree.New(o)
+	var t *tree.Tree
+	if s.config().Audit.Enable {
+		o.SessionDeleted = func(session wire.SessionID, path string) { s.auditEphemeral(t, session, path) }
+	}
+	t = tree.New(o)
+	return t
 }
 
 // treeOptions returns the part of the configuration that concerns the tree.
@@ -220,6 +268,8 @@ func treeOptions(c *config.Config, seed uint64) tree.Options {
 	return tree.Options{
 		ExtendedTypes: c.Tree.ExtendedTypes, Emulate353TTL: c.Tree.Emulate353TTL,
 		EnforceQuota: c.Tree.EnforceQuota, SkipACL: c.Access.SkipACL,
+		SchemeX509: c.TLS.ForClients(), X509Super: c.Access.X509Super,
+		SchemeSASL: c.Access.SASLScheme, LetAnySASLUser: c.Access.LetAnySASLUser,
 		DigestOff: !c.Storage.Digest, Reconfig: c.Tree.Reconfig && c.Standalone(),
 		ContainerMaxNeverUsedMS: c.Tree.ContainerNeverUsed.Milliseconds(), Seed: seed,
 	}
@@ -251,6 +301,7 @@ func (s *Server) replicaOptions() replica.Options {
 		SessionMinMS: int32(c.MinSessionTimeout.Milliseconds()), SessionMaxMS: int32(c.MaxSessionTimeout.Milliseconds()),
 		ContainerCheckMS: c.Tree.ContainerInterval.Milliseconds(), ContainersPerMinute: int64(c.Tree.ContainerPerMinute),
 	}
+	o.ReportAbandoned, o.Secrets = s.audit != nil, s.secrets
 	if s.member != nil {
 		o.ServerID, o.Member = c.Ensemble.ID, s.member.core
 	}
@@ -264,35 +315,47 @@ func (s *Server) replicaOptions() replica.Options {
 // are blocked by a disk that does not answer.
 func (s *Server) Run(ctx context.Context) error {
 	if s.client != nil {
-		s.readers.Go(func() { s.accept(s.client) })
+		s.readers.Go(func() { s.accept(s.client, s.config().TLS.ClientUnified, true) })
+	}
+	if s.secureClient != nil {
+		s.readers.Go(func() { s.accept(s.secureClient, true, false) })
 	}
 	var watch sync.WaitGroup
 	watching := make(chan struct{})
 	watch.Go(func() { s.disk.run(watching) })
 	defer watch.Wait()
 	defer close(watching)
+	watchCtx, endWatch := context.WithCancel(ctx)
+	defer endWatch()
 	loaded, err := s.loadUnless(ctx)
 	if err == nil && s.member != nil {
 		err = s.member.open()
 	}
 	stop := func() <-chan struct{} { return loaded }
 	if err != nil {
+		s.auditServer(audit.OpStart, audit.Failure)
 		s.fail(err)
 	} else {
+		s.auditServer(audit.OpStart, audit.Success)
 		s.serving.Store(true) // set first, because a leader announces at once that it is ready
 		stop = s.work()
+		s.watchCertificates(watchCtx)
 		if s.member == nil {
 			s.firstServes.Do(func() { close(s.ready) })
 		}
 		select {
 		case <-ctx.Done():
+			s.auditServer(audit.OpStop, audit.Invoked)
 			s.leave()
 		case <-s.dead:
 		}
 	}
+	endWatch()
+	s.peerAuth.end()
 	s.shutdown()
 	s.closeStore(stop())
 	s.notices.Close()
+	s.closeAudit()
 	return s.failure
 }
 
@@ -341,7 +404,7 @@ func (s *Server) closeStore(ended <-chan struct{}) {
 // them and must be called after the connections have ended. The channel from that
 // function is closed when they have ended.
 func (s *Server) work() (stop func() (ended <-chan struct{})) {
-	k := &keeper{srv: s, due: make(chan struct{}, 1)}
+	k := &snapshotter{srv: s, due: make(chan struct{}, 1)}
 	snaps := newSnapshots(s, s.opt.Seed, k.due)
 	if s.replayed > s.config().Storage.SnapCount/2 {
 		// This start had to replay much. With a snapshot the next one has less to replay.
@@ -379,15 +442,14 @@ const shutdownMax = 5 * time.Second
 func (s *Server) shutdown() {
 	s.serving.Store(false)
 	s.stopping.Store(true)
-	if s.client != nil {
-		s.client.Close()
-	}
+	close(s.stop)
+	s.closeClientPorts()
 	ended := make(chan struct{})
 	go func() {
 		s.readers.Wait()
 		close(ended)
 	}()
-	for _, c := range s.crowd.sockets() {
+	for _, c := range s.conns.sockets() {
 		c.stopReading()
 	}
 	if s.member != nil {
@@ -402,7 +464,7 @@ func (s *Server) shutdown() {
 	case <-limit.C:
 		s.fail(errors.New("shutdown: some requests could not be answered in time"))
 	}
-	for _, c := range s.crowd.sockets() {
+	for _, c := range s.conns.sockets() {
 		c.out.mu.Lock()
 		c.abort()
 		c.out.mu.Unlock()

@@ -63,7 +63,7 @@ func isReset(err error) bool {
 // TestReload: the whitelist of four-letter words and the limits can be changed while the
 // server runs.
 func TestReload(t *testing.T) {
-	o := Options{Config: testConfig(), Words: func(s *Server, w Word) (string, bool) {
+	o := Options{Config: testConfig(), FourLetterWords: func(s *Server, w FourLetterWord) (string, bool) {
 		if s.Config().AllowsWord(w.Name) {
 			return "yes", true
 		}
@@ -83,7 +83,7 @@ func TestReload(t *testing.T) {
 	if got := word(); got != "no" {
 		t.Errorf("before: %s", got)
 	}
-	eventually(t, "the word's connection is gone", func() bool { return len(s.crowd.sockets()) == 0 })
+	eventually(t, "the word's connection is gone", func() bool { return len(s.conns.sockets()) == 0 })
 	next := *o.Config
 	next.FourLetterWords = []string{"mntr"}
 	next.Limits = config.Limits{ClientCnxns: 1, FrameBytes: 100, Sessionless: next.Limits.Sessionless, Outstanding: 10}
@@ -91,7 +91,7 @@ func TestReload(t *testing.T) {
 	if got := word(); got != "yes" {
 		t.Errorf("after: %s", got)
 	}
-	eventually(t, "the word's connection is gone", func() bool { return len(s.crowd.sockets()) == 0 })
+	eventually(t, "the word's connection is gone", func() bool { return len(s.conns.sockets()) == 0 })
 	s.connect()
 	s.dial().closed()
 }
@@ -112,7 +112,7 @@ func TestTruncatedInputLeavesNothing(t *testing.T) {
 		c.write(hello[:n])
 		c.nc.Close()
 	}
-	eventually(t, "all connections are gone", func() bool { return len(s.crowd.sockets()) == 0 })
+	eventually(t, "all connections are gone", func() bool { return len(s.conns.sockets()) == 0 })
 	if h := s.connect().call(wire.OpExists, &wire.PathWatchRequest{Path: "/a"}, nil); h.Err != wire.ErrNoNode {
 		t.Errorf("a request cut short was carried out: %v", h.Err)
 	}
@@ -122,7 +122,7 @@ func TestTruncatedInputLeavesNothing(t *testing.T) {
 // cleanly, although requests wait that cannot be answered, including requests for
 // sessions.
 func TestStopWithoutLeader(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	g.settled()
 	m := g.follower()
 	c := m.dial()
@@ -142,7 +142,7 @@ func TestStopWithoutLeader(t *testing.T) {
 // TestStopOfALeaderWithoutQuorum: a leader that is stopped when no server follows it ends
 // at once, although a write is in process for which there is no quorum.
 func TestStopOfALeaderWithoutQuorum(t *testing.T) {
-	g := newTeam(t, 3, 0, false)
+	g := newTestEnsemble(t, 3, 0, false)
 	g.change = func(c *config.Config) {
 		c.TickTime, c.MaxSessionTimeout = 4*shutdownMax, 10*shutdownMax
 	}
@@ -166,7 +166,7 @@ func TestStopOfALeaderWithoutQuorum(t *testing.T) {
 // TestStopTogetherUnderWrites: three servers that are stopped together under writes all
 // end cleanly.
 func TestStopTogetherUnderWrites(t *testing.T) {
-	g := startTeam(t, 3, 0, false)
+	g := startTestEnsemble(t, 3, 0, false)
 	g.settled()
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -12,7 +12,7 @@ import (
 type snapshots struct {
 	srv   *Server
 	rand  *rand.Rand
-	due   chan<- struct{} // to the snapshotter; capacity 1
+	due   chan<- struct{} // sends requests to the snapshotter; capacity 1
 	txns  int             // since the last snapshot
 	count int             // the limit for txns
 	bytes int64           // the limit for the bytes of the current log; 0: none

@@ -7,10 +7,10 @@ import (
 	"bellwether/wire"
 )
 
-// What a write goes through is counted where it happens: at the leader, at the
-// follower that was asked, at the observer.
+// The steps of a write are counted where they happen: at the leader, at the follower that received the
+// write, and at the observer.
 func TestStagesOfAWrite(t *testing.T) {
-	g := startTeam(t, 3, 1, false)
+	g := startTestEnsemble(t, 3, 1, false)
 	l, f, o := g.leader(), g.follower(), g.servers[3]
 	if z := l.Status().Zxid; z != wire.MakeZxid(1, 0) {
 		t.Errorf("a new epoch shows %v", z)
@@ -22,10 +22,10 @@ func TestStagesOfAWrite(t *testing.T) {
 	c.create("/b", "")
 	c.must(wire.OpDelete, &wire.PathVersionRequest{Path: "/a", Version: -1}, nil)
 	g.equal()
-	const writes = 5 // with the sessions'
+	const writes = 5 // including the writes that open the sessions
 	for _, w := range []struct {
 		name string
-		m    *teammate
+		m    *testServer
 		want float64
 	}{
 		{"prep_processor_request_queued", l, writes}, {"prep_processor_request_queued", f, 0},
@@ -44,7 +44,8 @@ func TestStagesOfAWrite(t *testing.T) {
 		{"cnt_unavailable_time", f, 1}, {"cnt_leader_unavailable_time", f, 0}, {"cnt_leader_unavailable_time", l, 1},
 		{"sum_node_deleted_watch_count", f, 1}, {"cnt_node_changed_watch_count", f, 0},
 	} {
-		// What is counted behind the visible effect is waited for.
+		// Steps that follow the visible effect of the write may be counted late, so the test waits for
+		// them.
 		eventually(t, fmt.Sprintf("%s of server %d is %v (%v)", w.name, w.m.id, w.want, w.m.figure(w.name)), func() bool {
 			return w.m.figure(w.name) == w.want
 		})
@@ -52,7 +53,7 @@ func TestStagesOfAWrite(t *testing.T) {
 	if got := l.figure(fmt.Sprintf("cnt_%d_learner_handler_qp_size", f.id)); got <= 0 {
 		t.Errorf("the queue to the follower was measured %v times", got)
 	}
-	for name, m := range map[string]*teammate{"bytes_received_count": f, "response_bytes": f, "cnt_proposal_ack_creation_latency": o} {
+	for name, m := range map[string]*testServer{"bytes_received_count": f, "response_bytes": f, "cnt_proposal_ack_creation_latency": o} {
 		if got := m.figure(name); got <= 0 {
 			t.Errorf("%s of server %d: %v", name, m.id, got)
 		}

@@ -39,8 +39,8 @@ func TestPortInUse(t *testing.T) {
 // TestQuorumPortInUse: a server that could not open its quorum port when elected does not
 // start and says why, as with its election port. An observer does not need the port.
 func TestQuorumPortInUse(t *testing.T) {
-	g := newTeam(t, 3, 1, false)
-	port := func(m *teammate, of func(ensemble.Address) string) net.Listener {
+	g := newTestEnsemble(t, 3, 1, false)
+	port := func(m *testServer, of func(ensemble.Address) string) net.Listener {
 		s, _ := g.members.Server(m.id)
 		ln, err := net.Listen("tcp", of(s.Addresses[0]))
 		if err != nil {

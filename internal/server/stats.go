@@ -20,12 +20,18 @@ type stats struct {
 	proposals, commits, broken                     *metrics.Counter
 	snapSyncs                                      *metrics.Counter // on a leader: snapshots sent to learners
 	large, throttled, throttleWaits                *metrics.Counter
-	heavyHeld                                      *metrics.Counter // requests that waited for heavy ones (pace.go)
+	heavyHeld                                      *metrics.Counter // requests that waited for heavy ones (heavyqueue.go)
 	staleRequests, staleDropped                    *metrics.Counter
 	watchBytes                                     *metrics.Counter
 	authFailed                                     metrics.Counter
+	connsThrottled                                 *metrics.Counter             // refused by connThrottle
+	tokensMissing                                  *metrics.Summary             // tokens missing from connThrottle after each admitted connection
+	limited                                        [limitKinds]*metrics.Counter // requests that waited for each kind of limit
+	limitRefused                                   *metrics.Counter             // requests that these limits refused
+	loginFailures, loginDelays                     *metrics.Counter             // attempts.go
+	handshakesFailed                               *metrics.Counter             // TLS handshakes with clients that failed
 
-	latency                           *metrics.Summary // of all requests, in ms
+	latency                           *metrics.Summary // latency of all requests, in ms
 	readLatency, updateLatency        *metrics.Summary
 	syncTime, snapshotTime, batchSize *metrics.Summary
 	loadTime, loadTxns                *metrics.Summary
@@ -33,7 +39,7 @@ type stats struct {
 	inboxTime, logTime                *metrics.Summary // until a write is prepared, and until it is durable
 	throttleTime                      *metrics.Summary // how long requests were held back
 	pause                             *metrics.Summary // how late ticks came
-	loopTime                          *metrics.Summary // of one batch of the loop
+	loopTime                          *metrics.Summary // time that one batch of the loop takes
 
 	response lastMinMax   // bytes of replies
 	locals   atomic.Int64 // number of local sessions
@@ -56,6 +62,12 @@ func newStats() *stats {
 		large: r.Counter("large_requests_rejected"), throttled: r.Counter("throttled_ops"),
 		throttleTime:  r.Advanced("request_throttle_queue_time_ms"),
 		throttleWaits: r.Counter("request_throttle_wait_count"), staleRequests: r.Counter("stale_requests"),
+		handshakesFailed: r.Counter("unsuccessful_handshake"),
+		connsThrottled:   r.Counter("connection_throttled"), tokensMissing: r.Basic("connection_token_deficit"),
+		limited: [limitKinds]*metrics.Counter{r.Counter("client_requests_delayed"), r.Counter("client_bytes_delayed"),
+			r.Counter("path_requests_delayed"), r.Counter("path_bytes_delayed")},
+		limitRefused:  r.Counter("limited_requests_refused"),
+		loginFailures: r.Counter("login_failures"), loginDelays: r.Counter("login_delays"),
 		staleDropped: r.Counter("stale_requests_dropped"), watchBytes: r.Counter("watch_bytes"),
 		latency:     metrics.NewSummary(false),
 		readLatency: r.Advanced("readlatency"), updateLatency: r.Advanced("updatelatency"),
@@ -90,11 +102,12 @@ func (s *Server) gauges() {
 	num := func(name string, f func() int64) { r.Gauge(name, func() float64 { return float64(f()) }) }
 	latency := s.stats.latency
 	r.Gauge("avg_latency", func() float64 { return latency.Figures().Average })
+	r.Gauge("connection_drop_probability", s.dropProbability)
 	r.Gauge("max_latency", func() float64 { return latency.Figures().Max })
 	r.Gauge("min_latency", func() float64 { return latency.Figures().Min })
 	num("packets_received", s.stats.packetsReceived.Value)
 	num("packets_sent", s.stats.packetsSent.Value)
-	num("num_alive_connections", func() int64 { return int64(s.crowd.len()) })
+	num("num_alive_connections", func() int64 { return int64(s.conns.len()) })
 	num("outstanding_requests", s.inProcess.Load)
 	num("uptime", func() int64 { return s.clock() / int64(time.Millisecond) })
 	num("znode_count", func() int64 { return s.Tree().Counts().Nodes })
@@ -109,9 +122,10 @@ func (s *Server) gauges() {
 	num("max_client_response_size", s.stats.response.most)
 	num("min_client_response_size", s.stats.response.least)
 	num("auth_failed_count", s.stats.authFailed.Value)
-	num("non_mtls_remote_conn_count", func() int64 { return s.crowd.count(false) })
-	num("non_mtls_local_conn_count", func() int64 { return s.crowd.count(true) })
+	num("non_mtls_remote_conn_count", func() int64 { return s.conns.count(false) })
+	num("non_mtls_local_conn_count", func() int64 { return s.conns.count(true) })
 	num("digest_mismatches_count", func() int64 { n, _ := s.Tree().DigestMismatches(); return n })
+	s.certificateGauges()
 }
 
 // micro converts ns to thousandths of a ms, the unit that a summary of ms observes.

@@ -32,6 +32,8 @@ type Status struct {
 	Zxid                                   wire.Zxid
 	Nodes                                  int64          // counted as in ZooKeeper
 	Proposals                              *ProposalSizes // only on a leader
+	// When the first certificate of this server expires, with its issuers; zero: no TLS of that kind.
+	ClientCertificate, QuorumCertificate time.Time
 }
 
 // noSpace is the reason for which a standalone server refuses writes.
@@ -44,18 +46,19 @@ func (s *Server) Status() Status {
 		Mode: "standalone", ReadOnly: s.readOnly.Load(),
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
-		Connections: s.crowd.len(), Outstanding: s.inProcess.Load(),
+		Connections: s.conns.len(), Outstanding: s.inProcess.Load(),
 		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(),
 	}
 	if o.ReadOnly {
 		o.Reason = noSpace
 	}
-	if st := s.Standing(); st != nil {
+	if st := s.ReplicaStatus(); st != nil {
 		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Disabled
 		if st.Serving && o.Mode == "leader" { // an epoch starts with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))
 		}
 	}
+	o.ClientCertificate, o.QuorumCertificate = expires(s.certs.clients), expires(s.certs.servers)
 	if s.member != nil && o.Mode == "leader" {
 		p := &s.member.stats.proposal
 		o.Proposals = &ProposalSizes{p.last.Load(), p.least(), p.most()}
@@ -79,7 +82,7 @@ func (s *Server) Service() (serves, readOnly bool) {
 	if s.member == nil {
 		return s.serving.Load(), s.readOnly.Load()
 	}
-	st := s.Standing()
+	st := s.ReplicaStatus()
 	if st == nil || !st.Serving && !st.ReadOnly {
 		return false, false
 	}
@@ -123,7 +126,7 @@ type Connection struct {
 
 // Connections lists the open connections, oldest first.
 func (s *Server) Connections() []Connection {
-	conns := s.crowd.all()
+	conns := s.conns.all()
 	slices.SortFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
 	out := make([]Connection, len(conns))
 	for i, c := range conns {
@@ -134,7 +137,7 @@ func (s *Server) Connections() []Connection {
 
 // ResetConnections carries out the four-letter word crst.
 func (s *Server) ResetConnections() {
-	for _, c := range s.crowd.all() {
+	for _, c := range s.conns.all() {
 		c.out.mu.Lock()
 		c.out.traffic.reset()
 		c.out.mu.Unlock()

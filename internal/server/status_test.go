@@ -7,21 +7,21 @@ import (
 	"bellwether/internal/replica"
 )
 
-// TestServiceFollowsTheStanding: the service to clients follows from the standing: a
+// TestServiceFollowsTheStatus: the service to clients follows from the status: a
 // server that stops being read-only serves no client until it has a leader.
-func TestServiceFollowsTheStanding(t *testing.T) {
+func TestServiceFollowsTheStatus(t *testing.T) {
 	for _, c := range []struct {
-		stands           *replica.Standing
+		stands           *replica.Status
 		serves, readOnly bool
 	}{
 		{nil, false, false},
-		{&replica.Standing{Role: peerwire.Looking}, false, false},
-		{&replica.Standing{Role: peerwire.Looking, ReadOnly: true}, true, true},
-		{&replica.Standing{Role: peerwire.Following}, false, false},
-		{&replica.Standing{Role: peerwire.Following, Serving: true}, true, false},
+		{&replica.Status{Role: peerwire.Looking}, false, false},
+		{&replica.Status{Role: peerwire.Looking, ReadOnly: true}, true, true},
+		{&replica.Status{Role: peerwire.Following}, false, false},
+		{&replica.Status{Role: peerwire.Following, Serving: true}, true, false},
 	} {
 		s := &Server{member: &member{}}
-		s.member.standing.Store(c.stands)
+		s.member.status.Store(c.stands)
 		if serves, _ := s.Service(); serves {
 			t.Errorf("%+v: served before the server serves", c.stands)
 		}

@@ -17,7 +17,7 @@ const inProcessBytesMax = 64 << 20
 var errStale = errors.New("request is older than its session's timeout (request_stale_latency_check)")
 
 // errHeld: there is no leader, and no more requests may wait for one.
-var errHeld = errors.New("there is no leader, and more requests wait for one than can be held")
+var errHeld = errors.New("there is no leader, and too many requests wait for one")
 
 // throttle delays a request while the server has too much in process. Above
 // globalOutstandingLimit it stops reading connections that have requests in process.
@@ -31,7 +31,7 @@ func (c *conn) throttle(size int, started int64) error {
 	switch {
 	case c.outstanding.Load() > 0 && (heavy || s.inProcess.Load() > int64(limits.Outstanding)):
 		c.pauseReading(func() { c.waitAnswered(c.outstanding.Load() / 2) })
-	case heavy && !s.led.Load():
+	case heavy && !s.hasLeader.Load():
 		return errHeld
 	}
 	if s.inbox.full.Load() {
@@ -93,6 +93,18 @@ func (c *conn) stall(d time.Duration) bool {
 	return true
 }
 
+// pause waits for d, or until the connection or the server is about to end.
+func (c *conn) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.done:
+	case <-c.srv.stop:
+	case <-c.srv.dead:
+	}
+}
+
 // largeError says that too many bytes of large requests are in process.
 type largeError struct{ Size, Max int64 }
 
@@ -100,8 +112,8 @@ func (e *largeError) Error() string {
 	return fmt.Sprintf("large request of %d bytes: more than %d bytes of such requests would be in process (largeRequestMaxBytes)", e.Size, e.Max)
 }
 
-// weigh counts a large request, or refuses it.
-func (s *Server) weigh(q *replica.Request) error {
+// countLarge counts a large request, or refuses it.
+func (s *Server) countLarge(q *replica.Request) error {
 	limits := &s.config().Limits
 	size := q.Size + headerLen
 	if limits.LargeThreshold <= 0 || size <= int64(limits.LargeThreshold) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"bellwether/internal/clientconfig"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -33,6 +34,7 @@ type app struct {
 	output  string
 	readOnly,
 	verbose bool
+	access *clientconfig.Config // TLS and the login; nil: neither
 
 	in       io.Reader
 	out, err io.Writer
@@ -79,7 +81,7 @@ func newApp() *app {
 // Group makes c a command that only has subcommands. Without arguments it prints its help.
 // An unknown subcommand is an error that suggests a similar name.
 func Group(c *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	c.SuggestionsMinimumDistance = 2 // the number of letters that may differ
+	c.SuggestionsMinimumDistance = 2 // the number of letters in which a suggestion may differ
 	c.Args = noCommand
 	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -108,10 +110,14 @@ func (a *app) serverFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&a.servers, "server", "", "servers host:port[,host:port…][/chroot] (default $"+envServer+" or 127.0.0.1:2181)")
 	f.DurationVar(&a.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
+	a.accessFlags(c)
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		a.named = c.Flags().Changed("server")
 		a.out = c.OutOrStdout()
-		return a.checkFlags()
+		if err := a.checkFlags(); err != nil {
+			return err
+		}
+		return a.loadAccess(c)
 	}
 }
 
@@ -157,11 +163,12 @@ func (a *app) options() (*zk.Options, error) {
 	for _, s := range a.auth {
 		scheme, text, ok := strings.Cut(s, ":")
 		if !ok {
-			return nil, usagef("--auth %q: want scheme:text, as in digest:user:password", s)
+			return nil, usagef("--auth or $%s: want scheme:text, as in digest:user:password", envAuth) // s may be a password
 		}
 		o.Auth = append(o.Auth, zk.Auth{Scheme: scheme, Data: []byte(text)})
 	}
 	o.Logger = a.logger()
+	a.access.Apply(o)
 	return o, nil
 }
 
@@ -289,6 +296,9 @@ func cliError(err error) error {
 	}
 	if errors.Is(err, zk.ErrUnsupported) && op.Op == wire.OpCreateTTL.String() {
 		return fmt.Errorf("the server does not support TTLs (extendedTypesEnabled=true enables them): %w", err)
+	}
+	if errors.Is(err, wire.ErrSessionClosedRequireAuth) {
+		return fmt.Errorf("%w: log in with --sasl-user, --jaas or --kerberos-principal", err)
 	}
 	if errors.Is(err, zk.ErrBadArguments) {
 		return usagef("Arguments are not valid : %s (a path begins with / and has no empty, . or .. part; / and /zookeeper cannot be deleted)", op.Path)

@@ -67,8 +67,8 @@ func newBenchElection() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "election",
 		Short: "measure how fast leadership passes between candidates",
-		Long: "Every candidate has its own session, resigns as soon as it leads, and campaigns again. A handover is\n" +
-			"measured from the moment the leader resigns until the next one leads.",
+		Long: "Every candidate has its own session, resigns as soon as it leads, and campaigns again. The report counts\n" +
+			"handovers. A handover begins when a leader resigns and ends when the next one leads.",
 		Example: "  bellwether bench election --candidates 50 --duration 30s",
 	}
 	f := c.Flags()

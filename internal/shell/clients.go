@@ -31,7 +31,7 @@ func (s *surveyor) clients(ctx context.Context) (map[wire.SessionID]string, map[
 	t := &clientList{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
 	var asking sync.WaitGroup
 	for _, server := range s.everyServer(ctx) {
-		asking.Go(func() { t.ask(ctx, server, min(s.timeout, askTimeout), s.adminPort) })
+		asking.Go(func() { t.ask(ctx, s.app, server, min(s.timeout, askTimeout), s.adminPort) })
 	}
 	asking.Wait()
 	return t.addresses, t.known
@@ -49,7 +49,7 @@ func (s *surveyor) everyServer(ctx context.Context) []string {
 		return all // the configuration is hidden, or the servers are older than 3.5
 	}
 	_, port, _ := net.SplitHostPort(all[0]) // withPort has added a port
-	for _, server := range clientAddresses(string(text), port) {
+	for _, server := range clientAddresses(string(text), port, s.access.UsesTLS()) {
 		if !slices.Contains(all, server) {
 			all = append(all, server)
 		}
@@ -60,7 +60,8 @@ func (s *surveyor) everyServer(ctx context.Context) []string {
 // clientAddresses returns the client addresses in a dynamic configuration, whose lines are
 // server.ID=HOST:PORT:PORT[:ROLE][|…][;[HOST:]PORT]. For a server that listens on all
 // addresses it uses the host of the quorum port, and for one without a client port, usual.
-func clientAddresses(config, usual string) []string {
+// With TLS it uses usual for all, because the configuration names the ports without TLS.
+func clientAddresses(config, usual string, tls bool) []string {
 	var all []string
 	for line := range strings.Lines(config) {
 		_, value, isServer := strings.Cut(strings.TrimSpace(line), "=")
@@ -77,6 +78,9 @@ func clientAddresses(config, usual string) []string {
 		}
 		if host == "" || net.ParseIP(host).IsUnspecified() {
 			host = quorumHost(quorum)
+		}
+		if tls {
+			port = usual
 		}
 		if n, err := strconv.Atoi(port); err == nil && n > 0 && host != "" {
 			all = append(all, net.JoinHostPort(host, port))
@@ -97,9 +101,9 @@ func quorumHost(address string) string {
 
 // ask asks one server by four-letter words or, if it does not answer them, through its
 // AdminServer.
-func (t *clientList) ask(ctx context.Context, server string, timeout time.Duration, adminPort int) {
-	cons, consErr := word(ctx, server, "cons", timeout)
-	dump, dumpErr := word(ctx, server, "dump", timeout)
+func (t *clientList) ask(ctx context.Context, a *app, server string, timeout time.Duration, adminPort int) {
+	cons, consErr := a.word(ctx, server, "cons", timeout)
+	dump, dumpErr := a.word(ctx, server, "dump", timeout)
 	refused := func(text string, err error) bool { return err != nil || strings.Contains(text, "not in the whitelist") }
 	var admin adminAnswer
 	if host, _, err := net.SplitHostPort(server); err == nil && adminPort != 0 && (refused(cons, consErr) || refused(dump, dumpErr)) {
@@ -168,7 +172,7 @@ func parseCons(text string, addresses map[wire.SessionID]string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimPrefix(strings.TrimSpace(line), "/")
 		from, rest, ok := strings.Cut(line, "(")
-		from = from[:max(strings.LastIndexByte(from, '['), 0)] // the last bracket: an IPv6 address has its own
+		from = from[:max(strings.LastIndexByte(from, '['), 0)] // the last bracket, because an IPv6 address contains one too
 		_, id, found := strings.Cut(rest, "sid=")
 		id, _, _ = strings.Cut(id, ",")
 		if session, valid := parseSession(id); ok && found && valid {

@@ -45,10 +45,14 @@ func TestClientAddresses(t *testing.T) {
 		"server.4=zk4:2888:3888:participant;clients.zk4:2184\n"+
 		"server.5=zk5:2888:3888:participant\n"+
 		"server.6=zk6:2888:3888;0\n"+
-		"version=100000000\n", "2190")
+		"version=100000000\n", "2190", false)
 	want := []string{"zk1:2181", "zk2:2182", "[fd00::3]:2183", "clients.zk4:2184", "zk5:2190"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+	got = clientAddresses("server.1=zk1:2888:3888;2181\nserver.2=zk2:2888:3888;0.0.0.0:2181\n", "2281", true)
+	if want = []string{"zk1:2281", "zk2:2281"}; !slices.Equal(got, want) {
+		t.Errorf("with TLS: %q, want %q", got, want)
 	}
 }
 
@@ -70,14 +74,14 @@ func TestAskAdmin(t *testing.T) {
 		addresses, known int
 	}{{port, 2, 2}, {0, 0, 0}} {
 		got := &clientList{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
-		got.ask(t.Context(), refusing, 10*time.Second, tc.port)
+		got.ask(t.Context(), newApp(), refusing, 10*time.Second, tc.port)
 		if len(got.addresses) != tc.addresses || len(got.known) != tc.known || tc.addresses > 0 && got.addresses[7] != "10.0.0.7:9" {
 			t.Errorf("port %d: %v, %v", tc.port, got.addresses, got.known)
 		}
 	}
 	pages["/commands/connections"], pages["/commands/dump"] = "<html>", `{"expiry_time_to_session_ids":[]}`
 	got := &clientList{addresses: map[wire.SessionID]string{}, known: map[wire.SessionID]bool{}}
-	if got.ask(t.Context(), refusing, 10*time.Second, port); len(got.addresses)+len(got.known) > 0 {
+	if got.ask(t.Context(), newApp(), refusing, 10*time.Second, port); len(got.addresses)+len(got.known) > 0 {
 		t.Errorf("%v", got)
 	}
 }

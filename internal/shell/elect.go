@@ -12,12 +12,13 @@ import (
 
 const electLong = `Campaign in the election at PATH and run a command while leading it, so that it runs on exactly one machine at a time.
 
-The command runs under a guardian. This process asks the command to end (SIGTERM) --grace before the leadership could
-expire and kills it (SIGKILL) when the leadership could expire, even if this process is stopped, gets no CPU time or is
-killed. On Linux, all processes that the command has started are killed with it, daemons included, also when the command
-ends by itself; on other systems, its process group is killed. Processes that cannot be killed, for example those of
-another user, are reported here, and leadership is not given up before they end. Signals are passed on. Leadership is
-given up when the command ends. The command's environment contains
+The command runs under a guardian, which is another process. The guardian asks the command to end (SIGTERM) --grace
+before the leadership could expire, and kills it (SIGKILL) at the moment when the leadership could expire. It does so
+even if bellwether itself is stopped, gets no CPU time or is killed. On Linux, all processes that the command has
+started are killed with it, daemons included, also when the command ends by itself; on other systems, its process
+group is killed. Processes that cannot be killed, for example those of another user, are reported here, and leadership
+is not given up before they end. Signals are passed on to the command. Leadership is given up when the command ends.
+The command's environment contains
 
   BELLWETHER_TOKEN      a number that is larger for every later leader (the czxid of its bid, in decimal)
   BELLWETHER_ELECTION   PATH

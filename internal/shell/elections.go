@@ -84,18 +84,21 @@ type recorded struct {
 	raw json.RawMessage
 }
 
-// elections asks each server for its elections and prints those that choose returns.
+// elections asks each server for its elections and prints the ones that the function
+// choose selects.
 func (a *app) elections(ctx context.Context, choose func([]recorded) []recorded, text func(recorded) string) error {
 	hosts, _, _ := strings.Cut(a.servers, "/")
 	var all []recorded
 	asked, answered, recording := 0, 0, 0
 	for h := range strings.SplitSeq(hosts, ",") {
 		asked++
-		text, err := word(ctx, withPort(h), "elog", a.timeout)
+		text, err := a.word(ctx, withPort(h), "elog", a.timeout)
 		if err == nil {
 			answered++
 			var found []recorded
-			found, err = parseElections(text)
+			if found, err = parseElections(text); text == "" {
+				err = fmt.Errorf("%w%s", err, a.withoutTLS())
+			}
 			all = append(all, found...)
 		}
 		if err != nil {
@@ -182,17 +185,17 @@ func (l *Leadership) Since() time.Time {
 // LeaderElection asks a server for the election in which it became the leader. It returns
 // nil if the server does not lead.
 func LeaderElection(ctx context.Context, server string) (*Leadership, error) {
-	return leaderElection(ctx, server, time.Second)
+	return new(app).leaderElection(ctx, server, time.Second)
 }
 
 // Serves asks a server whether it now serves as a leader, follower or observer.
 func Serves(ctx context.Context, server string) (bool, error) {
-	e, err := servingElection(ctx, server, time.Second)
+	e, err := new(app).servingElection(ctx, server, time.Second)
 	return e != nil, err
 }
 
-func leaderElection(ctx context.Context, server string, timeout time.Duration) (*Leadership, error) {
-	e, err := servingElection(ctx, server, timeout)
+func (a *app) leaderElection(ctx context.Context, server string, timeout time.Duration) (*Leadership, error) {
+	e, err := a.servingElection(ctx, server, timeout)
 	if e == nil || e.State != "LEADING" {
 		return nil, err
 	}
@@ -201,8 +204,8 @@ func leaderElection(ctx context.Context, server string, timeout time.Duration) (
 
 // servingElection returns the election in which a server got the role in which it serves,
 // or nil if it does not serve.
-func servingElection(ctx context.Context, server string, timeout time.Duration) (*Leadership, error) {
-	text, err := word(ctx, server, "elog", timeout)
+func (a *app) servingElection(ctx context.Context, server string, timeout time.Duration) (*Leadership, error) {
+	text, err := a.word(ctx, server, "elog", timeout)
 	if err != nil {
 		return nil, err
 	}

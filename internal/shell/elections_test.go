@@ -28,7 +28,7 @@ func wordServer(t *testing.T, answers map[string]string) (address string) {
 			}
 			word := make([]byte, 4)
 			if _, err := io.ReadFull(c, word); err == nil {
-				if string(word) == "hand" { // the one with an argument
+				if string(word) == "hand" { // the only word with an argument
 					io.CopyN(io.Discard, c, 8)
 				}
 				io.WriteString(c, answers[string(word)])
@@ -159,7 +159,7 @@ func TestElectionsOfSeveralServers(t *testing.T) {
 	if out != "line 1 of 2\n" || status != ExitFailed {
 		t.Errorf("with foreign servers: status %d %q", status, out)
 	}
-	for _, want := range []string{foreign + ": the server has no record of elections, or does not show it: no answer\n",
+	for _, want := range []string{foreign + ": the server has no record of elections, or does not show it: no answer; if its port is for TLS, use --tls-ca and --tls-cert\n",
 		shut + ": the server has no record of elections, or does not show it: elog is not executed", gone + ": dial"} {
 		if !strings.Contains(errs, want) {
 			t.Errorf("%q is missing in: %s", want, errs)

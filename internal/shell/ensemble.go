@@ -3,7 +3,6 @@ package shell
 import (
 	"cmp"
 	"context"
-	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -38,6 +37,10 @@ type serverStatus struct {
 	// Epoch and Since are set for a leader that records its elections.
 	Epoch int64      `json:"epoch,omitempty"`
 	Since *time.Time `json:"leads_since,omitempty"`
+	// When the first certificate of the server expires, with its issuers; nil: without TLS of that kind,
+	// or the server does not say it.
+	ClientCertificate *time.Time `json:"client_certificate_expires,omitempty"`
+	QuorumCertificate *time.Time `json:"quorum_certificate_expires,omitempty"`
 	// Behind is how many transactions fewer than the leader a follower or observer had
 	// applied when both were asked, at about the same time.
 	Behind *int64 `json:"behind,omitempty"`
@@ -50,7 +53,8 @@ func newStatus() *cobra.Command {
 		Short: "show the servers: who leads, zxid, connections, latency",
 		Long: "Ask each server of --server, by the four-letter word srvr, for its role and metrics. This works with\n" +
 			"every ZooKeeper server. The lines below the table name the leader, its epoch and since when it leads, if the\n" +
-			"leader records this (Bellwether's word elog), and how many transactions the others are behind the leader.\n" +
+			"leader records this (Bellwether's word elog), how many transactions the others are behind the leader, and when\n" +
+			"the certificates of servers with TLS expire, with a warning 30, 7 and 1 days before.\n" +
 			"\n" +
 			"Exit status: 0 all servers accept writes; 1 a server does not answer, does not serve, is read-only, or\n" +
 			"serves only in part (the lines below the table say which and why); 2 usage; 4 no server answers and serves.",
@@ -112,7 +116,7 @@ func withPort(server string) string {
 
 func (a *app) askServer(ctx context.Context, server string) serverStatus {
 	begin := time.Now()
-	text, err := word(ctx, server, "srvr", a.timeout)
+	text, err := a.word(ctx, server, "srvr", a.timeout)
 	s := parseSrvr(text)
 	s.Server = server
 	s.Writes = err == nil && slices.Contains([]string{"leader", "follower", "observer", "standalone"}, s.Mode)
@@ -121,9 +125,9 @@ func (a *app) askServer(ctx context.Context, server string) serverStatus {
 	case err != nil:
 		s.Mode, s.Error, s.AnswerUS = "unreachable", err.Error(), 0
 	case s.Mode == "":
-		s.Mode, s.Error = "not serving", cmp.Or(clip(clean(strings.TrimSpace(text)), valueMax), "the server closed the connection without an answer")
+		s.Mode, s.Error = "not serving", cmp.Or(clip(clean(strings.TrimSpace(text)), valueMax), "the server closed the connection without an answer"+a.withoutTLS())
 	case s.Mode == "leader":
-		if l, err := leaderElection(ctx, server, a.timeout); err == nil && l != nil {
+		if l, err := a.leaderElection(ctx, server, a.timeout); err == nil && l != nil {
 			since := l.Since().UTC()
 			s.Epoch, s.Since = l.Epoch, &since
 		}
@@ -148,23 +152,6 @@ func compare(all []serverStatus) {
 	}
 }
 
-// word sends a four-letter word to a server and returns the answer.
-func word(ctx context.Context, server, w string, timeout time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", server)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(timeout))
-	if _, err := io.WriteString(conn, w); err != nil {
-		return "", err
-	}
-	b, err := io.ReadAll(io.LimitReader(conn, wordMax))
-	return string(b), err
-}
-
 // parseSrvr parses the answer to srvr and skips lines that it does not know. It removes
 // control characters, because the values are printed on a terminal.
 func parseSrvr(text string) serverStatus {
@@ -187,6 +174,10 @@ func parseSrvr(text string) serverStatus {
 			s.Zxid = value
 		case "Mode":
 			s.Mode = value
+		case "Certificate for clients expires":
+			s.ClientCertificate = instant(value)
+		case "Certificate between servers expires":
+			s.QuorumCertificate = instant(value)
 		default:
 			if strings.HasSuffix(key, " because") { // why the server is read-only or serves only in part
 				s.Reason = value

@@ -69,7 +69,7 @@ func (a *app) handover(ctx context.Context, to int64) error {
 		return err
 	}
 	question := string(binary.BigEndian.AppendUint64([]byte("hand"), uint64(to)))
-	text, err := word(ctx, leader, question, max(a.timeout, handoverMin))
+	text, err := a.word(ctx, leader, question, max(a.timeout, handoverMin))
 	if err != nil {
 		return fmt.Errorf("%s: %w", leader, err)
 	}
@@ -94,7 +94,7 @@ func (a *app) findLeader(ctx context.Context) (address string, err error) {
 	hosts, _, _ := strings.Cut(a.servers, "/")
 	reached := false
 	for h := range strings.SplitSeq(hosts, ",") {
-		text, err := word(ctx, withPort(h), "srvr", a.timeout)
+		text, err := a.word(ctx, withPort(h), "srvr", a.timeout)
 		if err != nil {
 			fmt.Fprintf(a.err, "%s: %v\n", withPort(h), err)
 			continue

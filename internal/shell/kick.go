@@ -97,7 +97,7 @@ func owner(id string, st wire.Stat) string {
 // agreed asks the user for confirmation.
 func (a *app) agreed(target, whose string) bool {
 	fmt.Fprintf(a.err, "Delete %s: %s? [y/N] ", target, whose)
-	line, _ := bufio.NewReader(a.in).ReadString('\n') // the end of the input means no
+	line, _ := bufio.NewReader(a.in).ReadString('\n') // at the end of the input the answer is no
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes"
 }

@@ -55,7 +55,7 @@ func (r *runner) checkGrace(zc *zk.Client, s standing) error {
 		case <-silent.C:
 			over = true
 		case <-s.Context().Done():
-			return nil // keep stops the command
+			return nil // keep then ends the command
 		}
 	}
 	return nil

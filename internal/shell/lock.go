@@ -21,12 +21,13 @@ type holder struct {
 
 const holdLong = `
 
-The command runs under a guardian. This process asks the command to end (SIGTERM) --grace before %[1]s could expire and
-kills it (SIGKILL) when it could, even if this process is stopped, gets no CPU time or is killed. On Linux, all processes
-that the command has started are killed with it, daemons included, also when the command ends by itself; on other
-systems, its process group is killed. Processes that cannot be killed, for example those of another user, are reported
-here, and %[1]s is not given up before they end. Signals are passed on. %[2]s is given up when the command ends. The
-command's environment contains
+The command runs under a guardian, which is another process. The guardian asks the command to end (SIGTERM) --grace
+before %[1]s could expire, and kills it (SIGKILL) at the moment when %[1]s could expire. It does so even if
+bellwether itself is stopped, gets no CPU time or is killed. On Linux, all processes that the command has started are
+killed with it, daemons included, also when the command ends by itself; on other systems, its process group is
+killed. Processes that cannot be killed, for example those of another user, are reported here, and %[1]s is not
+given up before they end. Signals are passed on to the command. %[2]s is given up when the command ends. The command's
+environment contains
 
   BELLWETHER_TOKEN      a number that is larger for every later holder (the czxid of its bid, in decimal)
   BELLWETHER_%-9[3]s  PATH

@@ -23,7 +23,7 @@ const exitUnread = 128 + int(syscall.SIGPIPE)
 type Output struct {
 	file *os.File
 	mu   sync.Mutex
-	err  error // of the first failed write or of Close
+	err  error // the error of the first failed write or of Close
 }
 
 // NewOutput returns an Output that writes to f.

@@ -129,12 +129,12 @@ with bellwether lock: it is killed before another process can get the item. Its 
 
 func newQueuePop() *cobra.Command {
 	r := newRunner()
-	r.variable, r.claim, r.obtained, r.others = "QUEUE", "the item", "served", "nobody else works on the item"
+	r.variable, r.claim, r.obtained, r.others = "QUEUE", "the item", "given an item", "nobody else works on the item"
 	var f queueFlags
 	c := &cobra.Command{
 		Use:   "pop [flags] PATH [--ack -- COMMAND [ARGUMENT]...]",
 		Short: "take the next item out of a queue, or run a command with it",
-		Long:  popLong + fmt.Sprintf(holdStatus, "the item", "served") + withoutCommandStatus,
+		Long:  popLong + fmt.Sprintf(holdStatus, "the item", "given an item") + withoutCommandStatus,
 		Example: "  bellwether queue pop /events\n" +
 			"  while bellwether queue pop --ack /encode -- sh -c 'read f; ./encode \"$f\"'; do :; done",
 		Args: func(c *cobra.Command, args []string) error {

@@ -253,7 +253,7 @@ func newSync(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "sync PATH",
 		Short: "wait until the connected server has caught up with the leader",
-		Long: "Wait until the connected server has applied everything that the leader had committed when the command came.\n" +
+		Long: "Wait until the connected server has applied everything that the leader had committed when it received the request.\n" +
 			"PATH exists for compatibility; the znode need not exist.",
 		Example: "  bellwether sync / && bellwether get /app/config",
 		Args:    argCount(1, 1),

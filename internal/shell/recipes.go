@@ -103,7 +103,7 @@ func (s *surveyor) visit(ctx context.Context, at string, beside []string, depth 
 	names, _, err := s.zc.Children(ctx, at)
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && len(s.recipes)+s.read > 0:
-		return nil // deleted meanwhile
+		return nil // the znode was deleted meanwhile
 	case errors.Is(err, zk.ErrNoAuth):
 		s.short = true
 		return nil

@@ -63,7 +63,7 @@ type surveyJSON struct {
 
 func (s *surveyor) report(ctx context.Context) error {
 	addresses, known := s.clients(ctx)
-	if !known[s.zc.State().Session] { // the servers do not list all sessions
+	if !known[s.zc.State().Session] { // the servers do not list all sessions, so a missing session proves nothing
 		known = nil
 	}
 	out := surveyJSON{Recipes: []recipeJSON{}, Orphans: []orphanJSON{}, Deadlocks: []deadlockJSON{}, Complete: !s.short}
@@ -124,7 +124,8 @@ func recipeOf(sc survey.Recipe, addresses map[wire.SessionID]string) recipeJSON 
 	return r
 }
 
-// orphaned checks an orphan again: the tree was not read at one moment.
+// orphaned checks an orphan again, because the survey did not read the whole tree at one
+// moment.
 func (s *surveyor) orphaned(ctx context.Context, o survey.Orphan) (bool, error) {
 	is, err := s.stands(ctx, o.Path, o.Token)
 	if !is || err != nil || o.Missing == "" {
@@ -259,7 +260,8 @@ func (s *surveyor) table(all surveyJSON) error {
 	return nil
 }
 
-// behind describes whom a client waits for: the nearest client, and how many are before that.
+// behind describes for whom a client waits: it names the client right before it, and says
+// how many others are before that client.
 func behind(c clientJSON, who map[string]string) string {
 	switch n := len(c.Behind); {
 	case n == 0:

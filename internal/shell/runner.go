@@ -44,17 +44,17 @@ type runner struct {
 	// Words for messages and the environment.
 	variable string // the environment variable for PATH, without BELLWETHER_
 	claim    string // such as "leadership", in "leadership is lost"
-	obtained string // such as "elected", in "not elected within 1s"
+	obtained string // such as "elected" or "given an item", in "not elected within 1s"
 	others   string // such as "no other candidate leads", in "it is not proven that ..."
 
 	// Set by the command. All but obtain may be nil.
 	obtain  func(context.Context) (standing, error)
-	environ func(standing) []string                    // default: environment
-	stdin   *os.File                                   // default: that of this process
+	environ func(standing) []string                    // nil: the function environment
+	stdin   *os.File                                   // nil: the standard input of this process
 	settle  func(context.Context, standing, int) error // called when the command has ended by itself
 
 	signals chan os.Signal
-	told    bool // a signal asked to end while the command ran
+	told    bool // a signal asked the command to end while it ran
 }
 
 func newRunner() *runner {
@@ -78,11 +78,11 @@ func (r *runner) flags(c *cobra.Command) {
 	r.waitFlag(c)
 	f := c.Flags()
 	f.DurationVar(&r.grace, "grace", 0, "how long the command has to end before it is killed; 0: a quarter of the time that the session proves")
-	f.DurationVar(&r.delay, "lease-delay", 0, "how long the servers may not know of an answered ping; 0: as the server reports, or 14s")
+	f.DurationVar(&r.delay, "lease-delay", 0, "longest time until all servers know of an answered ping; 0: the time that the server reports, or 14s")
 }
 
 func (r *runner) waitFlag(c *cobra.Command) {
-	c.Flags().DurationVar(&r.wait, "wait", 0, fmt.Sprintf("how long to wait to be %s; 0: no limit", r.obtained))
+	c.Flags().DurationVar(&r.wait, "wait", 0, "longest time to wait; 0: no limit")
 }
 
 // claimFlags adds the flags of claims with a line of bids.
@@ -134,7 +134,7 @@ func ends(s os.Signal) bool {
 // end with it. open first calls prepare without a client, so that wrong arguments are
 // reported even without a server.
 func (r *runner) open(ctx context.Context, prepare func(*zk.Client) error, f func(*zk.Client) error) error {
-	r.signals = make(chan os.Signal, 16) // more than a person sends while one is handled
+	r.signals = make(chan os.Signal, 16) // more signals than a person sends while one is handled
 	signal.Notify(r.signals, guard.Forwarded()...)
 	defer signal.Stop(r.signals)
 	if err := prepare(nil); err != nil {
@@ -249,7 +249,7 @@ func (r *runner) interruptible(ctx context.Context, f func(context.Context) erro
 	if signal := <-heard; err == nil && signal != nil {
 		select {
 		case r.signals <- signal:
-		default: // other signals are waiting
+		default: // the buffer is full of other signals
 		}
 	}
 	var s *StatusError

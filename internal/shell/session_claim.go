@@ -20,7 +20,7 @@ type sessionClaim struct {
 
 // claimSession returns the claim made in this session. From now on the client pings often.
 func (r *runner) claimSession(zc *zk.Client, session wire.SessionID) *sessionClaim {
-	zc.KeepAlive(r.pace(zc)) // until the client is closed
+	zc.KeepAlive(r.pace(zc)) // continues until the client is closed
 	return &sessionClaim{r, zc, session}
 }
 

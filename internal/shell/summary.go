@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 )
 
@@ -148,6 +149,7 @@ func summary(all []serverStatus) string {
 			fmt.Fprintf(&b, "%s is %s behind\n", s.Server, Count(int(*s.Behind), "transaction"))
 		}
 	}
+	b.WriteString(certificates(all, time.Now()))
 	return b.String()
 }
 

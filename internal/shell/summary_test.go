@@ -15,9 +15,9 @@ func srvrOf(mode, more string) string {
 		"Zxid: 0x500000012\nMode: " + mode + "\nNode count: 7\n" + more
 }
 
-// TestStatusTellsWhoTakesNoWrites shows that the exit status is 0 only if every server
+// TestStatusNamesServersThatRefuseWrites shows that the exit status is 0 only if every server
 // accepts writes, and that the text says which server does not and why.
-func TestStatusTellsWhoTakesNoWrites(t *testing.T) {
+func TestStatusNamesServersThatRefuseWrites(t *testing.T) {
 	for _, c := range []struct {
 		name, answer string
 		status       int
@@ -30,7 +30,7 @@ func TestStatusTellsWhoTakesNoWrites(t *testing.T) {
 		{"a full disk", srvrOf("read-only", "Read-only because: no space\n"), ExitFailed, "accepts no writes: no space"},
 		{"a slow disk", srvrOf("follower", "In part only because: the disk is slow\n"), ExitFailed, "serves only in part: the disk is slow"},
 		{"no quorum", "This ZooKeeper instance is not currently serving requests\n", ExitNoConnection, "does not answer: This ZooKeeper instance is not currently serving requests"},
-		{"closed", "", ExitNoConnection, "closed the connection without an answer"},
+		{"closed", "", ExitNoConnection, "closed the connection without an answer; if its port is for TLS, use --tls-ca and --tls-cert"},
 		{"not a ZooKeeper server", "SSH-2.0-x\x1b[31m\n", ExitNoConnection, "does not answer: SSH-2.0-x?[31m"},
 		{"an unknown mode", srvrOf("other\x1b]0;x", ""), ExitFailed, "accepts no writes: it is other?]0;x"},
 	} {
@@ -72,7 +72,7 @@ func TestStatusFitsTheTerminal(t *testing.T) {
 	for _, c := range []struct {
 		all    []serverStatus
 		width  int
-		header string // of a table; empty: paragraphs
+		header string // the header of a table; empty: paragraphs are expected
 	}{
 		{short, 0, "CONNECTIONS"}, {short, 120, "CONNECTIONS"}, {short, 80, "CONNS"}, {short, 40, ""}, {short, 20, ""}, {short, 1, ""},
 		{long, 0, "CONNECTIONS"}, {long, 80, ""}, {long, 40, ""}, {long, 20, ""},

@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bellwether/internal/sim/machine"
 )
 
 // String returns the act as a trace prints it and as [ParseActs] reads it: the time, the
 // kind, the machine, the second machine, and, after an equals sign, the value.
 func (a Act) String() string {
-	return fmt.Sprintf("%.6f %s", float64(a.At)/float64(second), a.what())
+	return fmt.Sprintf("%.6f %s", float64(a.At)/float64(machine.Second), a.what())
 }
 
 // what returns the text of the act without its time.
@@ -58,7 +60,7 @@ func ParseActs(text string) ([]Act, error) {
 	for part := range strings.SplitSeq(text, ";") {
 		a, err := parseAct(part)
 		if err != nil || len(acts) == actsMax {
-			return nil, fmt.Errorf("%q is no fault, or one too many", strings.TrimSpace(part))
+			return nil, fmt.Errorf("%q is not a fault, or there are more than %d faults", strings.TrimSpace(part), actsMax)
 		}
 		acts = append(acts, a)
 	}
@@ -71,7 +73,7 @@ func parseAct(text string) (a Act, err error) {
 	if err != nil || !(at >= 0 && at < 1e6) {
 		return a, strconv.ErrSyntax
 	}
-	a.At = int64(math.Round(at * float64(second)))
+	a.At = int64(math.Round(at * float64(machine.Second)))
 	rest, value, given := strings.Cut(rest, " =")
 	if given {
 		if a.Value, err = strconv.ParseInt(value, 10, 64); err != nil {

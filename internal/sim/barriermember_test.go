@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // entriesMin is how many entries into the barrier each run of the test must reach.
@@ -11,7 +14,7 @@ const entriesMin = 10_000
 
 // gateOptions returns options for many rounds of a double barrier. Members are killed,
 // stopped and cut off, and sometimes a server is.
-func gateOptions(r Recipe, seed uint64) Options {
+func gateOptions(r client.Recipe, seed uint64) Options {
 	return Options{
 		Seed: seed, Events: 60_000, Recipe: r, TermMS: 10,
 		Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
@@ -19,15 +22,15 @@ func gateOptions(r Recipe, seed uint64) Options {
 }
 
 // TestDoubleBarriers lets members enter a double barrier, leave it and crash, many times.
-// It checks that no member is let in before enough are there, that none is let out before
-// the round is over, and that in the end nothing stays.
-func TestDoubleBarriers(t *testing.T) { throughTheGate(t, DoubleBarrier, entriesMin) }
+// It checks that no member is let in before enough members are there, that none is let out
+// before the round is over, and that in the end no znode is left.
+func TestDoubleBarriers(t *testing.T) { throughTheGate(t, client.DoubleBarrier, entriesMin) }
 
 // TestDoubleBarriersOfKazoo checks the same for kazoo's variant, in which the first member
 // to leave removes the ready znode, and a round begins only when the last one is over.
-func TestDoubleBarriersOfKazoo(t *testing.T) { throughTheGate(t, KazooBarrier, entriesMin/10) }
+func TestDoubleBarriersOfKazoo(t *testing.T) { throughTheGate(t, client.KazooBarrier, entriesMin/10) }
 
-func throughTheGate(t *testing.T, r Recipe, least int) {
+func throughTheGate(t *testing.T, r client.Recipe, least int) {
 	n, sizes := 0, map[int]int{}
 	for seed := uint64(0); n < least; seed++ {
 		o := gateOptions(r, seed+1)
@@ -37,8 +40,8 @@ func throughTheGate(t *testing.T, r Recipe, least int) {
 		if s.failed != nil {
 			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 		}
-		n += s.entered
-		sizes[s.gateSize()] += s.entered
+		n += s.clients.Entered
+		sizes[s.clients.GateSize()] += s.clients.Entered
 	}
 	t.Logf("%d entries, by size: %v", n, sizes)
 	for size := 2; size <= 4; size++ {
@@ -49,28 +52,29 @@ func throughTheGate(t *testing.T, r Recipe, least int) {
 }
 
 // atTheGate returns the members of a barrier of size two.
-func (s *scene) atTheGate(n int) (all []*barrierMember) {
-	s.opt.Recipe, s.opt.Leases = DoubleBarrier, 1
+func (s *scene) atTheGate(n int) (all []*client.BarrierMember) {
+	s.opt.Recipe, s.opt.Leases = client.DoubleBarrier, 1
 	for i := range n {
 		c := s.scripted(nil)
-		s.cast(c, i)
-		all = append(all, c.player.(*barrierMember))
+		s.clients.Cast(c, i)
+		all = append(all, c.Player.(*client.BarrierMember))
 	}
 	return all
 }
 
 // TestDoubleBarrierCrashAtEveryStep crashes a member at every step of its way in and out.
-// It checks that the others still enter and leave, and so does the member that comes back.
+// It checks that the others still enter and leave, and that the crashed member does so too
+// when it comes back.
 func TestDoubleBarrierCrashAtEveryStep(t *testing.T) {
 	const most = 40
 	for members := 2; members <= 3; members++ {
 		for at := 1; at <= most; at++ {
 			s := newScene(t, Options{Seed: uint64(at)})
 			all := s.atTheGate(members)
-			all[0].crashAt = at
-			s.until(fmt.Sprintf("step %d", at), 60*second, func() bool { return all[0].points > at })
+			all[0].Client().CrashAt = at
+			s.until(fmt.Sprintf("step %d", at), 60*machine.Second, func() bool { return all[0].Client().Steps > at })
 			s.calm = true
-			s.endRounds(recipeBound)
+			s.finishDoubleBarriers(recipeBound)
 			if err := s.Failed(); err != nil {
 				t.Fatalf("%d members, a crash at step %d: %v\n%s", members, at, err, strings.Join(s.trace.lines(), "\n"))
 			}
@@ -78,40 +82,40 @@ func TestDoubleBarrierCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestDoubleBarrierRemnant checks that what a dead group of members left behind lets nobody
-// in.
+// TestDoubleBarrierRemnant checks that the znodes which a dead group of members has left behind
+// let no other member in.
 func TestDoubleBarrierRemnant(t *testing.T) {
 	s := newScene(t, Options{Seed: 1})
 	all := s.atTheGate(2)
-	s.until("both are in", 60*second, func() bool { return all[0].inside && all[1].inside })
+	s.until("both are in", 60*machine.Second, func() bool { return all[0].Inside && all[1].Inside })
 	for _, g := range all {
-		g.c.only = s.servers[0]
-		g.c.crash()
+		g.Client().Only = s.servers[0].id
+		g.Client().Crash()
 	}
-	all[1].c.silent = true
-	s.until("their sessions have ended, and the first comes back", 20*second, func() bool {
-		return all[0].m != nil && len(s.atGate()) == 1 && s.atGate()[0] == all[0].name
+	all[1].Client().Hung = true
+	s.until("their sessions have ended, and the first comes back", 20*machine.Second, func() bool {
+		return all[0].Entering() && len(s.clients.AtGate()) == 1 && s.clients.AtGate()[0] == all[0].Name
 	})
-	s.RunFor(5 * second)
-	if all[0].inside {
+	s.RunFor(5 * machine.Second)
+	if all[0].Inside {
 		t.Error("the first is let in alone")
 	}
-	all[1].c.silent = false
-	all[1].c.connect()
-	s.until("both are in again", 20*second, func() bool { return all[0].inside && all[1].inside })
+	all[1].Client().Hung = false
+	all[1].Client().Connect()
+	s.until("both are in again", 20*machine.Second, func() bool { return all[0].Inside && all[1].Inside })
 }
 
 // TestDoubleBarrierOverRollOvers kills a member while the traffic of others uses up one
 // epoch after the other, each in less than the timeout of the member's session. It checks
-// that the member's znode still goes once the others send no requests, and that a new round
-// begins and ends.
+// that the member's znode is still removed once the others send no requests, and that a new
+// round begins and ends.
 func TestDoubleBarrierOverRollOvers(t *testing.T) {
-	s := New(Options{Seed: 1, Recipe: DoubleBarrier, Voters: 3, Observers: -1, Compatible: -1, KeepClients: 1, Moves: -1,
+	s := New(Options{Seed: 1, Recipe: client.DoubleBarrier, Voters: 3, Observers: -1, Compatible: -1, KeepClients: 1, Moves: -1,
 		Clients: 6, Candidates: 3, Leases: 3, TickMS: 1000, ThinkMS: 20, CounterMax: 55})
-	g := s.barrierMembers()[0]
-	for !g.inside && s.step() {
+	g := s.clients.BarrierMembers()[0]
+	for !g.Inside && s.step() {
 	}
-	g.c.crash()
+	g.Client().Crash()
 	s.recover()
 	if s.failed != nil {
 		t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))

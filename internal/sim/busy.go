@@ -5,16 +5,17 @@ import (
 
 	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
-// This file makes some batches long, as a batch is that ends a session with very many
-// ephemerals or carries out a very large multi. Time passes in the middle of the batch,
+// This file makes some batches long. A real batch is long if it ends a session with very
+// many ephemerals or carries out a very large multi. Time passes in the middle of the batch,
 // between two events or two effects. Meanwhile the rest of the simulation goes on: others
 // send, the disk answers, the power fails. Results of earlier events are not handed out
 // yet, and later events get the time at which the batch began. The server does what
-// internal/server does when the tree yields (beat).
+// internal/server does when the tree yields (heartbeat).
 
 // busyIn is the number of batches of which one takes long, on average.
 const busyIn = 160
@@ -22,7 +23,7 @@ const busyIn = 160
 // drawBusy draws Options.Busy from the seed, unless it is set. It uses a random source of
 // its own, so that other draws do not change.
 func (o *Options) drawBusy() {
-	if yes := (&random{o.Seed ^ 0xb0551}).chance(60); o.Busy == 0 {
+	if yes := machine.NewRandom(o.Seed ^ 0xb0551).Chance(60); o.Busy == 0 {
 		o.Busy = -1
 		if yes {
 			o.Busy = 1
@@ -42,10 +43,10 @@ func (v *server) drawBusyAfter(events []replica.Event) int {
 	if v.longRequest.long > 0 && slices.ContainsFunc(events, v.longRequest.is) {
 		return len(events) + 1
 	}
-	if v.sim.opt.Busy < 0 || v.sim.calm || v.sim.random.below(busyIn) != 0 {
+	if v.sim.opt.Busy < 0 || v.sim.calm || v.sim.random.Below(busyIn) != 0 {
 		return 0
 	}
-	return int(v.sim.random.between(1, 4))
+	return int(v.sim.random.Between(1, 4))
 }
 
 // getsBusy reports whether the batch takes long at this point. If so, it calls rest when
@@ -58,14 +59,14 @@ func (v *server) getsBusy(rest func()) bool {
 		return false
 	}
 	d := v.sim.random
-	long := d.between(millisecond, 100*millisecond)
-	switch n := d.below(10); {
+	long := d.Between(machine.Millisecond, 100*machine.Millisecond)
+	switch n := d.Below(10); {
 	case v.longRequest.long > 0:
 		long, v.longRequest = v.longRequest.long, longRequest{}
 	case n < 3:
-		long = d.between(100*millisecond, second)
+		long = d.Between(100*machine.Millisecond, machine.Second)
 	case n == 3:
-		long = d.between(second, 4*second)
+		long = d.Between(machine.Second, 4*machine.Second)
 	}
 	v.stayBusy(long, rest)
 	return true
@@ -79,9 +80,9 @@ func (c longRequest) is(e replica.Event) bool {
 // stayBusy lets a batch take long µs more and then calls rest. The work yields every now
 // and then, and ends early once the faults have ended.
 func (v *server) stayBusy(long int64, rest func()) {
-	slice := min(long, v.sim.random.between(millisecond, 120*millisecond))
+	slice := min(long, v.sim.random.Between(machine.Millisecond, 120*machine.Millisecond))
 	v.later(slice, func() {
-		v.beat()
+		v.heartbeat()
 		if long > slice && !v.sim.calm {
 			v.stayBusy(long-slice, rest)
 		} else {
@@ -90,32 +91,30 @@ func (v *server) stayBusy(long int64, rest func()) {
 	})
 }
 
-// beat sends the heartbeats that are due in the middle of a batch, or answers those that
+// heartbeat sends the heartbeats that are due in the middle of a batch, or answers those that
 // have arrived.
-func (v *server) beat() {
-	now := v.clock.time(v.sim.now)
+func (v *server) heartbeat() {
+	now := v.Clock.Time(v.sim.now)
 	arrived := v.pingsArrived()
-	if now.Mono < v.nextBeat && arrived.Pings == 0 {
+	if now.Mono < v.nextHeartbeat && arrived.Pings == 0 {
 		return
 	}
-	send, _, next := v.replica.Beat(now, arrived)
-	v.nextBeat = next
-	if !slices.ContainsFunc(send, isPing) {
-		return
-	}
-	if !v.leads() {
-		v.sim.reach(situationBeatAnswered)
-		v.send(send)
-		return
-	}
-	v.sim.reach(situationBeat)
-	if !isPing(send[0]) {
-		v.sim.reach(situationBeatBehind)
-	}
-	if now.Mono-v.at.Mono >= 1000 {
-		v.sim.reach(situationBeatLong)
-	}
+	send, _, next := v.replica.Heartbeat(now, arrived)
+	v.nextHeartbeat = next
 	v.send(send)
+	switch {
+	case !slices.ContainsFunc(send, isPing):
+		return
+	case !v.leads():
+		v.sim.reach(situationHeartbeatAnswered)
+		return
+	case !isPing(send[0]):
+		v.sim.reach(situationHeartbeatBehind)
+	}
+	v.sim.reach(situationHeartbeat)
+	if now.Mono-v.at.Mono >= 1000 {
+		v.sim.reach(situationHeartbeatLong)
+	}
 }
 
 // pingsArrived counts the leader's pings that wait for the next batch.

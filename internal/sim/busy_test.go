@@ -1,5 +1,7 @@
 package sim
 
+import "bellwether/internal/sim/client"
+import "bellwether/internal/sim/machine"
 import "testing"
 
 // busySeeds is how many seeds TestBusyBatches plays.
@@ -16,7 +18,7 @@ func TestBusyBatches(t *testing.T) {
 			reached[name] += n
 		}
 	}
-	for _, x := range []situation{situationBeat, situationBeatBehind, situationBeatLong, situationBeatAnswered} {
+	for _, x := range []situation{situationHeartbeat, situationHeartbeatBehind, situationHeartbeatLong, situationHeartbeatAnswered} {
 		t.Logf("%6d %s", reached[situationNames[x]], situationNames[x])
 		if reached[situationNames[x]] < busySeeds/10 {
 			t.Errorf("too seldom: %s", situationNames[x])
@@ -25,11 +27,11 @@ func TestBusyBatches(t *testing.T) {
 }
 
 // busyWith makes a client send a write over which a server takes long.
-func (s *scene) busyWith(v *server, k *call, c *client, long int64) *call {
+func (s *scene) busyWith(v *server, k *client.Call, c *client.Client, long int64) *client.Call {
 	s.t.Helper()
-	v.longRequest = longRequest{k.op, long}
-	c.ask(k)
-	s.until("the server is busy", second, func() bool { return v.longRequest.long == 0 })
+	v.longRequest = longRequest{k.Op, long}
+	c.Ask(k)
+	s.until("the server is busy", machine.Second, func() bool { return v.longRequest.long == 0 })
 	return k
 }
 
@@ -40,16 +42,16 @@ func TestLeaseOfABusyLeader(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	l := s.leader()
 	c := s.client(l)
-	s.carried(c.ask(c.making("/a")))
-	k := s.busyWith(l, c.setting("/a"), c, 1200*millisecond)
-	s.until("the batch is over", 2*second, func() bool { return !l.stepped })
-	if k.done != 0 || s.reached[situationBeatLong] == 0 || !l.leads() {
-		t.Fatalf("answered at %d, %d late pings, leads: %v", k.done, s.reached[situationBeatLong], l.leads())
+	s.carried(c.Ask(c.Creation("/a")))
+	k := s.busyWith(l, c.Write("/a"), c, 1200*machine.Millisecond)
+	s.until("the batch is over", 2*machine.Second, func() bool { return !l.stepped })
+	if k.Done != 0 || s.reached[situationHeartbeatLong] == 0 || !l.leads() {
+		t.Fatalf("answered at %d, %d late pings, leads: %v", k.Done, s.reached[situationHeartbeatLong], l.leads())
 	}
 	s.cut(l)
-	s.RunFor(20 * millisecond)
+	s.RunFor(20 * machine.Millisecond)
 	at := l.mono()
-	s.until("the lease ends", 600*millisecond, func() bool { return l.mono() > l.lease.Mono })
+	s.until("the lease ends", 600*machine.Millisecond, func() bool { return l.mono() > l.lease.Mono })
 	if l.mono() < at+200 {
 		t.Errorf("the lease ended %d ms behind the batch: the answers to its pings do not count", l.mono()-at)
 	}
@@ -61,12 +63,12 @@ func TestLeaseOfALeaderCutOffWhileBusy(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	l := s.leader()
 	c := s.client(l)
-	s.carried(c.ask(c.making("/a")))
-	s.busyWith(l, c.setting("/a"), c, 1200*millisecond)
-	s.RunFor(300 * millisecond)
+	s.carried(c.Ask(c.Creation("/a")))
+	s.busyWith(l, c.Write("/a"), c, 1200*machine.Millisecond)
+	s.RunFor(300 * machine.Millisecond)
 	s.cut(l)
-	s.until("the batch is over", 2*second, func() bool { return !l.stepped })
-	s.RunFor(20 * millisecond)
+	s.until("the batch is over", 2*machine.Second, func() bool { return !l.stepped })
+	s.RunFor(20 * machine.Millisecond)
 	if l.leads() && l.mono() <= l.lease.Mono {
 		t.Errorf("it holds its lease for %d ms more, 900 ms behind the cut", l.lease.Mono-l.mono())
 	}
@@ -79,21 +81,21 @@ func TestBusyLeaderHasNothingOnItsDisk(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	l, f := s.leader(), s.other()
 	c := s.client(l)
-	s.carried(c.ask(c.making("/a")))
+	s.carried(c.Ask(c.Creation("/a")))
 	for _, v := range s.servers {
 		if v != l && v != f {
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 		}
 	}
-	s.Do(Act{Kind: SlowDisk, A: int(l.id), Value: 400 * millisecond})
-	k := s.busyWith(l, c.setting("/a"), c, 500*millisecond)
-	s.until("the follower has it", second, func() bool { return f.store.Synced() > l.store.Synced() })
+	s.Do(Act{Kind: SlowDisk, A: int(l.id), Value: 400 * machine.Millisecond})
+	k := s.busyWith(l, c.Write("/a"), c, 500*machine.Millisecond)
+	s.until("the follower has it", machine.Second, func() bool { return f.store.Synced() > l.store.Synced() })
 	if !l.stepped {
 		t.Fatal("it was proposed behind the batch")
 	}
-	s.until("the batch is over", second, func() bool { return !l.stepped })
-	s.RunFor(100 * millisecond)
-	if k.done != 0 {
+	s.until("the batch is over", machine.Second, func() bool { return !l.stepped })
+	s.RunFor(100 * machine.Millisecond)
+	if k.Done != 0 {
 		t.Fatal("answered with a quorum that does not have it")
 	}
 	s.carried(k)
@@ -110,12 +112,12 @@ func TestBusyObserverLagsBehind(t *testing.T) {
 		s := newScene(t, Options{Voters: 3, Observers: 1, LocalSessions: 1, KeepClients: 1})
 		v := s.servers[3]
 		c, other := s.client(v), s.client(v)
-		s.carried(c.ask(c.making("/a")))
-		s.carried(c.ask(c.ephemeral("/e")))
-		s.busyWith(v, other.setting("/a"), other, long*millisecond)
-		c.ask(c.setting("/a")) // waits in the inbox
-		s.until("the batch is over", 10*second, func() bool { return !v.stepped })
-		s.RunFor(2 * second)
+		s.carried(c.Ask(c.Creation("/a")))
+		s.carried(c.Ask(c.EphemeralCreation("/e")))
+		s.busyWith(v, other.Write("/a"), other, long*machine.Millisecond)
+		c.Ask(c.Write("/a")) // waits in the inbox
+		s.until("the batch is over", 10*machine.Second, func() bool { return !v.stepped })
+		s.RunFor(2 * machine.Second)
 		if s.failed != nil {
 			t.Errorf("busy for %d ms: %v", long, s.failed)
 		}

@@ -7,22 +7,24 @@ import (
 	"bellwether/internal/claim"
 	"bellwether/internal/claim/cache"
 	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // cacheOptions returns options for runs with many changes that caches must follow. Their
 // clients and the servers are killed, stopped and cut off.
 func cacheOptions(seed uint64) Options {
-	return Options{Seed: seed, Events: 60_000, Recipe: Caches, Observers: -1, Clients: 4, Candidates: 4, TickMS: 200, ThinkMS: 20}
+	return Options{Seed: seed, Events: 60_000, Recipe: client.Caches, Observers: -1, Clients: 4, Candidates: 4, TickMS: 200, ThinkMS: 20}
 }
 
 // cacheTally counts the events that caches report.
-type cacheTally map[cache.CacheEventType]int
+type cacheTally map[cache.EventType]int
 
 func (cacheTally) Name() string { return "Tally" }
 
 func (c cacheTally) See(o any) string {
-	if e, ok := o.(cacheTold); ok {
-		c[e.e.Type]++
+	if e, ok := o.(check.CacheTold); ok {
+		c[e.Event.Type]++
 	}
 	return ""
 }
@@ -45,7 +47,7 @@ func TestCaches(t *testing.T) {
 		}
 	}
 	t.Log(all, reached[situationNames[situationTreeAgain]], reached[situationNames[situationSince]])
-	for what, n := range map[cache.CacheEventType]int{cache.NodeAdded: 500, cache.NodeChanged: 1000, cache.NodeRemoved: 100, cache.CacheCurrent: 100} {
+	for what, n := range map[cache.EventType]int{cache.NodeAdded: 500, cache.NodeChanged: 1000, cache.NodeRemoved: 100, cache.Current: 100} {
 		if all[what] < n {
 			t.Errorf("%d events %v, want %d", all[what], what, n)
 		}
@@ -63,13 +65,12 @@ func TestCaches(t *testing.T) {
 func TestWatchesOfAZnodeAreRemovedTogether(t *testing.T) {
 	s := newScene(t, Options{})
 	c := s.client(nil)
-	h := &runner{c: c, step: func(claim.Event) {}}
-	s.carried(c.ask(c.making("/a")))
-	s.carried(c.ask(get("/a", true)))
-	for _, carry := range []func(string, func(claim.Result)){h.watchTree, h.unwatchTree} {
+	s.carried(c.Ask(c.Creation("/a")))
+	s.carried(c.Ask(client.Get("/a", true)))
+	for _, kind := range []claim.OpKind{claim.OpWatchTree, claim.OpUnwatch} {
 		done := false
-		carry("/a", func(r claim.Result) { done = r.Err == nil })
-		s.until("it is carried out", 20*second, func() bool { return done })
+		c.CarryTree(claim.Op{Kind: kind, Path: "/a"}, func(r claim.Result) { done = r.Err == nil })
+		s.until("it is carried out", 20*machine.Second, func() bool { return done })
 	}
-	s.carried(c.ask(c.setting("/a")))
+	s.carried(c.Ask(c.Write("/a")))
 }

@@ -15,7 +15,7 @@ import (
 //   - A leader sends the transactions that it has proposed and not committed before
 //     NEWLEADER; a native one sends them after.
 //   - The server answers pings by itself as long as it serves, even if its leader is gone.
-//     A client must allow for that (candidate.attached).
+//     A client must allow for that (client.Candidate).
 
 // inZooKeeperOrder sorts the packets of a leader into the order in which a leader of Apache
 // ZooKeeper sends them.

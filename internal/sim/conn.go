@@ -7,6 +7,9 @@ import (
 
 	"bellwether/internal/driver"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -17,7 +20,7 @@ import (
 type conn struct {
 	id          replica.ConnID
 	v           *server
-	cord        *cord // the server has end 1
+	tcp         *tcpConn // the server has end 1
 	session     wire.SessionID
 	readOnly    bool // the session is that of a server without a quorum
 	ended       bool // nothing is answered any more
@@ -31,36 +34,6 @@ type conn struct {
 	seen        wire.Zxid  // the beginning of an epoch, if that is what the client has seen last: replies show no smaller zxid
 }
 
-// Messages of a client.
-type (
-	hello struct { // hello stands for a ConnectRequest
-		session   wire.SessionID
-		password  []byte
-		timeoutMS int32
-		seen      wire.Zxid
-		readOnly  bool // the client accepts a server without a quorum
-	}
-	request struct {
-		xid  int32
-		op   wire.OpCode
-		body []byte
-	}
-)
-
-// Messages of a server.
-type (
-	welcome struct { // welcome stands for a ConnectResponse
-		session   wire.SessionID
-		timeoutMS int32
-		password  [wire.PasswordLen]byte
-		readOnly  bool
-	}
-	response struct {
-		header wire.ReplyHeader
-		record wire.Record
-	}
-)
-
 // Session and the next three methods make a conn a tree.Client.
 func (c *conn) Session() wire.SessionID { return c.session }
 
@@ -68,7 +41,7 @@ func (c *conn) Session() wire.SessionID { return c.session }
 func (c *conn) Identities() []wire.ID { return nil }
 
 // Notify sends an event to the client.
-func (c *conn) Notify(e tree.Event) { c.cord.send(1, e) }
+func (c *conn) Notify(e tree.Event) { c.tcp.send(1, e) }
 
 // Overflow fails the run: simulated clients are too small to have too many watches.
 func (c *conn) Overflow() { c.v.sim.fail("Watches", "a client has too many watches") }
@@ -77,11 +50,12 @@ func (c *conn) Overflow() { c.v.sim.fail("Watches", "a client has too many watch
 func (c *conn) Reserve(z wire.Zxid) { c.zxid = z }
 
 // accept takes a client's connection.
-func (v *server) accept(k *cord) {
+func (v *server) accept(k *tcpConn) {
 	v.sim.lastConn++
-	c := &conn{id: v.sim.lastConn, v: v, cord: k}
-	c.hearing.Cell = &c.heard
+	c := &conn{id: v.sim.lastConn, v: v, tcp: k}
+	c.hearing.LastHeard = &c.heard
 	v.conns = append(v.conns, c)
+	v.sim.see(check.Connected{Conn: c.id})
 	life := v.life
 	k.ends[1].take = func(load any) {
 		if v.life == life {
@@ -95,28 +69,28 @@ func (v *server) accept(k *cord) {
 	}
 }
 
-func (c *conn) now() int64 { return c.v.clock.mono(c.v.sim.now) / millisecond }
+func (c *conn) now() int64 { return c.v.Clock.Mono(c.v.sim.now) / machine.Millisecond }
 
 // take reads a message of the client.
 func (c *conn) take(load any) {
 	noted := c.touch(c.now())
 	switch q := load.(type) {
-	case hello:
-		if q.seen.Counter() == 0 {
-			c.seen = q.seen
+	case client.Hello:
+		if q.Seen.Counter() == 0 {
+			c.seen = q.Seen
 		}
-		c.v.push(replica.Connect{Conn: c.id, Session: q.session, Password: q.password, TimeoutMS: q.timeoutMS, Seen: q.seen, ReadOnly: q.readOnly})
-	case request:
+		c.v.push(replica.Connect{Conn: c.id, Session: q.Session, Password: q.Password, TimeoutMS: q.TimeoutMS, Seen: q.Seen, ReadOnly: q.ReadOnly})
+	case client.Request:
 		if c.ended {
 			return
 		}
-		if c.direct(q.op, noted) {
-			c.read(q.xid, q.op, q.body)
+		if c.direct(q.Op, noted) {
+			c.read(q.Xid, q.Op, q.Body)
 			return
 		}
 		c.outstanding++
-		c.closing = c.closing || q.op == wire.OpCloseSession
-		c.v.push(&replica.Request{Conn: c.id, Xid: q.xid, Op: q.op, Body: q.body, Started: c.now()})
+		c.closing = c.closing || q.Op == wire.OpCloseSession
+		c.v.push(&replica.Request{Conn: c.id, Xid: q.Xid, Op: q.Op, Body: q.Body, Started: c.now()})
 	}
 }
 
@@ -145,7 +119,7 @@ func (c *conn) direct(op wire.OpCode, noted bool) bool {
 	case v.compatible:
 		return v.standing.Serving && !v.stepped
 	}
-	return v.lease.Holds(v.clock.time(v.sim.now))
+	return v.lease.Holds(v.Clock.Time(v.sim.now))
 }
 
 // read carries out a request that changes nothing.
@@ -179,7 +153,7 @@ func (c *conn) read(xid int32, op wire.OpCode, body []byte) {
 	}
 	if c.readOnly {
 		_, digest := t.Digest()
-		c.v.sim.see(readAlone{c.v, c.zxid, digest})
+		c.v.sim.see(check.ReadAlone{Server: c.v.id, Standing: *c.v.replica.Status(), Zxid: c.zxid, Digest: digest})
 	}
 	c.reply(wire.ReplyHeader{Xid: xid, Zxid: c.zxid, Err: code}, record)
 }
@@ -225,7 +199,7 @@ func (c *conn) reply(h wire.ReplyHeader, record wire.Record) {
 		record = nil
 	}
 	h.Zxid = max(h.Zxid, c.seen)
-	c.cord.send(1, response{h, record})
+	c.tcp.send(1, client.Response{Header: h, Record: record})
 }
 
 // effect carries out an output of the replica that a client may see.
@@ -239,9 +213,9 @@ func (v *server) effect(o *replica.Output) {
 		c.session, c.readOnly, c.timeoutMS = o.Session, o.ReadOnly, o.TimeoutMS
 		c.heard.Store(c.now())
 		c.epoch = v.standing.Epoch
-		v.sim.see(attached{v, c, o.Session})
+		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly})
 		v.sim.left(o.Session, c)
-		c.cord.send(1, welcome{o.Session, o.TimeoutMS, o.Password, o.ReadOnly})
+		c.tcp.send(1, client.Welcome{Session: o.Session, TimeoutMS: o.TimeoutMS, Password: o.Password, ReadOnly: o.ReadOnly})
 	case replica.Reply:
 		c.outstanding--
 		c.reply(o.Header, o.Response)
@@ -253,7 +227,7 @@ func (v *server) effect(o *replica.Output) {
 		if v.compatible && !v.standing.Serving {
 			v.sim.reach(situationCompatibleCloses)
 		}
-		c.cord.close(1)
+		c.tcp.close(1)
 		v.push(replica.Disconnected{Conn: c.id})
 	}
 }

@@ -19,7 +19,7 @@ type position struct {
 
 // observe examines the state of a server and what it has applied since the last call.
 func (v *server) observe() {
-	st := v.replica.Standing()
+	st := v.replica.Status()
 	began := st.Serving && (!v.standing.Serving || st.Epoch != v.standing.Epoch)
 	v.standing = *st
 	z := v.replica.Applied()
@@ -51,7 +51,7 @@ func (v *server) deliver(z wire.Zxid) {
 	if from < 0 {
 		from = min(z, h.Last().Zxid)
 	}
-	for _, txn := range upTo(v.knows, z) {
+	for _, txn := range upTo(v.undelivered, z) {
 		if txn.Zxid <= from {
 			continue
 		}
@@ -61,59 +61,59 @@ func (v *server) deliver(z wire.Zxid) {
 		}
 		v.sim.see(check.Delivered{Server: v.id, Txn: txn, Sum: h.Sum(txn)})
 	}
-	v.knows = slices.Clone(v.knows[len(upTo(v.knows, z)):])
+	v.undelivered = slices.Clone(v.undelivered[len(upTo(v.undelivered, z)):])
 	v.seen.zxid = z
 	_, digest := v.tree.Digest()
 	v.sim.see(check.Stands{Server: v.id, Zxid: z, Digest: digest, Shown: v.seen.shown})
 	v.seen.shown = max(v.seen.shown, z)
 }
 
-// shed is a truncation of a server's history, or its replacement by a snapshot.
-type shed struct {
-	knew []*record.Txn // the server's history before
-	to   wire.Zxid
+// removal is a truncation of a server's history, or its replacement by a snapshot.
+type removal struct {
+	before []*record.Txn // the server's history before
+	to     wire.Zxid
 }
 
 // endsAt records that the history of a server now ends at z. Truncations and installations
 // that the disk has refused, or that a power failure prevented, are undone. The first of
 // them may have been carried out before the power failed.
 func (v *server) endsAt(z wire.Zxid) {
-	if len(v.sheds) > 0 && v.sheds[0].to == z {
-		v.hasShed()
+	if len(v.removals) > 0 && v.removals[0].to == z {
+		v.removalDone()
 	}
-	if len(v.sheds) > 0 {
-		v.knows, v.sheds = v.sheds[0].knew, nil
+	if len(v.removals) > 0 {
+		v.undelivered, v.removals = v.removals[0].before, nil
 	}
-	v.knows = upTo(v.knows, z)
+	v.undelivered = upTo(v.undelivered, z)
 }
 
-// hasShed records that the disk has carried out the first truncation or installation.
-func (v *server) hasShed() { v.sheds = v.sheds[1:] }
+// removalDone records that the disk has carried out the first truncation or installation.
+func (v *server) removalDone() { v.removals = v.removals[1:] }
 
-// learn records what a duty does to the history of a server.
-func (v *server) learn(d *replica.Duty) {
-	if v.writer.journal.Void() { // the transactions are only in memory; a quorum may commit them nevertheless
-		v.knows = append(v.knows, d.Append...)
+// recordDuty records what a duty does to the history of a server.
+func (v *server) recordDuty(d *replica.Duty) {
+	if v.writer.journal.Void() { // the transactions stay only in memory; a quorum may still commit them
+		v.undelivered = append(v.undelivered, d.Append...)
 		return
 	}
 	if d.Truncate != nil {
-		v.sheds = append(v.sheds, shed{v.knows, d.Truncate.Zxid})
-		v.knows = upTo(v.knows, d.Truncate.Zxid)
+		v.removals = append(v.removals, removal{v.undelivered, d.Truncate.Zxid})
+		v.undelivered = upTo(v.undelivered, d.Truncate.Zxid)
 	}
 	if d.Install != nil {
-		v.sheds = append(v.sheds, shed{v.knows, d.Install.Zxid})
-		v.knows = slices.Concat(v.spools[d.Install.Link].knows, d.Install.Txns)
+		v.removals = append(v.removals, removal{v.undelivered, d.Install.Zxid})
+		v.undelivered = slices.Concat(v.receivedSnapshots[d.Install.Link].undelivered, d.Install.Txns)
 	}
-	v.knows = append(v.knows, d.Append...)
+	v.undelivered = append(v.undelivered, d.Append...)
 }
 
-// recall records transactions that the disk still has at a start, because the last process
+// recordLoaded records transactions that the disk still has at a start, because the last process
 // ended before it could truncate them.
-func (v *server) recall(txns []*record.Txn) {
-	if n := len(v.knows); n > 0 {
-		txns = txns[len(upTo(txns, v.knows[n-1].Zxid)):]
+func (v *server) recordLoaded(txns []*record.Txn) {
+	if n := len(v.undelivered); n > 0 {
+		txns = txns[len(upTo(txns, v.undelivered[n-1].Zxid)):]
 	}
-	v.knows = append(v.knows, txns...)
+	v.undelivered = append(v.undelivered, txns...)
 }
 
 // upTo returns those of the sorted transactions that are not above z.

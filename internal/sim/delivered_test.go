@@ -9,10 +9,20 @@ import (
 	"bellwether/wire"
 )
 
-// TestWhatADiskRefusesIsUndone checks that transactions which a disk refused to remove are
+// setTxn returns a transaction that differs from others by its mark.
+func setTxn(z wire.Zxid, mark string) *record.Txn {
+	return &record.Txn{
+		TxnHeader: record.TxnHeader{Session: 1, Cxid: int32(z.Counter()), Zxid: z, Type: wire.OpSetData},
+		Body:      &record.SetDataTxn{Path: "/zookeeper", Data: []byte(mark)},
+	}
+}
+
+func z(epoch wire.Epoch, counter uint32) wire.Zxid { return wire.MakeZxid(epoch, counter) }
+
+// TestRefusedRemovalIsUndone checks that transactions which a disk refused to remove are
 // still part of the server's history, also where a leader's snapshot ends below them. A
 // removal that was carried out stays.
-func TestWhatADiskRefusesIsUndone(t *testing.T) {
+func TestRefusedRemovalIsUndone(t *testing.T) {
 	var tail []*record.Txn
 	for i := range uint32(3) {
 		tail = append(tail, setTxn(z(8, i+1), "x"))
@@ -36,18 +46,18 @@ func TestWhatADiskRefusesIsUndone(t *testing.T) {
 			[]replica.Duty{{Truncate: &zab.Truncate{Zxid: z(8, 1)}}, {Install: &zab.Install{Zxid: z(9, 5)}}}, 1, z(8, 1), false},
 	} {
 		v := &server{}
-		v.learn(&replica.Duty{Append: tail})
+		v.recordDuty(&replica.Duty{Append: tail})
 		for i := range c.duties {
-			v.learn(&c.duties[i])
+			v.recordDuty(&c.duties[i])
 		}
 		for range c.carried {
-			v.hasShed()
+			v.removalDone()
 		}
-		if v.endsAt(c.end); (len(v.knows) == len(tail)) != c.knowsAll {
-			t.Errorf("%s: it knows %d transactions of %d", c.name, len(v.knows), len(tail))
+		if v.endsAt(c.end); (len(v.undelivered) == len(tail)) != c.knowsAll {
+			t.Errorf("%s: it knows %d transactions of %d", c.name, len(v.undelivered), len(tail))
 		}
-		if n := len(v.knows); n > 0 && v.knows[n-1].Zxid != c.end {
-			t.Errorf("%s: it ends at %v", c.name, v.knows[n-1].Zxid)
+		if n := len(v.undelivered); n > 0 && v.undelivered[n-1].Zxid != c.end {
+			t.Errorf("%s: it ends at %v", c.name, v.undelivered[n-1].Zxid)
 		}
 	}
 }

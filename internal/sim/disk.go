@@ -9,6 +9,7 @@ import (
 	"bellwether/internal/driver"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -22,11 +23,11 @@ func storeOptions() store.Options { return store.Options{DataDir: dataDir, Preal
 // newTree returns an empty tree with the options that all servers use.
 func newTree() *tree.Tree { return tree.New(tree.Options{Seed: 1, ExtendedTypes: true}) }
 
-// spool is a received snapshot and the zxid of the packet before it.
-type spool struct {
-	zxid  wire.Zxid
-	bytes []byte
-	knows []*record.Txn // the history of the sender, as in server.knows
+// receivedSnapshot is a received snapshot and the zxid of the packet before it.
+type receivedSnapshot struct {
+	zxid        wire.Zxid
+	bytes       []byte
+	undelivered []*record.Txn // the history of the sender, as in server.undelivered
 }
 
 // writer is the log writer of a process. It carries out one action after the other, in the
@@ -48,7 +49,7 @@ type writer struct {
 func (w *writer) take(d replica.Duty) {
 	t := driver.Task{Duty: d, At: w.v.mono()}
 	if d.Install != nil && !w.journal.Void() {
-		t.Received = w.v.received(w.v.spools[d.Install.Link])
+		t.Received = w.v.received(w.v.receivedSnapshots[d.Install.Link])
 	}
 	w.journal.Push(t)
 	w.next()
@@ -76,7 +77,7 @@ func (w *writer) begin(a driver.Action) {
 	}
 	w.busy = true
 	w.watch.began = a.At
-	w.v.later(w.v.diskTime(), func() { w.v.onDisk(func() { w.perform(&a) }) })
+	w.v.later(w.v.diskTime(), func() { w.v.whenDiskAnswers(func() { w.perform(&a) }) })
 }
 
 func (w *writer) perform(a *driver.Action) {
@@ -114,7 +115,7 @@ func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 	case errors.As(err, &full):
 		if !w.full {
 			w.full = true
-			v.later(second, w.probe)
+			v.later(machine.Second, w.probe)
 		}
 		v.sim.reach(situationFull)
 		return w.journal.Full(events, full.Zxid, err.Error())
@@ -131,7 +132,7 @@ func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 // probe checks whether a full disk has space again.
 func (w *writer) probe() {
 	if w.v.hung {
-		w.v.onDisk(w.probe)
+		w.v.whenDiskAnswers(w.probe)
 		return
 	}
 	switch err := w.v.store.Room(); {
@@ -141,13 +142,13 @@ func (w *writer) probe() {
 	case errors.Is(err, store.ErrCrashed):
 		w.v.powerOff()
 	default:
-		w.v.later(second, w.probe)
+		w.v.later(machine.Second, w.probe)
 	}
 }
 
 // aheadAfter is how long after the adoption of an epoch the files of the next one are
 // written.
-const aheadAfter = 20 * millisecond
+const aheadAfter = 20 * machine.Millisecond
 
 func (w *writer) writeAhead() {
 	if errors.Is(w.v.store.WriteEpochsAhead(), store.ErrCrashed) {
@@ -169,7 +170,7 @@ func (w *writer) carryOut(a *driver.Action) ([]replica.Event, error) {
 		err = st.SetCurrentEpoch(a.Epoch)
 		v.saved.Current = max(v.saved.Current, a.Epoch)
 		if err == nil {
-			v.later(aheadAfter, func() { v.onDisk(w.writeAhead) })
+			v.later(aheadAfter, func() { v.whenDiskAnswers(w.writeAhead) })
 		}
 	case driver.Rebuild:
 		made, err = w.rebuild(a)
@@ -209,7 +210,7 @@ func (w *writer) rebuild(a *driver.Action) (*tree.Tree, error) {
 		if err := w.v.store.Truncate(a.Truncate.Zxid); err != nil {
 			return nil, err
 		}
-		w.v.hasShed()
+		w.v.removalDone()
 	}
 	t := newTree()
 	_, err := loadInto(w.v.store, t, nil)
@@ -217,7 +218,7 @@ func (w *writer) rebuild(a *driver.Action) (*tree.Tree, error) {
 }
 
 // received reads a snapshot that a leader has sent.
-func (v *server) received(sent spool) *tree.Tree {
+func (v *server) received(sent receivedSnapshot) *tree.Tree {
 	t := newTree()
 	l := t.Loader()
 	l.Reset()
@@ -241,7 +242,7 @@ func (w *writer) install(a *driver.Action) error {
 	if _, err := w.v.store.InstallSnapshot(a.Snapshot.Zxid, a.Received.Snapshot()); err != nil {
 		return err
 	}
-	w.v.hasShed()
+	w.v.removalDone()
 	return nil
 }
 
@@ -286,9 +287,9 @@ func (l *keepingLoader) Txn(t *record.Txn) error {
 
 // diskTime draws how long one action of the disk takes.
 func (v *server) diskTime() int64 {
-	d := v.sim.random.between(50, 400)
-	if v.sim.random.below(50) == 0 {
-		d += v.sim.random.below(30 * millisecond)
+	d := v.sim.random.Between(50, 400)
+	if v.sim.random.Below(50) == 0 {
+		d += v.sim.random.Below(30 * machine.Millisecond)
 	}
 	return d + v.slowDisk
 }

@@ -7,39 +7,33 @@
 // ensemble and all clients have recovered. [New] returns a [Sim] without faults of its own,
 // for scenarios that decide what happens.
 //
-// A run is a queue of events, ordered by simulated time (sim.go, queue.go). Each machine
-// has its own clock (clock.go). Connections are directed queues of packets that behave as
-// TCP does (net.go). Above them are the election connections (election_net.go), the links
-// of learners (links.go) and the connections of clients (conn.go).
+// The package is the harness. It has three parts below it, which know nothing of it:
+// internal/sim/client simulates clients and the parts that they have in recipes,
+// internal/sim/check holds the checkers, and internal/sim/machine the clocks and the random
+// source.
 //
-// A server (server.go) drives its replica with internal/driver, as internal/server does. So
+// A run is a queue of events, ordered by simulated time (sim.go, queue.go). Connections are
+// directed queues of packets that behave as TCP does (net.go). Above them are the election
+// connections (election_net.go), the links of learners (links.go) and the connections of
+// clients (conn.go).
+//
+// A server's state is in server.go, the start and end of its process in process.go, and its
+// loop in batch.go. The loop drives the replica with internal/driver, as internal/server does. So
 // this part of the server is the code that ships: the order of a batch, the grouping of
 // duties, which duties are void after the disk has refused one, the sealing of sessions,
 // and which requests are answered without the loop. Some batches take long (busy.go). The
 // log writer (disk.go, snapshot.go) carries out one action after the other. The differences
 // of Apache ZooKeeper's servers are in compatible.go.
 //
-// Clients are in client.go. A client with a part in a recipe drives a state machine of
-// internal/claim through a runner (runner.go):
-//
-//   - candidate.go, lines.go: elections, locks and semaphores; resource.go: the resource
-//     that a fencing token protects
-//   - multilock.go: several locks at once
-//   - transact.go: two-phase commit
-//   - worker.go: queues, counters, ids, barriers
-//   - barriermember.go: double barriers
-//   - sharer.go, owner.go: parts that members share
-//   - announcer.go: configurations that leaders announce, and their followers
-//   - registrant.go: registrations
-//   - cacheclient.go: caches
+// The clients are in internal/sim/client. They see the simulation through an interface,
+// which clientworld.go implements.
 //
 // The faults are in faults.go, and nemesis.go draws them.
 //
-// The checkers see every step. The checkers of the servers and their history are in
-// internal/sim/check and see values; delivered.go makes most of these values. The checkers
-// of clients and recipes are here (observe.go, check_….go). The first rule that is broken
-// ends the run with a [*Failure], which holds the seed, the options and the trace. [Shrink]
-// removes from a failing run what the failure does not need.
+// The checkers are in internal/sim/check. They see every step as an observation, which is a
+// value (observe.go). The first rule that is broken ends the run with a [*Failure], which
+// holds the seed, the options and the trace. [Shrink] removes from a failing run what the
+// failure does not need.
 //
 // The package draws all its randomness from the seed, and never ranges over a map where the
 // order could be observed. Read sim.go first, then server.go.

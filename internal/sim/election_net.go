@@ -6,34 +6,35 @@ import (
 	"bellwether/internal/election"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/machine"
 	"bellwether/wire"
 )
 
-// voice is a server's side of its election connection to one other server. It holds a queue
+// electionConn is a server's side of its election connection to one other server. It holds a queue
 // of one message, the message to send again on a new connection, and the server's end of
 // the connection.
-type voice struct {
+type electionConn struct {
 	slot, last *peerwire.Notification
 	first      bool // nothing was sent on this connection yet
 	sending    bool
 	dialling   bool
 	backoff    int64
-	cord       *cord
+	tcp        *tcpConn
 	end        int
 }
 
-// voice returns this server's side of the connection to another.
-func (v *server) voice(o *server) *voice {
-	c := v.voices[o.id]
+// electionConn returns this server's side of the connection to another.
+func (v *server) electionConn(o *server) *electionConn {
+	c := v.electionConns[o.id]
 	if c == nil {
-		c = new(voice)
-		v.voices[o.id] = c
+		c = new(electionConn)
+		v.electionConns[o.id] = c
 	}
 	return c
 }
 
-// flown is a notification on its way.
-type flown struct {
+// sentVote is a notification on its way.
+type sentVote struct {
 	n     peerwire.Notification
 	first bool
 }
@@ -41,8 +42,8 @@ type flown struct {
 // redialMin and redialMax bound the pause between two dials of an election connection, in
 // µs.
 const (
-	redialMin = 10 * millisecond
-	redialMax = 400 * millisecond
+	redialMin = 10 * machine.Millisecond
+	redialMax = 400 * machine.Millisecond
 )
 
 // notify puts a notification into the queue for a server. It replaces one that was not sent
@@ -53,77 +54,77 @@ func (v *server) notify(m election.Message) {
 		return
 	}
 	n := m.Notification
-	if v.voice(o).slot != nil {
+	if v.electionConn(o).slot != nil {
 		v.sim.reach(situationSlotReplaced)
 	}
-	v.voice(o).slot = &n
-	v.speak(o)
+	v.electionConn(o).slot = &n
+	v.sendVote(o)
 }
 
-// speak sends the queued notification. It dials first if there is no connection.
-func (v *server) speak(o *server) {
-	c := v.voice(o)
+// sendVote sends the queued notification. It dials first if there is no connection.
+func (v *server) sendVote(o *server) {
+	c := v.electionConn(o)
 	switch {
 	case c.slot == nil:
-	case c.cord == nil:
-		v.call(o)
+	case c.tcp == nil:
+		v.dialElection(o)
 	case !c.sending:
 		c.sending = true
-		v.later(v.sim.random.below(300), func() {
-			if c.sending = false; c.slot == nil || c.cord == nil {
+		v.later(v.sim.random.Below(300), func() {
+			if c.sending = false; c.slot == nil || c.tcp == nil {
 				return
 			}
-			c.cord.send(c.end, flown{*c.slot, c.first})
+			c.tcp.send(c.end, sentVote{*c.slot, c.first})
 			c.last, c.slot, c.first = c.slot, nil, false
 		})
 	}
 }
 
-// call dials until there is a connection.
-func (v *server) call(o *server) {
-	c := v.voice(o)
-	if c.dialling || c.cord != nil {
+// dialElection dials until there is a connection.
+func (v *server) dialElection(o *server) {
+	c := v.electionConn(o)
+	if c.dialling || c.tcp != nil {
 		return
 	}
 	c.dialling = true
 	v.dial(o, func(outcome string) {
 		c.dialling = false
 		switch {
-		case c.cord != nil: // the other server was faster
+		case c.tcp != nil: // the other server has dialled first
 			return
 		case outcome == connected && o.up:
 			c.backoff = redialMin
-			v.meet(o)
+			v.connectElection(o)
 			return
 		case outcome == refused:
 			v.push(replica.Vote{Event: election.Down{Server: o.id}})
 		}
 		c.backoff = min(max(2*c.backoff, redialMin), redialMax)
-		v.later(c.backoff, func() { v.call(o) })
+		v.later(c.backoff, func() { v.dialElection(o) })
 	})
 }
 
-// meet connects two servers. It replaces an older connection that only one of them still
+// connectElection connects two servers. It replaces an older connection that only one of them still
 // has.
-func (v *server) meet(o *server) {
-	k := v.sim.net.newCord(&v.host, &o.host)
+func (v *server) connectElection(o *server) {
+	k := v.sim.net.newConn(&v.Host, &o.Host)
 	for i, pair := range [2][2]*server{{v, o}, {o, v}} {
 		self, other := pair[0], pair[1]
-		c, life := self.voice(other), self.life
-		if c.cord != nil {
-			c.cord.close(c.end)
+		c, life := self.electionConn(other), self.life
+		if c.tcp != nil {
+			c.tcp.close(c.end)
 		}
-		c.cord, c.end, c.first = k, i, true
+		c.tcp, c.end, c.first = k, i, true
 		k.ends[i].take = func(load any) {
-			f := load.(flown)
+			f := load.(sentVote)
 			if self.life == life {
-				self.hear(other, f)
+				self.receiveVote(other, f)
 			}
 		}
 		k.ends[i].gone = func(string) {
-			if self.life == life && c.cord == k {
-				c.cord = nil
-				self.later(0, func() { self.call(other) })
+			if self.life == life && c.tcp == k {
+				c.tcp = nil
+				self.later(0, func() { self.dialElection(other) })
 			}
 		}
 		self.push(replica.Vote{Event: election.Up{Server: other.id}})
@@ -134,12 +135,12 @@ func (v *server) meet(o *server) {
 			c.slot = c.last
 			v.sim.reach(situationSentAgain)
 		}
-		self.later(0, func() { self.speak(other) })
+		self.later(0, func() { self.sendVote(other) })
 	}
 }
 
-// hear takes a notification.
-func (v *server) hear(from *server, f flown) {
+// receiveVote takes a notification.
+func (v *server) receiveVote(from *server, f sentVote) {
 	v.sim.detail("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
 	v.push(replica.Vote{Event: election.Heard{From: from.id, First: v.doubts(f), Notification: f.n}})
 }
@@ -150,15 +151,15 @@ func (v *server) hear(from *server, f flown) {
 // however, and needs two kinds of notifications at once. From those of empty servers, an
 // empty server learns that all are empty. From votes for itself that name more history than
 // its disk has, a server learns that it must correct the voters.
-func (v *server) doubts(f flown) bool {
+func (v *server) doubts(f sentVote) bool {
 	lost := f.n.Leader == v.id && (f.n.Zxid > v.ends() || f.n.PeerEpoch > v.saved.Current)
 	return f.first || v.compatible && f.n.Zxid > 0 && !lost
 }
 
 // ends returns the zxid at which the server's known history ends.
 func (v *server) ends() wire.Zxid {
-	if n := len(v.knows); n > 0 {
-		return v.knows[n-1].Zxid
+	if n := len(v.undelivered); n > 0 {
+		return v.undelivered[n-1].Zxid
 	}
 	return v.replica.Applied()
 }
@@ -171,20 +172,20 @@ const (
 )
 
 // dialTimeout is how long a dial takes that gets no answer, in µs.
-const dialTimeout = second
+const dialTimeout = machine.Second
 
 // dial connects to a server's machine. The kernel answers: it accepts for a process that is
 // stopped, and refuses if there is no process.
 func (v *server) dial(o *server, done func(outcome string)) {
-	there := v.sim.net.latency(&v.host, &o.host)
-	if !v.sim.net.through(&v.host, &o.host) {
+	there := v.sim.net.latency(&v.Host, &o.Host)
+	if !v.sim.net.through(&v.Host, &o.Host) {
 		v.later(dialTimeout, func() { done(timedOut) })
 		return
 	}
 	v.later(there, func() {
-		back := v.sim.net.latency(&o.host, &v.host)
+		back := v.sim.net.latency(&o.Host, &v.Host)
 		switch {
-		case !o.host.on:
+		case !o.Host.On:
 			v.later(dialTimeout, func() { done(timedOut) })
 		case !o.up:
 			v.later(back, func() { done(refused) })

@@ -6,6 +6,8 @@ import (
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 )
 
@@ -24,7 +26,7 @@ type Kind string
 // kind uses two machines, B = 0 stands for all others.
 const (
 	Kill      Kind = "kill"      // the process ends, and that of a client is started again; A
-	PowerOff  Kind = "power off" // the machine loses power, and writes that were not fsynced are lost; nobody is told; A
+	PowerOff  Kind = "power off" // the machine loses power, and writes that were not fsynced are lost; no other machine is told; A
 	CrashIn   Kind = "crash in"  // the power fails in the middle of the Value-th change of the disk; A
 	Start     Kind = "start"     // the process starts; A
 	Pause     Kind = "pause"     // the process is stopped; A
@@ -69,10 +71,10 @@ func (s *Sim) Do(a Act) {
 	s.nemesis.done = append(s.nemesis.done, a)
 	s.tell("fault: %s", a.what())
 	if a.A < 0 {
-		if -a.A > len(s.clients) {
+		if -a.A > len(s.clients.All) {
 			return
 		}
-		s.clients[-a.A-1].suffer(a)
+		clientFault(s.clients.All[-a.A-1], a)
 		return
 	}
 	if a.Kind == Calm {
@@ -92,7 +94,7 @@ func (s *Sim) Do(a Act) {
 	case Kill:
 		v.kill()
 	case PowerOff:
-		if v.on {
+		if v.On {
 			v.powerOff()
 		}
 	case CrashIn:
@@ -104,12 +106,12 @@ func (s *Sim) Do(a Act) {
 	case Pause:
 		v.pause()
 	case Resume:
-		if v.clock.slept < 0 {
+		if v.Clock.Slept < 0 {
 			v.resume()
 		}
 	case Suspend:
-		if v.up && v.clock.slept < 0 {
-			v.clock.suspend(s.now)
+		if v.up && v.Clock.Slept < 0 {
+			v.Clock.Suspend(s.now)
 			v.pause()
 		}
 	case Awake:
@@ -121,11 +123,11 @@ func (s *Sim) Do(a Act) {
 	case FreeDisk:
 		v.freeDisk()
 	case Filter:
-		s.net.filter(&v.host, a.Value)
+		s.net.filter(&v.Host, a.Value)
 	case Unfilter:
-		s.net.filter(&v.host, 0)
+		s.net.filter(&v.Host, 0)
 	case SlowPort:
-		s.net.portLag[v.place] = a.Value
+		s.net.portLag[v.Place] = a.Value
 	case FullDisk:
 		v.space = a.Value
 		v.restore()
@@ -139,7 +141,7 @@ func (s *Sim) Do(a Act) {
 		if a.Value < 0 {
 			s.reach(situationClockBack)
 		}
-		v.clock.offset += a.Value
+		v.Clock.Offset += a.Value
 	case HandOver:
 		v.handOver(a)
 	default:
@@ -153,12 +155,12 @@ func (v *server) handOver(a Act) {
 	if a.B > 0 {
 		to = ensemble.ServerID(a.B)
 	}
-	v.push(replica.HandOver{To: to, Leaving: a.Value != 0})
+	v.push(replica.TransferLeadership{To: to, Leaving: a.Value != 0})
 }
 
 func (v *server) wakeUp() {
-	if v.clock.slept >= 0 {
-		v.clock.resume(v.sim.now)
+	if v.Clock.Slept >= 0 {
+		v.Clock.Resume(v.sim.now)
 		v.sim.reach(situationSlept)
 		v.resume()
 	}
@@ -172,9 +174,9 @@ func (v *server) wipe() {
 		o := s.server(id)
 		return o != v && o.has && o.members == s.roster.newest
 	}) {
-		v.fs = store.NewMem(v.sim.random.next())
+		v.fs = store.NewMem(v.sim.random.Next())
 		v.restore()
-		v.unknown, v.has, v.installed, v.knows, v.sheds = true, false, false, nil, nil
+		v.unknown, v.has, v.installed, v.undelivered, v.removals = true, false, false, nil, nil
 		v.sim.reach(situationWiped)
 	}
 }
@@ -186,12 +188,12 @@ func (s *Sim) doNet(a Act) {
 		n.heal()
 		return
 	}
-	if -a.B > len(s.clients) {
+	if -a.B > len(s.clients.All) {
 		return
 	}
-	x := &s.server(ensemble.ServerID(a.A)).host
+	x := &s.server(ensemble.ServerID(a.A)).Host
 	for _, o := range n.hosts {
-		if o == x || a.B > 0 && !s.isServer(a.B, o) || a.B < 0 && o != &s.clients[-a.B-1].host {
+		if o == x || a.B > 0 && !s.isServer(a.B, o) || a.B < 0 && o != &s.clients.All[-a.B-1].Host {
 			continue
 		}
 		switch a.Kind {
@@ -204,70 +206,63 @@ func (s *Sim) doNet(a Act) {
 			n.unblock(x, o)
 			n.unblock(o, x)
 		case Slow:
-			n.lag[[2]int{x.place, o.place}] = a.Value
+			n.lag[[2]int{x.Place, o.Place}] = a.Value
 		case Reset:
 			s.resetBetween(x, o, a.Value)
 		}
 	}
 }
 
-func (s *Sim) isServer(id int, h *host) bool {
+func (s *Sim) isServer(id int, h *machine.Host) bool {
 	v := s.server(ensemble.ServerID(id))
-	return v != nil && h == &v.host
+	return v != nil && h == &v.Host
 }
 
 // resetBetween breaks all connections between two machines. The first one hears of it late
 // µs later.
-func (s *Sim) resetBetween(x, o *host, late int64) {
-	between := func(c *cord) bool {
+func (s *Sim) resetBetween(x, o *machine.Host, late int64) {
+	between := func(c *tcpConn) bool {
 		a, b := c.ends[0].host, c.ends[1].host
 		return a == x && b == o || a == o && b == x
 	}
 	for _, v := range s.servers {
-		if &v.host != x {
+		if &v.Host != x {
 			continue
 		}
 		for _, l := range v.links {
-			if between(l.cord) {
-				l.cord.sever(x, late)
+			if between(l.tcp) {
+				l.tcp.sever(x, late)
 			}
 		}
 		for _, p := range s.servers {
-			if c := v.voice(p); c.cord != nil && between(c.cord) {
-				c.cord.sever(x, late)
+			if c := v.electionConn(p); c.tcp != nil && between(c.tcp) {
+				c.tcp.sever(x, late)
 			}
 		}
 		for _, c := range v.conns {
-			if between(c.cord) {
-				c.cord.sever(x, late)
+			if between(c.tcp) {
+				c.tcp.sever(x, late)
 			}
 		}
 	}
 }
 
-// suffer carries out a fault of a client.
-func (c *client) suffer(a Act) {
+// clientFault carries out a fault of a client.
+func clientFault(c *client.Client, a Act) {
 	switch a.Kind {
 	case Kill:
-		if c.stopped {
-			c.backlog = nil
-			c.resume()
-		}
-		c.crash()
+		c.Kill()
 	case PowerOff:
-		c.powerOff()
+		c.PowerOff()
 	case Pause, Suspend:
-		c.stop(a.Kind == Suspend)
+		c.Stop(a.Kind == Suspend)
 	case Resume, Awake:
-		c.resume()
+		c.Resume()
 	case SetClock:
-		c.setWall(a.Value)
+		c.SetWall(a.Value)
 	case Hang:
-		c.silent = true
+		c.Hang()
 	case Return:
-		if c.silent {
-			c.silent = false
-			c.drop()
-		}
+		c.Return()
 	}
 }

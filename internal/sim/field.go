@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // Field is one of the options, with its name on a command line.
@@ -92,7 +95,7 @@ func orDrawn[N int | int64 | uint32](name, use string, least, most int64, at fun
 func getRecipe(o *Options) string { return string(o.Recipe) }
 
 func setRecipe(o *Options, text string) error {
-	for _, r := range Recipes {
+	for _, r := range client.Recipes {
 		if string(r) == text {
 			o.Recipe = r
 			return nil
@@ -102,8 +105,8 @@ func setRecipe(o *Options, text string) error {
 }
 
 func recipeNames() string {
-	names := make([]string, len(Recipes))
-	for i, r := range Recipes {
+	names := make([]string, len(client.Recipes))
+	for i, r := range client.Recipes {
 		names[i] = string(r)
 	}
 	return strings.Join(names, ", ")
@@ -112,11 +115,11 @@ func recipeNames() string {
 // Command returns the command that plays a run again. It contains the seed, and all options
 // that the seed alone would not have drawn.
 func (o Options) Command() string {
-	o = drawn(o, (&random{o.Seed}).fork())
+	o = drawn(o, machine.NewRandom(o.Seed).Fork())
 	said := Options{Seed: o.Seed}
 	for again := true; again; { // an option on the command line may change what the seed draws for the others
 		again = false
-		d := drawn(said, (&random{o.Seed}).fork())
+		d := drawn(said, machine.NewRandom(o.Seed).Fork())
 		for _, f := range Fields {
 			if f.Get(&d) != f.Get(&o) {
 				f.copy(&said, &o)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // commanded returns the options that a command line sets.
@@ -47,7 +49,7 @@ func TestEachOptionHasAName(t *testing.T) {
 		var o Options
 		switch v := reflect.ValueOf(&o).Elem().Field(i); f.Type.Kind() {
 		case reflect.String:
-			v.SetString(string(DoubleBarrier))
+			v.SetString(string(client.DoubleBarrier))
 		case reflect.Uint32:
 			v.SetUint(counterLeast)
 		case reflect.Slice:
@@ -71,9 +73,9 @@ func TestEachOptionHasAName(t *testing.T) {
 	}
 }
 
-// TestFieldsRefuse checks that values which cannot be simulated are refused, and that the
+// TestFieldsRefuseBadValues checks that values which cannot be simulated are refused, and that the
 // refusal does not count as a failure.
-func TestFieldsRefuse(t *testing.T) {
+func TestFieldsRefuseBadValues(t *testing.T) {
 	refused := map[string][]string{
 		"servers": {"-1", "1", "32", "three"}, "tick-ms": {"1", "19", "3600001"}, "counter-max": {"1", "19", "-1", "4294967296"},
 		"events": {"-1"}, "observers": {"-2"}, "groups": {"2"}, "recipe": {"nothing"}, "faults": {"nothing"},
@@ -88,10 +90,10 @@ func TestFieldsRefuse(t *testing.T) {
 	}
 }
 
-// TestCommandSaysWhatTheSeedDoesNot checks that a command contains the options that its
+// TestCommandContainsOnlyWhatTheSeedDoesNotDraw checks that a command contains the options that its
 // seed would not draw, and no others.
-func TestCommandSaysWhatTheSeedDoesNot(t *testing.T) {
-	all := func(o Options) Options { return drawn(o, (&random{o.Seed}).fork()) }
+func TestCommandContainsOnlyWhatTheSeedDoesNotDraw(t *testing.T) {
+	all := func(o Options) Options { return drawn(o, machine.NewRandom(o.Seed).Fork()) }
 	for seed := range uint64(500) {
 		o := Options{Seed: seed + 1}
 		if c := all(o).Command(); c != fmt.Sprint("bellwether-sim --seed ", seed+1) {
@@ -123,10 +125,10 @@ func TestFaultsAreReadAsPrinted(t *testing.T) {
 	}
 }
 
-// TestFaultsCanBeSaid checks that a run whose faults are given goes the same way as the run
+// TestFaultsCanBeGivenAsText checks that a run whose faults are given goes the same way as the run
 // that drew them. A few runs are allowed to differ, because something else happens in the
 // same microsecond.
-func TestFaultsCanBeSaid(t *testing.T) {
+func TestFaultsCanBeGivenAsText(t *testing.T) {
 	const seeds = 8
 	same := 0
 	for seed := range uint64(seeds) {
@@ -159,9 +161,9 @@ func (p *panics) See(any) string {
 	return ""
 }
 
-// TestAPanicTellsItsSeed checks that a panic is reported as a broken rule is: with its seed
+// TestPanicReportsItsSeed checks that a panic is reported as a broken rule is: with its seed
 // and its place, and with the same text when the run is repeated.
-func TestAPanicTellsItsSeed(t *testing.T) {
+func TestPanicReportsItsSeed(t *testing.T) {
 	var reports [2]string
 	for i := range reports {
 		_, err := Run(Options{Seed: 77, Voters: 3, rule: func() check.Checker { return new(panics) }})

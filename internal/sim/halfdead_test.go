@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // gapMax is how long the ensemble may have no leader and complete no write because one
 // server is half dead (rule 9.5 of leader changes).
-const gapMax = 3 * second
+const gapMax = 3 * machine.Second
 
 // halfDead returns an ensemble with the timeouts of the zoo.cfg that ships. A scenario
 // controls all its clients.
@@ -25,7 +28,7 @@ func halfDeadOptions(seed uint64, voters int) Options {
 func beginHalfDead(t *testing.T, o Options) *scene {
 	t.Helper()
 	s := &scene{New(o), t}
-	s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
+	s.until("all serve", 10*machine.Second, func() bool { return s.allServe() == "" })
 	return s
 }
 
@@ -39,27 +42,27 @@ func (s *scene) without(some ...*server) (rest []*server) {
 	return rest
 }
 
-// led waits until one of the given servers leads and serves a write, at most until gapMax
-// after since. It returns how long that took, in ms.
+// led waits until one of the given servers leads and serves a write. It waits until gapMax
+// after since at the latest. It returns how long that took, in ms.
 func (s *scene) led(since int64, by []*server) int64 {
 	s.t.Helper()
 	leads := func() bool { l := s.leader(); return l != nil && slices.Contains(by, l) && !l.writer.watch.stalled }
 	s.until("a healthy server leads", gapMax-(s.now-since), leads)
 	c := s.client(s.leader())
-	s.carried(c.ask(c.making(fmt.Sprintf("/led-%d", s.now))))
+	s.carried(c.Ask(c.Creation(fmt.Sprintf("/led-%d", s.now))))
 	if took := s.now - since; took > gapMax {
-		s.t.Fatalf("a write was done only after %d ms", took/millisecond)
+		s.t.Fatalf("a write was done only after %d ms", took/machine.Millisecond)
 	}
-	return (s.now - since) / millisecond
+	return (s.now - since) / machine.Millisecond
 }
 
 // write writes through a healthy server, so that the logs are not empty.
 func (s *scene) write(v *server, n int) {
 	s.t.Helper()
 	c := s.client(v)
-	s.carried(c.ask(c.making(fmt.Sprintf("/of-%d", c.id))))
+	s.carried(c.Ask(c.Creation(fmt.Sprintf("/of-%d", c.ID))))
 	for range n {
-		s.carried(c.ask(c.setting(fmt.Sprintf("/of-%d", c.id))))
+		s.carried(c.Ask(c.Write(fmt.Sprintf("/of-%d", c.ID))))
 	}
 }
 
@@ -71,34 +74,34 @@ func (s *scene) whole() {
 		s.Do(Act{Kind: Start, A: int(v.id)})
 	}
 	s.Do(Act{Kind: Heal, A: 1})
-	s.until("all serve again, with the same history", 60*second, func() bool { return s.allServe() == "" && s.allEqual() == "" })
+	s.until("all serve again, with the same history", 60*machine.Second, func() bool { return s.allServe() == "" && s.allEqual() == "" })
 }
 
-// TestHungDiskOfTheLargestIDStopsNobody hangs the disk of the follower with the largest id
+// TestHungDiskOfTheLargestIDStopsNoElection hangs the disk of the follower with the largest id
 // and restarts the leader. The others must elect one of themselves. The hung server would
 // win each election by its id, and could never save the epoch.
-func TestHungDiskOfTheLargestIDStopsNobody(t *testing.T) {
+func TestHungDiskOfTheLargestIDStopsNoElection(t *testing.T) {
 	for _, known := range []bool{true, false} {
 		for seed := uint64(1); seed <= 5; seed++ {
 			s := halfDead(t, seed, 5)
 			hung := s.servers[4]
 			if s.leader() == hung {
 				s.Do(Act{Kind: HandOver, A: 5, B: 4})
-				s.until("server 4 leads", 5*second, func() bool { return s.leader() == s.servers[3] && s.allServe() == "" })
+				s.until("server 4 leads", 5*machine.Second, func() bool { return s.leader() == s.servers[3] && s.allServe() == "" })
 			}
 			old := s.leader()
 			s.write(old, 3)
 			s.Do(Act{Kind: HangDisk, A: int(hung.id)})
 			if known { // the stall is detected before the leader is restarted; otherwise after
 				c := s.client(old)
-				s.carried(c.ask(c.making("/x")))
-				s.until("the stall is known", 10*second, func() bool { return hung.standing.Abstains != "" })
+				s.carried(c.Ask(c.Creation("/x")))
+				s.until("the stall is known", 10*machine.Second, func() bool { return hung.standing.Abstains != "" })
 			}
 			gone := s.now
 			s.Do(Act{Kind: Kill, A: int(old.id)})
-			s.after(200*millisecond, old.start)
+			s.after(200*machine.Millisecond, old.start)
 			t.Logf("known %v, seed %d: %d ms", known, seed, s.led(gone, s.without(hung)))
-			s.RunFor(20 * second)
+			s.RunFor(20 * machine.Second)
 			if l := s.leader(); l == nil || l == hung {
 				t.Fatalf("seed %d: the leader has not stayed", seed)
 			}
@@ -114,25 +117,25 @@ func TestHungDiskOfTheLeaderPassesLeadershipOn(t *testing.T) {
 		for seed := uint64(1); seed <= 5; seed++ {
 			s := halfDead(t, seed, voters)
 			old := s.leader()
-			clients := []*client{s.client(old), s.client(s.other())}
+			clients := []*client.Client{s.client(old), s.client(s.other())}
 			for i, c := range clients {
-				s.carried(c.ask(c.making(fmt.Sprint("/load-", i))))
+				s.carried(c.Ask(c.Creation(fmt.Sprint("/load-", i))))
 			}
 			load := func() {
 				for i, c := range clients {
-					if c.attached && len(c.calls) < 20 {
-						c.ask(c.setting(fmt.Sprint("/load-", i)))
+					if c.Attached && len(c.Calls) < 20 {
+						c.Ask(c.Write(fmt.Sprint("/load-", i)))
 					}
 				}
 			}
 			var again func()
-			again = func() { load(); s.after(5*millisecond, again) }
+			again = func() { load(); s.after(5*machine.Millisecond, again) }
 			again()
-			s.RunFor(second)
+			s.RunFor(machine.Second)
 			hung := s.now
 			s.Do(Act{Kind: HangDisk, A: int(old.id)})
 			t.Logf("%d voters, seed %d: %d ms", voters, seed, s.led(hung, s.without(old)))
-			s.RunFor(10 * second)
+			s.RunFor(10 * machine.Second)
 			if l := s.leader(); l == nil || l == old {
 				t.Fatalf("seed %d: no healthy leader", seed)
 			}
@@ -148,15 +151,15 @@ func TestHungDiskOfAFollowerCausesNoGap(t *testing.T) {
 	l, f := s.leader(), s.other()
 	epoch := l.standing.Epoch
 	c := s.client(l)
-	s.carried(c.ask(c.making("/a")))
+	s.carried(c.Ask(c.Creation("/a")))
 	s.Do(Act{Kind: HangDisk, A: int(f.id)})
-	for end := s.now + 30*second; s.now < end; {
+	for end := s.now + 30*machine.Second; s.now < end; {
 		began := s.now
-		s.carried(c.ask(c.setting("/a")))
-		if took := s.now - began; took > second {
-			t.Fatalf("a write took %d ms", took/millisecond)
+		s.carried(c.Ask(c.Write("/a")))
+		if took := s.now - began; took > machine.Second {
+			t.Fatalf("a write took %d ms", took/machine.Millisecond)
 		}
-		s.RunFor(100 * millisecond)
+		s.RunFor(100 * machine.Millisecond)
 	}
 	if s.leader() != l || l.standing.Epoch != epoch {
 		t.Fatal("another leader")
@@ -164,8 +167,8 @@ func TestHungDiskOfAFollowerCausesNoGap(t *testing.T) {
 	s.whole()
 }
 
-// TestHungDisksOfAMajorityWait hangs the disks of a majority. It checks that no server
-// leads that could not commit, that nothing is lost, and that there is a leader once one of
+// TestHungDisksOfAMajorityWait hangs the disks of a majority. It checks that no server leads
+// that could not commit, that no write is lost, and that a server leads again once one of
 // the disks answers again.
 func TestHungDisksOfAMajorityWait(t *testing.T) {
 	for _, voters := range []int{3, 5} {
@@ -174,14 +177,14 @@ func TestHungDisksOfAMajorityWait(t *testing.T) {
 			s.write(s.leader(), 5)
 			before := s.history.Last().Zxid
 			n := voters/2 + 1
-			for _, i := range s.random.shuffled(voters)[:n] {
+			for _, i := range s.random.Shuffled(voters)[:n] {
 				s.Do(Act{Kind: HangDisk, A: i + 1})
 			}
 			s.Do(Act{Kind: Kill, A: int(s.leader().id)})
 			for _, v := range s.servers {
 				s.Do(Act{Kind: Start, A: int(v.id)})
 			}
-			s.RunFor(20 * second)
+			s.RunFor(20 * machine.Second)
 			freed := s.now
 			for _, v := range s.servers {
 				if v.hung {
@@ -203,7 +206,7 @@ func TestHungDisksOfAMajorityWait(t *testing.T) {
 func TestCandidateThatCannotBeJoined(t *testing.T) {
 	for name, fault := range map[string]Act{
 		"filtered": {Kind: Filter, Value: filterIn | filterOut}, "filtered in": {Kind: Filter, Value: filterIn},
-		"filtered out": {Kind: Filter, Value: filterOut}, "late": {Kind: SlowPort, Value: 5 * second},
+		"filtered out": {Kind: Filter, Value: filterOut}, "late": {Kind: SlowPort, Value: 5 * machine.Second},
 	} {
 		for _, voters := range []int{3, 5} {
 			t.Run(fmt.Sprintf("%s, %d voters", name, voters), func(t *testing.T) {
@@ -214,7 +217,7 @@ func TestCandidateThatCannotBeJoined(t *testing.T) {
 					for _, v := range s.servers {
 						s.Do(Act{Kind: Kill, A: int(v.id)})
 					}
-					s.RunFor(second)
+					s.RunFor(machine.Second)
 					a := fault
 					a.A = int(best.id)
 					s.Do(a)
@@ -238,7 +241,7 @@ func TestOnlyCandidateIsElectedAgain(t *testing.T) {
 	l := s.leader()
 	first, last := s.without(l)[0], s.without(l)[1]
 	s.Do(Act{Kind: Kill, A: int(first.id)})
-	s.RunFor(second)
+	s.RunFor(machine.Second)
 	s.write(l, 3) // the first server lacks these writes
 	want := s.history.Last().Zxid
 	for _, v := range []*server{l, last} {
@@ -247,12 +250,12 @@ func TestOnlyCandidateIsElectedAgain(t *testing.T) {
 	s.Do(Act{Kind: Filter, A: int(last.id), Value: filterIn | filterOut})
 	s.Do(Act{Kind: Start, A: int(first.id)})
 	s.Do(Act{Kind: Start, A: int(last.id)})
-	s.RunFor(60 * second)
+	s.RunFor(60 * machine.Second)
 	if s.leader() != nil {
 		t.Fatal("a leader that nobody can join")
 	}
 	s.Do(Act{Kind: Unfilter, A: int(last.id)})
-	s.until("the only candidate leads", 40*second, func() bool { return s.leader() == last })
+	s.until("the only candidate leads", 40*machine.Second, func() bool { return s.leader() == last })
 	if now := s.history.Last().Zxid; now < want {
 		t.Errorf("the history ends at %v, was at %v", now, want)
 	}
@@ -271,12 +274,12 @@ func TestPromiseIsLostWithTheDisk(t *testing.T) {
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 		}
 		for _, v := range s.servers[:3] {
-			s.Do(Act{Kind: SlowDisk, A: int(v.id), Value: 200 * millisecond})
+			s.Do(Act{Kind: SlowDisk, A: int(v.id), Value: 200 * machine.Millisecond})
 		}
 		for _, v := range s.servers {
 			s.Do(Act{Kind: Start, A: int(v.id)})
 		}
-		s.RunFor(s.random.between(10*millisecond, 800*millisecond))
+		s.RunFor(s.random.Between(10*machine.Millisecond, 800*machine.Millisecond))
 		s.Do(Act{Kind: Kill, A: 1})
 		s.Do(Act{Kind: Wipe, A: 1})
 		s.Do(Act{Kind: Start, A: 1})
@@ -287,10 +290,10 @@ func TestPromiseIsLostWithTheDisk(t *testing.T) {
 	}
 }
 
-// TestMemoriesThatDiffer keeps learners from the best candidate, and restarts the others
+// TestServersRememberDifferentFailedTerms keeps learners from the best candidate, and restarts the others
 // one after the other, so that each remembers different failed terms. It checks that they
 // elect one of themselves once the restarts end.
-func TestMemoriesThatDiffer(t *testing.T) {
+func TestServersRememberDifferentFailedTerms(t *testing.T) {
 	for seed := uint64(11); seed <= 30; seed++ {
 		s := halfDead(t, seed, 5)
 		best := s.servers[4]
@@ -303,10 +306,10 @@ func TestMemoriesThatDiffer(t *testing.T) {
 			s.Do(Act{Kind: Start, A: int(v.id)})
 		}
 		for range 15 {
-			v := s.servers[s.random.below(5)]
+			v := s.servers[s.random.Below(5)]
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 			s.Do(Act{Kind: Start, A: int(v.id)})
-			s.RunFor(s.random.between(50*millisecond, 1500*millisecond))
+			s.RunFor(s.random.Between(50*machine.Millisecond, 1500*machine.Millisecond))
 		}
 		t.Logf("seed %d: %d ms", seed, s.led(s.now, s.without(best)))
 		s.whole()

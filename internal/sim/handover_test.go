@@ -4,6 +4,8 @@ import (
 	"flag"
 	"testing"
 	"time"
+
+	"bellwether/internal/sim/client"
 )
 
 var handovers = flag.Int("handovers", handoversMin, "how many handovers are simulated")
@@ -16,7 +18,7 @@ const handoversMin = 20_000
 // for about 10 ms, and are killed, stopped and cut off.
 func handoverOptions(seed uint64) Options {
 	return Options{
-		Seed: seed, Events: 60_000, Recipe: Claims[seed%uint64(len(Claims))], TermMS: 10,
+		Seed: seed, Events: 60_000, Recipe: client.Claims[seed%uint64(len(client.Claims))], TermMS: 10,
 		Voters: 3, Observers: -1, Clients: -1, Candidates: 5, TickMS: 200,
 	}
 }
@@ -34,14 +36,14 @@ func TestHandovers(t *testing.T) {
 	if *handovers > handoversMin {
 		seed = uint64(time.Now().UnixNano())
 	}
-	all := map[Recipe]int{}
+	all := map[client.Recipe]int{}
 	for n := 0; n < *handovers && !t.Failed(); seed++ {
 		r := play(t, handoverOptions(seed+1))
 		all[r.Options.Recipe] += r.Handovers
 		n += r.Handovers
 	}
 	t.Logf("%v", all)
-	for _, r := range Claims {
+	for _, r := range client.Claims {
 		if all[r] == 0 && !t.Failed() {
 			t.Errorf("%s: nothing was handed over", r)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"bellwether/internal/driver"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/machine"
 )
 
 // hangDisk makes a disk answer nothing, not even an error. Calls that arrive in the
@@ -21,8 +22,8 @@ func (v *server) freeDisk() {
 	}
 }
 
-// onDisk runs do as soon as the disk answers, if the process still lives then.
-func (v *server) onDisk(do func()) {
+// whenDiskAnswers runs do as soon as the disk answers, if the process still lives then.
+func (v *server) whenDiskAnswers(do func()) {
 	if !v.hung {
 		do()
 		return
@@ -30,7 +31,7 @@ func (v *server) onDisk(do func()) {
 	life := v.life
 	v.hungTasks = append(v.hungTasks, func() {
 		if v.up && v.life == life {
-			v.onDisk(do)
+			v.whenDiskAnswers(do)
 		}
 	})
 }
@@ -55,7 +56,7 @@ func (w *diskWatch) exceeds(began, now int64) bool {
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // mono returns the server's monotonic clock in ms.
-func (v *server) mono() int64 { return v.clock.mono(v.sim.now) / millisecond }
+func (v *server) mono() int64 { return v.Clock.Mono(v.sim.now) / machine.Millisecond }
 
 // watchDisk tells the replica of a stall that has begun or ended.
 func (v *server) watchDisk() {

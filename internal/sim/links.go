@@ -8,6 +8,7 @@ import (
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -15,7 +16,7 @@ import (
 // link is a connection of a learner to a leader. The learner has end 0.
 type link struct {
 	id    zab.LinkID
-	cord  *cord
+	tcp   *tcpConn
 	ends  [2]*server
 	lives [2]int // the lives of the two processes; an end belongs only to the process of that life
 }
@@ -23,7 +24,7 @@ type link struct {
 // at returns which end of the link the present process of a server has; false: it has none.
 func (l *link) at(v *server) (int, bool) {
 	for i, e := range l.ends {
-		if e == v && l.lives[i] == v.life && l.cord.ends[i].open {
+		if e == v && l.lives[i] == v.life && l.tcp.ends[i].open {
 			return i, true
 		}
 	}
@@ -33,18 +34,18 @@ func (l *link) at(v *server) (int, bool) {
 // packet is a packet between servers on its way. A SNAP packet carries the bytes of the
 // snapshot.
 type packet struct {
-	packet   *peerwire.QuorumPacket
-	snapshot []byte
-	knows    []*record.Txn
+	packet      *peerwire.QuorumPacket
+	snapshot    []byte
+	undelivered []*record.Txn
 }
 
 // redial is how long a learner waits before it dials a server again that does not lead yet,
 // in µs.
-const redial = 10 * millisecond
+const redial = 10 * machine.Millisecond
 
-// seek dials the leader that Ready names until there is a link.
-func (v *server) seek(leader ensemble.ServerID) {
-	v.dials = leader
+// dialLeader dials the leader that Ready names until there is a link.
+func (v *server) dialLeader(leader ensemble.ServerID) {
+	v.dialsLeader = leader
 	if leader == peerwire.NoServer || v.dialling {
 		return
 	}
@@ -52,21 +53,21 @@ func (v *server) seek(leader ensemble.ServerID) {
 	v.dialling = true
 	v.dialPort(o, func(outcome string) {
 		switch {
-		case v.dials != leader:
+		case v.dialsLeader != leader:
 		case outcome == connected && o.up && o.listens:
 			v.link(o)
 			return
 		}
 		v.later(redial, func() {
 			v.dialling = false
-			v.seek(v.dials)
+			v.dialLeader(v.dialsLeader)
 		})
 	})
 }
 
 // dialPort dials a server's port for learners.
 func (v *server) dialPort(o *server, done func(outcome string)) {
-	if v.sim.net.filters[o.place] != 0 {
+	if v.sim.net.filters[o.Place] != 0 {
 		v.sim.reach(situationFiltered)
 		v.later(dialTimeout, func() { done(timedOut) })
 		return
@@ -78,19 +79,19 @@ func (v *server) dialPort(o *server, done func(outcome string)) {
 func (v *server) link(o *server) {
 	s := v.sim
 	s.lastLink++
-	l := &link{id: s.lastLink, cord: s.net.newCord(&v.host, &o.host), ends: [2]*server{v, o}, lives: [2]int{v.life, o.life}}
-	for i := range l.cord.ends {
-		l.cord.ends[i].out.port = &o.host
+	l := &link{id: s.lastLink, tcp: s.net.newConn(&v.Host, &o.Host), ends: [2]*server{v, o}, lives: [2]int{v.life, o.life}}
+	for i := range l.tcp.ends {
+		l.tcp.ends[i].out.port = &o.Host
 	}
 	for i, self := range l.ends {
 		self.links = append(slices.DeleteFunc(self.links, func(o *link) bool { _, open := o.at(self); return !open }), l)
 		life := self.life
-		l.cord.ends[i].take = func(load any) {
+		l.tcp.ends[i].take = func(load any) {
 			if self.life == life {
 				self.receive(l, load.(packet))
 			}
 		}
-		l.cord.ends[i].gone = func(why string) {
+		l.tcp.ends[i].gone = func(why string) {
 			if self.life == life {
 				self.push(replica.Zab{Event: zab.Closed{Link: l.id, Why: why}})
 			}
@@ -118,7 +119,7 @@ func (v *server) receive(l *link, p packet) {
 		v.sim.detail("%d gets %v %v on link %d", v.id, q.Type, q.Zxid, l.id)
 	}
 	if q.Type == peerwire.PacketSnap {
-		v.spools[l.id] = spool{q.Zxid, p.snapshot, p.knows}
+		v.receivedSnapshots[l.id] = receivedSnapshot{q.Zxid, p.snapshot, p.undelivered}
 	}
 	v.push(replica.Zab{Event: zab.Received{Link: l.id, Packet: q}})
 }
@@ -144,10 +145,10 @@ func (v *server) sendPacket(m zab.Message) {
 	}
 	p := packet{packet: m.Packet}
 	if m.Snapshot {
-		p.snapshot, p.knows = v.snapshotBytes(), upTo(v.knows, m.Packet.Zxid)
+		p.snapshot, p.undelivered = v.snapshotBytes(), upTo(v.undelivered, m.Packet.Zxid)
 	}
 	v.sim.see(v.promises(l.ends[1-i], i == 0, m.Packet))
-	l.cord.send(i, p)
+	l.tcp.send(i, p)
 }
 
 // promises returns what the checkers see of a packet to another server.
@@ -162,10 +163,10 @@ func (v *server) promises(to *server, byLearner bool, p *peerwire.QuorumPacket) 
 // hangUp ends a link from this side.
 func (v *server) hangUp(id zab.LinkID) {
 	if l, i := v.findLink(id); l != nil {
-		if v.sim.random.chance(30) {
-			l.cord.abort(i)
+		if v.sim.random.Chance(30) {
+			l.tcp.abort(i)
 		} else {
-			l.cord.close(i)
+			l.tcp.close(i)
 		}
 	}
 }
@@ -174,7 +175,7 @@ func (v *server) hangUp(id zab.LinkID) {
 func (v *server) unlisten() {
 	for _, l := range v.links {
 		if i, open := l.at(v); open && i == 1 {
-			l.cord.close(i)
+			l.tcp.close(i)
 		}
 	}
 }

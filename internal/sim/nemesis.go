@@ -4,25 +4,27 @@ import (
 	"slices"
 
 	"bellwether/internal/peerwire"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // nemesis draws faults, and keeps those that were carried out.
 type nemesis struct {
 	sim    *Sim
-	random *random
+	random *machine.Random
 	done   []Act
 }
 
 // begin starts the faults: the acts of the options or, if they contain none, random ones.
 func (n *nemesis) begin(s *Sim) {
-	n.sim, n.random = s, s.random.fork()
+	n.sim, n.random = s, s.random.Fork()
 	if s.opt.Acts == nil {
 		n.next()
 		if s.opt.Moves > 0 {
 			n.migrate()
 		}
-		if s.opt.TermMS > 0 || !slices.Contains(Claims, s.opt.Recipe) {
-			n.haunt()
+		if s.opt.TermMS > 0 || !slices.Contains(client.Claims, s.opt.Recipe) {
+			n.hitParticipants()
 		}
 		return
 	}
@@ -41,7 +43,7 @@ func (n *nemesis) begin(s *Sim) {
 
 // next waits, and then carries out the next fault.
 func (n *nemesis) next() {
-	wait := n.random.between(50*millisecond, 1200*millisecond)
+	wait := n.random.Between(50*machine.Millisecond, 1200*machine.Millisecond)
 	if n.sim.opt.TermMS > 0 {
 		wait *= 10 // a change of holders needs servers that serve
 	}
@@ -67,7 +69,7 @@ func (n *nemesis) late() bool {
 // depose ends the leader. If there is no leader, it ends the faults that may prevent one.
 func (n *nemesis) depose() {
 	if l := n.sim.leader(); l != nil && l.up {
-		n.do(Act{Kind: Kill, A: int(l.id)}, n.random.between(100*millisecond, second), Start)
+		n.do(Act{Kind: Kill, A: int(l.id)}, n.random.Between(100*machine.Millisecond, machine.Second), Start)
 		return
 	}
 	n.sim.Do(Act{Kind: Heal, A: 1})
@@ -79,7 +81,7 @@ func (n *nemesis) depose() {
 
 // migrate changes the list of servers, again and again.
 func (n *nemesis) migrate() {
-	n.sim.after(n.random.between(500*millisecond, 5*second), func() {
+	n.sim.after(n.random.Between(500*machine.Millisecond, 5*machine.Second), func() {
 		if !n.sim.calm {
 			n.move()
 			n.migrate()
@@ -87,44 +89,41 @@ func (n *nemesis) migrate() {
 	})
 }
 
-// haunt ends, hangs or disconnects a holder, again and again. In a recipe without holders
+// hitParticipants ends, hangs or disconnects a holder, again and again. In a recipe without holders
 // it does so to any client with a part in the recipe.
-func (n *nemesis) haunt() {
-	n.sim.after(n.random.between(50*millisecond, 3*second), func() {
+func (n *nemesis) hitParticipants() {
+	n.sim.after(n.random.Between(50*machine.Millisecond, 3*machine.Second), func() {
 		if n.sim.calm {
 			return
 		}
-		if c := n.haunted(); c != nil {
-			a := Act{Kind: Kill, A: -c.id}
-			switch n.random.below(3) {
+		if c := n.participant(); c != nil {
+			a := Act{Kind: Kill, A: -c.ID}
+			switch n.random.Below(3) {
 			case 0:
 				n.sim.Do(a)
 			case 1:
 				a.Kind = Hang
-				n.do(a, n.random.between(10*millisecond, 4*second), Return)
+				n.do(a, n.random.Between(10*machine.Millisecond, 4*machine.Second), Return)
 			case 2:
-				if at := c.at; at != nil {
-					n.sim.Do(Act{Kind: Reset, A: int(at.id), B: -c.id})
+				if c.At != 0 {
+					n.sim.Do(Act{Kind: Reset, A: int(c.At), B: -c.ID})
 				}
 			}
 		}
-		n.haunt()
+		n.hitParticipants()
 	})
 }
 
-// haunted returns the client that haunt chooses; nil: nobody.
-func (n *nemesis) haunted() *client {
+// participant returns the client that the next fault hits; nil: there is none.
+func (n *nemesis) participant() *client.Client {
 	s := n.sim
 	switch {
-	case slices.Contains(Claims, s.opt.Recipe):
-		if s.holder == nil {
-			return nil
-		}
-		return s.holder.c
+	case slices.Contains(client.Claims, s.opt.Recipe):
+		return s.clients.LastHolder()
 	case s.opt.Candidates <= 0:
 		return nil
 	}
-	return s.clients[max(s.opt.Clients, 0)+int(n.random.below(int64(s.opt.Candidates)))]
+	return s.clients.All[max(s.opt.Clients, 0)+int(n.random.Below(int64(s.opt.Candidates)))]
 }
 
 // do carries out an act, and the act that ends it some time later.
@@ -141,23 +140,23 @@ func (n *nemesis) do(a Act, after int64, end Kind) {
 
 // victim draws a server, the leader more often than others.
 func (n *nemesis) victim() *server {
-	if n.random.chance(40) {
+	if n.random.Chance(40) {
 		for _, v := range n.sim.servers {
 			if v.up && v.leads() {
 				return v
 			}
 		}
 	}
-	return n.sim.servers[n.random.below(int64(len(n.sim.servers)))]
+	return n.sim.servers[n.random.Below(int64(len(n.sim.servers)))]
 }
 
 // act draws and carries out one fault.
 func (n *nemesis) act() {
 	d, v := n.random, n.victim()
 	a := Act{A: int(v.id)}
-	other := 1 + int(d.below(int64(len(n.sim.servers))))
-	short, long := d.between(10*millisecond, second), d.between(100*millisecond, 6*second)
-	switch d.below(30) {
+	other := 1 + int(d.Below(int64(len(n.sim.servers))))
+	short, long := d.Between(10*machine.Millisecond, machine.Second), d.Between(100*machine.Millisecond, 6*machine.Second)
+	switch d.Below(30) {
 	case 0, 1:
 		a.Kind = Kill
 		n.do(a, long, Start)
@@ -165,10 +164,10 @@ func (n *nemesis) act() {
 		a.Kind = PowerOff
 		n.do(a, long, Start)
 	case 4:
-		a.Kind, a.Value = CrashIn, d.between(1, 20)
+		a.Kind, a.Value = CrashIn, d.Between(1, 20)
 		n.do(a, long, Start)
 	case 5:
-		n.everybody(d.chance(50))
+		n.endMost(d.Chance(50))
 	case 6:
 		a.Kind = Pause
 		n.do(a, long, Resume)
@@ -176,8 +175,8 @@ func (n *nemesis) act() {
 		a.Kind = Suspend
 		n.do(a, long, Awake)
 	case 8:
-		if l := n.sim.leader(); l != nil && l != v && d.chance(60) {
-			n.do(Act{Kind: Cut, A: int(l.id), B: a.A}, d.between(600*millisecond, 1200*millisecond), Join)
+		if l := n.sim.leader(); l != nil && l != v && d.Chance(60) {
+			n.do(Act{Kind: Cut, A: int(l.id), B: a.A}, d.Between(600*machine.Millisecond, 1200*machine.Millisecond), Join)
 			return
 		}
 		a.Kind, a.B = Block, other
@@ -189,8 +188,8 @@ func (n *nemesis) act() {
 		a.Kind = Cut
 		n.do(a, long, Join)
 	case 11, 23:
-		if d.chance(70) {
-			n.isolate(v, d.between(700*millisecond, 5*second))
+		if d.Chance(70) {
+			n.isolate(v, d.Between(700*machine.Millisecond, 5*machine.Second))
 		} else {
 			n.split()
 		}
@@ -198,24 +197,24 @@ func (n *nemesis) act() {
 		a.Kind, a.B = Reset, other
 		n.do(a, 0, "")
 	case 13:
-		a.Kind, a.B, a.Value = Slow, other, d.below(300*millisecond)
+		a.Kind, a.B, a.Value = Slow, other, d.Below(300*machine.Millisecond)
 		n.do(a, 0, "")
 	case 14:
 		a.Kind, a.Value = SlowDisk, short/4
 		n.do(a, long, SlowDisk)
 	case 15:
-		a.Kind, a.Value = FullDisk, d.below(20_000)
+		a.Kind, a.Value = FullDisk, d.Below(20_000)
 		n.sim.Do(a)
 		n.sim.after(long, func() { n.sim.Do(Act{Kind: FullDisk, A: a.A, Value: -1}) })
 	case 16:
-		a.Kind, a.Value = FailSync, d.between(1, 5)
-		if d.chance(50) {
+		a.Kind, a.Value = FailSync, d.Between(1, 5)
+		if d.Chance(50) {
 			a.Kind = FailWrite
 		}
 		n.do(a, long, Start)
 	case 17:
-		a.Kind, a.Value = SetClock, d.between(-3600*second, 60*second)
-		if d.chance(50) {
+		a.Kind, a.Value = SetClock, d.Between(-3600*machine.Second, 60*machine.Second)
+		if d.Chance(50) {
 			a.A = n.someClient()
 		}
 		n.do(a, 0, "")
@@ -224,63 +223,63 @@ func (n *nemesis) act() {
 	case 19:
 		n.do(Act{Kind: Hang, A: n.someClient()}, long, Return)
 	case 20:
-		n.befallClient(long)
+		n.hitClient(long)
 	case 21:
 		a.B = n.someClient()
-		a.Kind = []Kind{Cut, Block}[d.below(2)]
+		a.Kind = []Kind{Cut, Block}[d.Below(2)]
 		n.do(a, long, Join)
 	case 22:
 		a.Kind, a.B = Reset, n.someClient()
 		n.do(a, 0, "")
 	case 24:
 		a.Kind = HangDisk
-		n.do(a, d.between(500*millisecond, 8*second), FreeDisk)
+		n.do(a, d.Between(500*machine.Millisecond, 8*machine.Second), FreeDisk)
 	case 25:
-		a.Kind, a.Value = Filter, d.between(filterIn, filterIn+filterOut)
+		a.Kind, a.Value = Filter, d.Between(filterIn, filterIn+filterOut)
 		n.do(a, long, Unfilter)
 	case 26:
-		a.Kind, a.Value = SlowPort, d.below(5*second)
+		a.Kind, a.Value = SlowPort, d.Below(5*machine.Second)
 		n.do(a, long, SlowPort)
 	default:
 		n.handOver(long)
 	}
-	if d.chance(10) {
+	if d.Chance(10) {
 		n.sim.Do(Act{Kind: Heal, A: 1})
 	}
 }
 
-// handOver makes the leader transfer leadership, to stop or to go on. Often a fault hits
-// one of the two servers, or the network between them, during the transfer.
+// handOver makes the leader transfer leadership. After that the old leader stops or goes on.
+// Often a fault hits one of the two servers, or the network between them, during the transfer.
 func (n *nemesis) handOver(long int64) {
 	old, d := n.sim.leader(), n.random
 	if old == nil {
 		return
 	}
-	next := n.sim.servers[d.below(int64(len(n.sim.servers)))]
+	next := n.sim.servers[d.Below(int64(len(n.sim.servers)))]
 	a := Act{Kind: HandOver, A: int(old.id)}
-	if d.chance(50) {
+	if d.Chance(50) {
 		a.B = int(next.id)
 	}
-	stops := d.chance(50)
+	stops := d.Chance(50)
 	if stops {
 		a.Value = 1
 	}
-	if d.chance(25) {
+	if d.Chance(25) {
 		for _, v := range n.sim.servers {
-			n.do(Act{Kind: SlowDisk, A: int(v.id), Value: d.below(500 * millisecond)}, long, SlowDisk)
+			n.do(Act{Kind: SlowDisk, A: int(v.id), Value: d.Below(500 * machine.Millisecond)}, long, SlowDisk)
 		}
-		n.later(d.below(200*millisecond), func() { n.sim.Do(a) })
+		n.later(d.Below(200*machine.Millisecond), func() { n.sim.Do(a) })
 		return
 	}
 	n.sim.Do(a)
 	if stops {
-		n.later(d.below(500*millisecond), func() { n.do(Act{Kind: Kill, A: a.A}, long, Start) })
+		n.later(d.Below(500*machine.Millisecond), func() { n.do(Act{Kind: Kill, A: a.A}, long, Start) })
 	}
-	if !d.chance(60) {
+	if !d.Chance(60) {
 		return
 	}
-	n.later(d.below(40*millisecond), func() {
-		switch b := int(next.id); d.below(6) {
+	n.later(d.Below(40*machine.Millisecond), func() {
+		switch b := int(next.id); d.Below(6) {
 		case 0:
 			n.do(Act{Kind: Kill, A: b}, long, Start)
 		case 1:
@@ -306,15 +305,15 @@ func (n *nemesis) later(d int64, do func()) {
 	})
 }
 
-// everybody ends most servers at once.
-func (n *nemesis) everybody(power bool) {
+// endMost ends most servers at once.
+func (n *nemesis) endMost(power bool) {
 	kind := Kill
 	if power {
 		kind = PowerOff
 	}
 	for _, v := range n.sim.servers {
-		if n.random.chance(85) {
-			n.do(Act{Kind: kind, A: int(v.id)}, n.random.below(2*second), Start)
+		if n.random.Chance(85) {
+			n.do(Act{Kind: kind, A: int(v.id)}, n.random.Below(2*machine.Second), Start)
 		}
 	}
 }
@@ -323,9 +322,9 @@ func (n *nemesis) everybody(power bool) {
 func (n *nemesis) split() {
 	camp := map[*server]bool{}
 	for _, v := range n.sim.servers {
-		camp[v] = n.random.chance(50)
+		camp[v] = n.random.Chance(50)
 	}
-	until := n.random.between(100*millisecond, 6*second)
+	until := n.random.Between(100*machine.Millisecond, 6*machine.Second)
 	for _, v := range n.sim.servers {
 		for _, o := range n.sim.servers {
 			if camp[v] && !camp[o] {
@@ -339,13 +338,13 @@ func (n *nemesis) split() {
 // still logs transactions that no other server will have. Some of its clients go to other
 // servers.
 func (n *nemesis) isolate(v *server, until int64) {
-	for _, c := range n.sim.clients {
-		if n.random.chance(50) {
+	for _, c := range n.sim.clients.All {
+		if n.random.Chance(50) {
 			continue
 		}
-		n.sim.after(n.random.between(900*millisecond, 3*n.sim.opt.TickMS*millisecond), func() {
-			if !n.sim.calm && c.at == v && c.attached {
-				n.sim.Do(Act{Kind: Reset, A: int(v.id), B: -c.id, Value: n.random.between(second, 8*second)})
+		n.sim.after(n.random.Between(900*machine.Millisecond, 3*n.sim.opt.TickMS*machine.Millisecond), func() {
+			if !n.sim.calm && c.At == v.id && c.Attached {
+				n.sim.Do(Act{Kind: Reset, A: int(v.id), B: -c.ID, Value: n.random.Between(machine.Second, 8*machine.Second)})
 			}
 		})
 	}
@@ -363,16 +362,16 @@ func (n *nemesis) wipe(v *server, until int64) {
 }
 
 // someClient draws a client, and returns its number as an act names it.
-func (n *nemesis) someClient() int { return -1 - int(n.random.below(int64(len(n.sim.clients)))) }
+func (n *nemesis) someClient() int { return -1 - int(n.random.Below(int64(len(n.sim.clients.All)))) }
 
-// befallClient stops a client's process, or suspends its machine, or ends the machine's
+// hitClient stops a client's process, or suspends its machine, or ends the machine's
 // power.
-func (n *nemesis) befallClient(until int64) {
+func (n *nemesis) hitClient(until int64) {
 	a := Act{A: n.someClient()}
-	if k := n.sim.holder; k != nil && n.random.chance(50) {
-		a.A = -k.c.id
+	if c := n.sim.clients.LastHolder(); c != nil && n.random.Chance(50) {
+		a.A = -c.ID
 	}
-	switch n.random.below(4) {
+	switch n.random.Below(4) {
 	case 0:
 		a.Kind = Pause
 		n.do(a, until, Resume)
@@ -389,20 +388,20 @@ func (n *nemesis) befallClient(until int64) {
 // after the other in any order.
 func (n *nemesis) move() {
 	s, d := n.sim, n.random
-	id, p := int(d.between(1, int64(len(s.servers))+1)), place(d.below(3))
+	id, p := int(d.Between(1, int64(len(s.servers))+1)), place(d.Below(3))
 	before := s.roster.newest
 	if s.Do(Act{Kind: Enrol, A: id, Value: int64(p)}); s.roster.newest == before {
 		return
 	}
 	when := int64(0)
-	for _, i := range d.shuffled(len(s.servers)) {
+	for _, i := range d.Shuffled(len(s.servers)) {
 		a := Act{Kind: MoveOver, A: i + 1}
 		s.after(when, func() {
 			if !s.calm {
-				n.do(a, d.between(10*millisecond, second), Start)
+				n.do(a, d.Between(10*machine.Millisecond, machine.Second), Start)
 			}
 		})
-		when += d.between(50*millisecond, 2*second)
+		when += d.Between(50*machine.Millisecond, 2*machine.Second)
 	}
 }
 

@@ -1,21 +1,14 @@
 package sim
 
+import "bellwether/internal/sim/machine"
 import "slices"
-
-// host is a machine: a place in the network, a clock, and power.
-type host struct {
-	name  string
-	place int // its index in the tables of the network
-	on    bool
-	clock clock
-}
 
 // network decides how long a packet takes from one machine to another, and whether it
 // arrives at all. blocked and lag are by the places of sender and receiver; filters and
 // portLag are by the place of one machine.
 type network struct {
 	sim     *Sim
-	hosts   []*host
+	hosts   []*machine.Host
 	blocked map[[2]int]bool  // packets do not arrive in this direction
 	lag     map[[2]int]int64 // additional µs in this direction
 	filters map[int]int64    // what is dropped at a machine's port for learners: filterIn, filterOut or both
@@ -23,16 +16,16 @@ type network struct {
 	stalled []*pipe          // pipes whose first packet is blocked
 }
 
-func (n *network) add(h *host) {
-	h.place = len(n.hosts)
+func (n *network) add(h *machine.Host) {
+	h.Place = len(n.hosts)
 	n.hosts = append(n.hosts, h)
 }
 
 // open reports whether packets pass from one machine to the other.
-func (n *network) open(from, to *host) bool { return !n.blocked[[2]int{from.place, to.place}] }
+func (n *network) open(from, to *machine.Host) bool { return !n.blocked[[2]int{from.Place, to.Place}] }
 
 // through reports whether packets pass in both directions.
-func (n *network) through(a, b *host) bool { return n.open(a, b) && n.open(b, a) }
+func (n *network) through(a, b *machine.Host) bool { return n.open(a, b) && n.open(b, a) }
 
 // resendRate is the rate of lost packets: one in 64 times this. Such a packet is lost
 // several times and is sent again after growing pauses, while other connections go on.
@@ -46,8 +39,8 @@ const (
 )
 
 // filter drops packets to or from the port for learners of a machine; 0: none.
-func (n *network) filter(h *host, what int64) {
-	n.filters[h.place] = what
+func (n *network) filter(h *machine.Host, what int64) {
+	n.filters[h.Place] = what
 	n.restart()
 }
 
@@ -60,33 +53,33 @@ func (n *network) passes(p *pipe) bool {
 	case nil:
 		return true
 	case p.to:
-		return n.filters[p.to.place]&filterIn == 0
+		return n.filters[p.to.Place]&filterIn == 0
 	}
-	return n.filters[p.from.place]&filterOut == 0
+	return n.filters[p.from.Place]&filterOut == 0
 }
 
 // latency draws how long the next packet takes.
-func (n *network) latency(from, to *host) int64 {
-	d := n.sim.random.between(100, 800)
-	switch n.sim.random.below(64) {
+func (n *network) latency(from, to *machine.Host) int64 {
+	d := n.sim.random.Between(100, 800)
+	switch n.sim.random.Below(64) {
 	case 0:
-		d += n.sim.random.below(20 * millisecond)
+		d += n.sim.random.Below(20 * machine.Millisecond)
 	case 1:
-		d += n.sim.random.below(3 * millisecond)
+		d += n.sim.random.Below(3 * machine.Millisecond)
 	case 2:
-		if n.sim.random.below(resendRate) == 0 && n.sim.nemesis.sim != nil && !n.sim.calm {
-			d += n.sim.random.between(200*millisecond, 4*second)
+		if n.sim.random.Below(resendRate) == 0 && n.sim.nemesis.sim != nil && !n.sim.calm {
+			d += n.sim.random.Between(200*machine.Millisecond, 4*machine.Second)
 		}
 	}
-	return d + n.lag[[2]int{from.place, to.place}]
+	return d + n.lag[[2]int{from.Place, to.Place}]
 }
 
 // block stops packets from one machine to another. Packets on their way wait, because TCP
 // sends them again and again.
-func (n *network) block(from, to *host) { n.blocked[[2]int{from.place, to.place}] = true }
+func (n *network) block(from, to *machine.Host) { n.blocked[[2]int{from.Place, to.Place}] = true }
 
-func (n *network) unblock(from, to *host) {
-	delete(n.blocked, [2]int{from.place, to.place})
+func (n *network) unblock(from, to *machine.Host) {
+	delete(n.blocked, [2]int{from.Place, to.Place})
 	n.restart()
 }
 
@@ -107,7 +100,7 @@ func (n *network) restart() {
 		p.stalled = false // the longer a packet has waited, the longer are the pauses of TCP
 		if n.passes(p) {
 			p.moving = true
-			n.sim.after(n.sim.random.below(200*millisecond+n.sim.now-p.since), p.pump)
+			n.sim.after(n.sim.random.Below(200*machine.Millisecond+n.sim.now-p.since), p.pump)
 		} else {
 			n.stall(p)
 		}
@@ -122,14 +115,14 @@ func (n *network) stall(p *pipe) {
 }
 
 // pipe is one direction of a connection: first in, first out. While moving is true, one
-// pump is scheduled.
+// call that moves its packets is scheduled.
 type pipe struct {
 	net      *network
-	from, to *host
-	port     *host // the machine whose port for learners this pipe belongs to; nil: the pipe belongs to no such port
+	from, to *machine.Host
+	port     *machine.Host // the machine whose port for learners this pipe belongs to; nil: the pipe belongs to no such port
 	queue    []parcel
 	deliver  func(load any, last bool)
-	moving   bool // a pump is scheduled
+	moving   bool // a call that moves the packets is scheduled
 	stalled  bool
 	since    int64 // when the stall began
 }
@@ -144,7 +137,7 @@ type parcel struct {
 func (p *pipe) send(load any, last bool) {
 	at := p.net.sim.now + p.net.latency(p.from, p.to)
 	if p.port == p.from {
-		at += p.net.portLag[p.from.place]
+		at += p.net.portLag[p.from.Place]
 	}
 	if n := len(p.queue); n > 0 {
 		at = max(at, p.queue[n-1].at)
@@ -182,23 +175,23 @@ func (p *pipe) pump() {
 
 // lose drops the parcels on their way, except for the first few.
 func (p *pipe) lose() {
-	keep := p.net.sim.random.below(int64(len(p.queue)) + 1)
+	keep := p.net.sim.random.Below(int64(len(p.queue)) + 1)
 	if int(keep) < len(p.queue) {
 		p.net.sim.reach(situationResetLoses)
 	}
 	p.queue = slices.Delete(p.queue, int(keep), len(p.queue))
 }
 
-// cord is a TCP connection. An end learns that the other end has closed only when the
+// tcpConn is a TCP connection. An end learns that the other end has closed only when the
 // message arrives.
-type cord struct {
+type tcpConn struct {
 	net  *network
 	ends [2]end
 }
 
-// end is one end of a cord. Its owner sets take and gone.
+// end is one end of a connection. Its owner sets take and gone.
 type end struct {
-	host *host
+	host *machine.Host
 	out  pipe
 	open bool
 	cut  bool // packets that are sent from now on are lost
@@ -206,25 +199,25 @@ type end struct {
 	gone func(why string)
 }
 
-// newCord connects two machines.
-func (n *network) newCord(a, b *host) *cord {
-	c := &cord{net: n}
-	for i, h := range [2]*host{a, b} {
-		other := [2]*host{b, a}[i]
+// newConn connects two machines.
+func (n *network) newConn(a, b *machine.Host) *tcpConn {
+	c := &tcpConn{net: n}
+	for i, h := range [2]*machine.Host{a, b} {
+		other := [2]*machine.Host{b, a}[i]
 		c.ends[i] = end{host: h, open: true, out: pipe{net: n, from: h, to: other}}
 		c.ends[i].out.deliver = func(load any, last bool) { c.arrive(1-i, load, last) }
 	}
 	return c
 }
 
-func (c *cord) send(i int, load any) {
+func (c *tcpConn) send(i int, load any) {
 	if c.ends[i].open && !c.ends[i].cut {
 		c.ends[i].out.send(load, false)
 	}
 }
 
 // close ends the connection from one end. What was sent still arrives.
-func (c *cord) close(i int) {
+func (c *tcpConn) close(i int) {
 	if e := &c.ends[i]; e.open {
 		e.open = false
 		if !e.cut {
@@ -234,7 +227,7 @@ func (c *cord) close(i int) {
 }
 
 // abort ends the connection from one end. Some of what was sent is lost.
-func (c *cord) abort(i int) {
+func (c *tcpConn) abort(i int) {
 	if e := &c.ends[i]; e.open {
 		e.open = false
 		e.out.lose()
@@ -244,14 +237,14 @@ func (c *cord) abort(i int) {
 
 // sever breaks the connection between its ends. Each end learns of this after a time of its
 // own, perhaps much later than the other. End x learns of it after late µs at the earliest.
-func (c *cord) sever(x *host, late int64) {
+func (c *tcpConn) sever(x *machine.Host, late int64) {
 	for i := range c.ends {
 		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // an end is cut also if the other one has vanished
 			e.out.lose()
 			e.cut = true
-			delay := c.net.sim.random.below(20 * millisecond)
-			if c.net.sim.random.chance(35) {
-				delay = c.net.sim.random.below(2 * second)
+			delay := c.net.sim.random.Below(20 * machine.Millisecond)
+			if c.net.sim.random.Chance(35) {
+				delay = c.net.sim.random.Below(2 * machine.Second)
 			}
 			if c.ends[1-i].host == x { // the machine at the other end receives what is sent from this one
 				delay = max(delay, late)
@@ -263,7 +256,7 @@ func (c *cord) sever(x *host, late int64) {
 
 // vanish ends one end silently, as when a machine loses power. It does not change an end
 // that was severed before.
-func (c *cord) vanish(i int) {
+func (c *tcpConn) vanish(i int) {
 	e := &c.ends[i]
 	e.open = false
 	if !e.cut {
@@ -273,12 +266,12 @@ func (c *cord) vanish(i int) {
 
 // arrive delivers a load to an end. If that end no longer exists, its machine answers with
 // a reset, provided that the machine is on.
-func (c *cord) arrive(i int, load any, last bool) {
+func (c *tcpConn) arrive(i int, load any, last bool) {
 	e, other := &c.ends[i], &c.ends[1-i]
 	switch {
 	case !e.open:
 		c.net.sim.reach(situationOneSide)
-		if e.host.on && !last && other.open && len(e.out.queue) == 0 {
+		if e.host.On && !last && other.open && len(e.out.queue) == 0 {
 			e.out.send("connection reset by peer", true)
 		}
 	case last:

@@ -5,16 +5,17 @@ import (
 
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 )
 
-// TestSeveredAndWithoutPower checks that a severed connection ends for both sides, also if
+// TestPowerLossOfASeveredEnd checks that a severed connection ends for both sides, also if
 // one machine loses power before the other side learns of it. What is sent until then is
 // lost.
-func TestSeveredAndWithoutPower(t *testing.T) {
+func TestPowerLossOfASeveredEnd(t *testing.T) {
 	s := New(Options{Seed: 1, Voters: 3})
-	a, b := &s.servers[0].host, &s.servers[1].host
-	k := s.net.newCord(a, b)
+	a, b := &s.servers[0].Host, &s.servers[1].Host
+	k := s.net.newConn(a, b)
 	gone := false
 	for i := range k.ends {
 		k.ends[i].take = func(any) { t.Error("something arrived") }
@@ -23,23 +24,23 @@ func TestSeveredAndWithoutPower(t *testing.T) {
 	s.net.block(b, a)
 	k.sever(b, 0)
 	k.send(0, "lost")
-	s.RunFor(3 * second) // until the reset is on its way
+	s.RunFor(3 * machine.Second) // until the reset is on its way
 	k.vanish(1)
 	s.net.unblock(b, a)
-	if !s.RunUntil(func() bool { return gone }, 10*second) {
-		t.Error("the end that has power was never told")
+	if !s.RunUntil(func() bool { return gone }, 10*machine.Second) {
+		t.Error("the end that has power did not learn that the connection has ended")
 	}
 }
 
-// TestWhoPlaysZooKeeperHearsWhatItHasLost checks that a compatible server, which waits for
-// a better vote, is told at once of votes for it that name a history or an epoch which its
-// disk has lost.
-func TestWhoPlaysZooKeeperHearsWhatItHasLost(t *testing.T) {
-	v := &server{id: 1, compatible: true, knows: []*record.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
+// TestCompatibleServerLearnsWhatItHasLost checks a compatible server that waits for a
+// better vote. It learns at once of votes for itself that name a history or an epoch which
+// its disk has lost.
+func TestCompatibleServerLearnsWhatItHasLost(t *testing.T) {
+	v := &server{id: 1, compatible: true, undelivered: []*record.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
 	for _, c := range []struct {
-		n     peerwire.Notification
-		plain bool
-		want  bool
+		n          peerwire.Notification
+		compatible bool
+		want       bool
 	}{
 		{peerwire.Notification{Leader: 1, Zxid: z(8, 3), PeerEpoch: 8}, true, true},
 		{peerwire.Notification{Leader: 2, Zxid: z(9, 3), PeerEpoch: 9}, true, true},
@@ -48,9 +49,9 @@ func TestWhoPlaysZooKeeperHearsWhatItHasLost(t *testing.T) {
 		{peerwire.Notification{Leader: 1}, true, false},
 		{peerwire.Notification{Leader: 2, Zxid: z(8, 3), PeerEpoch: 8}, false, false},
 	} {
-		v.compatible = c.plain
-		if v.doubts(flown{n: c.n}) != c.want {
-			t.Errorf("plays ZooKeeper %v, %+v: %v", c.plain, c.n, !c.want)
+		v.compatible = c.compatible
+		if v.doubts(sentVote{n: c.n}) != c.want {
+			t.Errorf("compatible %v, %+v: %v", c.compatible, c.n, !c.want)
 		}
 	}
 }

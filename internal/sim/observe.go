@@ -1,54 +1,22 @@
 package sim
 
 import (
-	"bellwether/internal/sim/check"
-	"bellwether/internal/tree"
-	"bellwether/wire"
-)
+	"strings"
 
-// Observations of clients and connections, for the checkers. The servers know nothing of
-// them.
-type (
-	// attached says that a connection got a session.
-	attached struct {
-		v       *server
-		c       *conn
-		session wire.SessionID
-	}
-	// turnedAway says that a client is told that its session has expired.
-	turnedAway struct {
-		v         *server
-		session   wire.SessionID
-		timeoutMS int32
-	}
-	// readAlone says that a server without a quorum answers a read.
-	readAlone struct {
-		v      *server
-		zxid   wire.Zxid
-		digest uint64
-	}
-	// issued and answered say that a client sends a request and that it gets the answer.
-	issued   struct{ call *call }
-	answered struct {
-		call     *call
-		response response
-	}
-	// lost says that the connection ended before the answer.
-	lost struct{ call *call }
-	// notified says that a client got an event.
-	notified struct {
-		client *client
-		event  tree.Event
-	}
+	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/tree"
+	"bellwether/internal/zab"
+	"bellwether/wire"
 )
 
 // makeCheckers returns the checkers of all rules that are checked at each step.
 func (s *Sim) makeCheckers() []check.Checker {
-	h := &s.history
-	return append(check.Protocol(h),
-		newAtMostOnce(), ackedWrites{h}, sessionOrder{}, newWatchOrder(h), newRealTime(), claims{s}, &fence{}, shown{h},
-		newAsIssued(), newRealEvents(h), possibleLeaders{s}, newCommits(), newBarriers(s), newItems(), newCaches(h), newCounts(),
-		newPassages(), newShares(s), newSeveral(s), newAnnouncements(), newRegistrations(s), onlyCommitted{h}, newLocalSessions(s))
+	all := append(check.Protocol(&s.history), check.Clients(&s.history, &s.present, s)...)
+	return append(all, &s.register)
 }
 
 // see shows an observation to all checkers. The first rule that is broken ends the run.
@@ -61,5 +29,110 @@ func (s *Sim) see(o any) {
 			s.fail(c.Name(), "%s", wrong)
 			return
 		}
+	}
+}
+
+// LocalResumed and LocalUpgraded count what the checker of local sessions has seen.
+func (s *Sim) LocalResumed()  { s.reach(situationLocalResumed) }
+func (s *Sim) LocalUpgraded() { s.reach(situationLocalUpgraded) }
+
+// present tells the checkers what is true now. It is a [check.Present].
+type present struct {
+	*client.Group
+	sim     *Sim
+	servers []check.Server
+}
+
+func (p *present) Recipe() check.Recipe {
+	o := &p.sim.opt
+	r := check.Recipe{GateSize: p.GateSize(), KazooBarrier: o.Recipe == client.KazooBarrier, LocalSessions: o.LocalSessions > 0}
+	if o.Recipe == client.Semaphore {
+		r.Leases = o.Leases
+	}
+	return r
+}
+
+func (p *present) Servers() []check.Server {
+	p.servers = p.servers[:0]
+	for _, v := range p.sim.servers {
+		w := check.Server{ID: v.id, Up: v.up, Members: v.members, Started: v.log != nil, Wiped: v.unknown && !v.has, Current: v.saved.Current, WouldHave: v.wouldHave}
+		if w.Started {
+			w.Zxid = v.reaches()
+		}
+		p.servers = append(p.servers, w)
+	}
+	return p.servers
+}
+
+func (p *present) Sessions(id ensemble.ServerID) (all []wire.SessionID) {
+	p.sim.server(id).tree.Sessions(func(id wire.SessionID, _ int32) { all = append(all, id) })
+	return all
+}
+
+// reaches returns the zxid at which the history of a server ends: what it has applied or
+// ordered to be logged. Proposals that it was only told of do not count.
+func (v *server) reaches() wire.Zxid {
+	z := v.tree.LastZxid()
+	if n := len(v.undelivered); n > 0 {
+		z = max(z, v.undelivered[n-1].Zxid)
+	}
+	return z
+}
+
+// wouldHave reports whether a server would have a session if it led with its present log.
+func (v *server) wouldHave(id wire.SessionID) bool {
+	_, lives := v.tree.Session(id)
+	for _, t := range v.undelivered {
+		if t.Session == id && t.Type == wire.OpCreateSession {
+			lives = true
+		}
+		if t.Session == id && t.Type == wire.OpCloseSession {
+			lives = false
+		}
+	}
+	return lives
+}
+
+// recordObservation records an observation of a replica.
+func (v *server) recordObservation(h replica.Observation) {
+	text := h.String()
+	v.sim.tell("server %d: %s", v.id, text)
+	switch h := h.(type) {
+	case zab.LeaderServes:
+		v.sim.reach(situationLeader)
+		v.recordTransfer()
+	case replica.TermFailed:
+		v.sim.reach(situationTermFailed)
+	case zab.TransferBegan:
+		v.sim.reach(situationTransfer)
+	case election.Abandoned:
+		if strings.Contains(h.Why, "leadership transfer") {
+			v.sim.reach(situationTransferFailed)
+		}
+	case zab.SyncBegan:
+		if h.How == zab.Snap {
+			v.sim.reach(situationSnap)
+		}
+	case tree.DigestMismatch:
+		v.sim.fail("EqualDigest", "%d: %s", v.id, text)
+	case zab.GaveUp:
+		if strings.Contains(h.Why, "counter") || strings.Contains(h.Why, "zxid") {
+			v.sim.reach(situationRollOver)
+		}
+		if strings.Contains(h.Why, "leadership transfer") {
+			v.sim.reach(situationTransferLate)
+		}
+	}
+}
+
+// recordTransfer records how an established leader was chosen, perhaps by a leadership transfer.
+func (v *server) recordTransfer() {
+	all := v.replica.Elections()
+	if all[len(all)-1].Decision.Ending != election.LeadershipTransferred {
+		return
+	}
+	v.sim.reach(situationTransferred)
+	if v.sim.opt.Compatible > 0 {
+		v.sim.reach(situationTransferredMixed)
 	}
 }

@@ -1,5 +1,7 @@
 package sim
 
+import "bellwether/internal/sim/client"
+import "bellwether/internal/sim/machine"
 import "bellwether/internal/sim/check"
 
 // Options say what is simulated. If a field is zero, the seed decides, unless the field
@@ -16,7 +18,7 @@ type Options struct {
 	// semaphore has. TermMS is the mean time for which a holder keeps its claim, and makes
 	// faults hit the holders again and again; 0: some holders keep it for seconds, others
 	// until they lose it.
-	Recipe Recipe
+	Recipe client.Recipe
 	Leases int
 	TermMS int64
 	// Compatible is how many servers are compatible ones, which behave as ZooKeeper's
@@ -52,9 +54,9 @@ type Options struct {
 
 // drawn fills in what the options leave to the seed. Applied to its own result, it changes
 // nothing, so a run can be repeated from its result.
-func drawn(o Options, d *random) Options {
+func drawn(o Options, d *machine.Random) Options {
 	set := func(v *int, lo, hi int64) {
-		if n := int(d.between(lo, hi)); *v == 0 {
+		if n := int(d.Between(lo, hi)); *v == 0 {
 			*v = n
 		}
 		if *v == 0 {
@@ -62,7 +64,7 @@ func drawn(o Options, d *random) Options {
 		}
 	}
 	choose := func(v *int, percent float64) {
-		yes := d.chance(percent)
+		yes := d.Chance(percent)
 		if *v == 0 {
 			*v = -1
 			if yes {
@@ -70,8 +72,8 @@ func drawn(o Options, d *random) Options {
 			}
 		}
 	}
-	voters := int(d.between(votersMin, votersMax))
-	if d.chance(50) {
+	voters := int(d.Between(votersMin, votersMax))
+	if d.Chance(50) {
 		voters = min(voters, 5)
 	}
 	if o.Voters == 0 {
@@ -80,18 +82,18 @@ func drawn(o Options, d *random) Options {
 	set(&o.Observers, 0, 2)
 	set(&o.Clients, 1, 6)
 	set(&o.Candidates, 0, 3)
-	if plain := d.chance(25); o.Compatible == 0 && !plain {
+	if plain := d.Chance(25); o.Compatible == 0 && !plain {
 		o.Compatible = -1
 	}
 	set(&o.Compatible, 1, int64(o.Voters))
 	choose(&o.KeepClients, 50)
-	if ticks := []int64{200, 500, 500, 1000}[d.below(4)]; o.TickMS == 0 {
+	if ticks := []int64{200, 500, 500, 1000}[d.Below(4)]; o.TickMS == 0 {
 		o.TickMS = ticks
 	}
-	if think := []int64{20, 100, 100, 100, 1000}[d.below(5)]; o.ThinkMS == 0 {
+	if think := []int64{20, 100, 100, 100, 1000}[d.Below(5)]; o.ThinkMS == 0 {
 		o.ThinkMS = think
 	}
-	if rolls, last := d.chance(20), d.between(20, 400); o.CounterMax == 0 && rolls {
+	if rolls, last := d.Chance(20), d.Between(20, 400); o.CounterMax == 0 && rolls {
 		if o.Compatible > 0 {
 			last = max(last, 250) // an epoch must last longer than an election of compatible servers, which takes 200 ms
 		}
@@ -106,19 +108,41 @@ func drawn(o Options, d *random) Options {
 		o.Events = 20_000
 	}
 	// Half of all runs are elections.
-	n, said := int64(len(Recipes)-1), o.Recipe
-	if r := d.below(2 * n); said == "" {
-		o.Recipe = Recipes[max(r-n, 0)]
+	n, said := int64(len(client.Recipes)-1), o.Recipe
+	if r := d.Below(2 * n); said == "" {
+		o.Recipe = client.Recipes[max(r-n, 0)]
 	}
 	set(&o.Leases, 1, 3)
-	if several := d.chance(50); said == "" && o.Recipe == Lock && several {
-		o.Recipe = SeveralLocks
+	if several := d.Chance(50); said == "" && o.Recipe == client.Lock && several {
+		o.Recipe = client.SeveralLocks
 	}
-	if least := leastOf[o.Recipe]; o.Candidates > 0 {
+	if least := client.CandidatesMin[o.Recipe]; o.Candidates > 0 {
 		o.Candidates = max(o.Candidates, least)
 	}
 	o.drawReadOnly()
 	o.drawLocalSessions()
 	o.drawBusy()
 	return o
+}
+
+// drawReadOnly draws Options.ReadOnly from the seed, unless it is set. It uses a random
+// source of its own, so that other draws do not change.
+func (o *Options) drawReadOnly() {
+	if yes := machine.NewRandom(o.Seed ^ 0x5ead).Chance(35); o.ReadOnly == 0 {
+		o.ReadOnly = -1
+		if yes {
+			o.ReadOnly = 1
+		}
+	}
+}
+
+// drawLocalSessions draws Options.LocalSessions from the seed, unless it is set. It uses a
+// random source of its own, so that other draws do not change.
+func (o *Options) drawLocalSessions() {
+	if yes := machine.NewRandom(o.Seed ^ 0x10ca1).Chance(30); o.LocalSessions == 0 {
+		o.LocalSessions = -1
+		if yes {
+			o.LocalSessions = 1
+		}
+	}
 }

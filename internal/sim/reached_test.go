@@ -1,5 +1,6 @@
 package sim
 
+import "bellwether/internal/sim/machine"
 import "testing"
 
 // byScenario are the situations that random faults bring about too seldom. A scenario is
@@ -39,20 +40,20 @@ func relinked(t *testing.T, seed uint64) *scene {
 	s := newScene(t, Options{Seed: seed, Voters: 3, KeepClients: 1})
 	f, l := s.other(), s.leader()
 	c := s.client(f)
-	s.carried(c.ask(c.making("/a")))
+	s.carried(c.Ask(c.Creation("/a")))
 	s.Do(Act{Kind: Cut, A: int(f.id), B: int(l.id)})
 	for range 3 {
-		c.ask(c.setting("/a"))
+		c.Ask(c.Write("/a"))
 	}
-	s.RunFor(s.random.between(700*millisecond, 1000*millisecond))
+	s.RunFor(s.random.Between(700*machine.Millisecond, 1000*machine.Millisecond))
 	s.Do(Act{Kind: Join, A: int(f.id), B: int(l.id)})
-	if last := s.lastLink; s.RunUntil(func() bool { return s.lastLink > last }, 2*second) {
+	if last := s.lastLink; s.RunUntil(func() bool { return s.lastLink > last }, 2*machine.Second) {
 		s.Do(Act{Kind: Pause, A: int(l.id)}) // both links wait for the leader to go on
-		s.RunFor(s.random.below(second))
+		s.RunFor(s.random.Below(machine.Second))
 		s.Do(Act{Kind: Resume, A: int(l.id)})
 	}
-	s.RunFor(3 * second)
-	s.until("all serve again", 20*second, func() bool { return s.allServe() == "" })
+	s.RunFor(3 * machine.Second)
+	s.until("all serve again", 20*machine.Second, func() bool { return s.allServe() == "" })
 	return s
 }
 
@@ -63,18 +64,18 @@ func movedHeld(t *testing.T, seed uint64) *scene {
 	s := newScene(t, Options{Seed: seed, Voters: 3, KeepClients: 1})
 	f := s.other()
 	c := s.client(f)
-	s.carried(c.ask(c.making("/a")))
+	s.carried(c.Ask(c.Creation("/a")))
 	s.cut(f)
-	s.until("the follower has no leader", 5*second, func() bool { return !f.standing.Serving })
-	if c.attached {
-		c.ask(c.setting("/a"))
+	s.until("the follower has no leader", 5*machine.Second, func() bool { return !f.standing.Serving })
+	if c.Attached {
+		c.Ask(c.Write("/a"))
 	}
-	s.RunFor(20 * millisecond)
-	c.only = s.leader()
-	s.Do(Act{Kind: Reset, A: int(f.id), B: -c.id, Value: 3 * second})
-	s.RunFor(s.random.between(100*millisecond, 400*millisecond))
+	s.RunFor(20 * machine.Millisecond)
+	c.Only = s.leader().id
+	s.Do(Act{Kind: Reset, A: int(f.id), B: -c.ID, Value: 3 * machine.Second})
+	s.RunFor(s.random.Between(100*machine.Millisecond, 400*machine.Millisecond))
 	s.Do(Act{Kind: Heal, A: 1})
-	s.until("all serve again", 20*second, func() bool { return s.allServe() == "" })
-	s.carried(c.ask(c.setting("/a")))
+	s.until("all serve again", 20*machine.Second, func() bool { return s.allServe() == "" })
+	s.carried(c.Ask(c.Write("/a")))
 	return s
 }

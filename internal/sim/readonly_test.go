@@ -4,13 +4,15 @@ import (
 	"testing"
 
 	"bellwether/internal/peerwire"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 	"bellwether/wire"
 )
 
 // reads connects a scripted client that accepts a server without a quorum.
-func (s *scene) reads(only *server) *client {
+func (s *scene) reads(only *server) *client.Client {
 	c := s.scripted(only)
-	c.reader = true
+	c.Reader = true
 	return c
 }
 
@@ -32,27 +34,27 @@ func TestReadersOutliveAQuorum(t *testing.T) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, ReadOnly: 1})
 		last := s.other()
 		c := s.client(last)
-		write := c.ask(c.making("/a"))
+		write := c.Ask(c.Creation("/a"))
 		s.carried(write)
-		session := c.session
+		session := c.Session
 		s.alone(last)
 		r := s.reads(last)
-		s.until("a reader is served", 20*second, func() bool { return r.attached && r.lonely })
-		read := r.ask(get("/a", true))
+		s.until("a reader is served", 20*machine.Second, func() bool { return r.Attached && r.NoQuorum })
+		read := r.Ask(client.Get("/a", true))
 		s.carried(read)
-		if read.zxid < write.zxid {
-			t.Errorf("seed %d: shown %v, %v was seen", seed+1, read.zxid, write.zxid)
+		if read.Zxid < write.Zxid {
+			t.Errorf("seed %d: shown %v, %v was seen", seed+1, read.Zxid, write.Zxid)
 		}
-		refused := r.ask(r.setting("/a"))
-		s.until("a write is answered", second, func() bool { return refused.done != 0 })
-		if refused.err != wire.ErrNotReadOnly {
-			t.Errorf("seed %d: %v", seed+1, refused.err)
+		refused := r.Ask(r.Write("/a"))
+		s.until("a write is answered", machine.Second, func() bool { return refused.Done != 0 })
+		if refused.Err != wire.ErrNotReadOnly {
+			t.Errorf("seed %d: %v", seed+1, refused.Err)
 		}
 		s.supervise()
-		r.only = nil
-		s.until("the reader has a quorum", 20*second, func() bool { return r.attached && !r.lonely })
-		s.carried(r.ask(r.setting("/a")))
-		s.until("the session of before goes on", 20*second, func() bool { return c.attached && c.session == session })
+		r.Only = 0
+		s.until("the reader has a quorum", 20*machine.Second, func() bool { return r.Attached && !r.NoQuorum })
+		s.carried(r.Ask(r.Write("/a")))
+		s.until("the session of before goes on", 20*machine.Second, func() bool { return c.Attached && c.Session == session })
 	}
 }
 
@@ -64,24 +66,24 @@ func TestReadersSeeNothingUncommitted(t *testing.T) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, ReadOnly: 1})
 		old := s.leader()
 		c := s.client(old)
-		s.carried(c.ask(c.making("/a")))
+		s.carried(c.Ask(c.Creation("/a")))
 		s.cut(old)
 		for range 5 {
-			c.ask(c.setting("/a"))
-			s.RunFor(20 * millisecond)
+			c.Ask(c.Write("/a"))
+			s.RunFor(20 * machine.Millisecond)
 		}
 		r := s.reads(old)
-		s.until("the old leader is alone", 20*second, func() bool { return r.attached && r.lonely })
-		s.carried(r.ask(get("/a", false)))
+		s.until("the old leader is alone", 20*machine.Second, func() bool { return r.Attached && r.NoQuorum })
+		s.carried(r.Ask(client.Get("/a", false)))
 		s.Do(Act{Kind: Kill, A: int(old.id)})
 		s.Do(Act{Kind: Start, A: int(old.id)})
-		r.tries++
-		s.RunFor(4 * second)
-		if r.attached {
-			s.carried(r.ask(get("/a", false)))
+		r.Connections++
+		s.RunFor(4 * machine.Second)
+		if r.Attached {
+			s.carried(r.Ask(client.Get("/a", false)))
 		}
 		s.Do(Act{Kind: Heal, A: 1})
-		s.until("all serve", 20*second, func() bool { return s.allServe() == "" || r.attached })
+		s.until("all serve", 20*machine.Second, func() bool { return s.allServe() == "" || r.Attached })
 		if s.Failed() != nil {
 			t.Fatal(s.Failed())
 		}
@@ -95,19 +97,19 @@ func TestReadersOfAFullDisk(t *testing.T) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3, ReadOnly: -1})
 		full := s.other()
 		c := s.client(s.leader())
-		s.carried(c.ask(c.making("/a")))
-		s.RunFor(second) // until all have it on disk
+		s.carried(c.Ask(c.Creation("/a")))
+		s.RunFor(machine.Second) // until all have it on disk
 		s.Do(Act{Kind: FullDisk, A: int(full.id)})
 		for range 20 {
-			s.carried(c.ask(c.setting("/a")))
+			s.carried(c.Ask(c.Write("/a")))
 		}
-		s.until("its disk is full", 20*second, func() bool { return full.standing.Disabled != "" })
+		s.until("its disk is full", 20*machine.Second, func() bool { return full.standing.Disabled != "" })
 		r := s.reads(full)
-		s.until("a reader is served", 20*second, func() bool { return r.attached && r.lonely })
-		s.carried(r.ask(get("/a", false)))
-		s.carried(c.ask(c.setting("/a")))
+		s.until("a reader is served", 20*machine.Second, func() bool { return r.Attached && r.NoQuorum })
+		s.carried(r.Ask(client.Get("/a", false)))
+		s.carried(c.Ask(c.Write("/a")))
 		s.Do(Act{Kind: FullDisk, A: int(full.id), Value: -1})
-		s.until("it is back", 20*second, func() bool { return s.allServe() == "" && r.attached && !r.lonely })
+		s.until("it is back", 20*machine.Second, func() bool { return s.allServe() == "" && r.Attached && !r.NoQuorum })
 	}
 }
 
@@ -119,22 +121,22 @@ func TestReadersSeeNoSnapshotOfAnUnfinishedTerm(t *testing.T) {
 	behind := s.other()
 	s.cut(behind)
 	c := s.client(s.leader())
-	s.carried(c.ask(c.making("/a")))
+	s.carried(c.Ask(c.Creation("/a")))
 	for range 120 {
 		for range 4 {
-			c.ask(c.setting("/a"))
+			c.Ask(c.Write("/a"))
 		}
-		s.carried(c.ask(c.setting("/a")))
+		s.carried(c.Ask(c.Write("/a")))
 	}
-	s.until("it looks for a leader", 20*second, func() bool { return behind.standing.Role == peerwire.Looking })
+	s.until("it looks for a leader", 20*machine.Second, func() bool { return behind.standing.Role == peerwire.Looking })
 	s.Do(Act{Kind: Heal, A: 1})
-	s.until("it has a snapshot", 20*second, behind.log.Fresh)
+	s.until("it has a snapshot", 20*machine.Second, behind.log.Fresh)
 	s.alone(behind)
 	r := s.reads(behind)
-	s.RunFor(6 * second)
-	if r.attached || behind.standing.ReadOnly {
+	s.RunFor(6 * machine.Second)
+	if r.Attached || behind.standing.ReadOnly {
 		t.Fatal("it is shown")
 	}
 	s.supervise()
-	s.until("all serve", 20*second, func() bool { return s.allServe() == "" })
+	s.until("all serve", 20*machine.Second, func() bool { return s.allServe() == "" })
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"bellwether/internal/peerwire"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 	"bellwether/wire"
 )
 
@@ -14,9 +16,9 @@ import (
 // done. Runs take up to a little more than half of that, because a term that fails at its
 // beginning is given up only after ten ticks.
 const (
-	recoverBound, recoverTicks = 8 * second, 12
-	finishBound, finishTicks   = 2 * second, 5
-	recipeBound, recipeTicks   = 30 * second, 60 // sessions have to expire before recipes can end
+	recoverBound, recoverTicks = 8 * machine.Second, 12
+	finishBound, finishTicks   = 2 * machine.Second, 5
+	recipeBound, recipeTicks   = 30 * machine.Second, 60 // sessions have to expire before recipes can end
 )
 
 // recover ends the faults and waits until the ensemble has recovered: there is one leader,
@@ -30,55 +32,57 @@ func (s *Sim) recover() {
 	s.net.heal()
 	for _, v := range s.servers {
 		v.space, v.slowDisk = -1, 0
-		v.fs.Calm()
+		v.fs.CancelFaults()
 		v.freeDisk()
 		v.restore()
 		v.wakeUp()
 		v.resume()
 	}
-	for _, c := range s.clients {
-		c.resume()
-		c.suffer(Act{Kind: Return})
+	for _, c := range s.clients.All {
+		c.Resume()
+		clientFault(c, Act{Kind: Return})
 	}
 	for _, v := range s.servers {
 		v.moveOver() // complete the changes of the list that have begun
 	}
 	s.supervise()
-	tick := s.opt.TickMS * millisecond
-	s.await("one leader, whom all follow, and every client connected", recoverBound+recoverTicks*tick, s.allServe)
+	tick := s.opt.TickMS * machine.Millisecond
+	s.await("there is one leader, all servers follow it, and every client is connected", recoverBound+recoverTicks*tick, s.allServe)
 	finish, recipes := finishBound+finishTicks*tick, recipeBound+recipeTicks*tick
-	s.endRounds(recipes)
-	s.endTenancies(recipes)
-	s.awaitMultiLocks(recipes)
+	s.finishDoubleBarriers(recipes)
+	s.finishRegistrations(recipes)
+	s.finishMultiLocks(recipes)
 	s.quiet = true
-	last := map[*client]*call{}
-	s.await("every client has a write done", finish, func() string { return s.lastWrites(last) })
-	s.await("every transaction decided, carried out and gone", recipes, s.allSettled)
-	s.await("every item taken and done with", recipes, s.allHandedIn)
-	s.sendHome()
-	s.await("nobody waits for an item, and nothing is left of queue and counter", recipes, s.allHome)
-	s.await("everybody knows the last configuration and who leads", recipes, s.allInformed)
-	s.await("every cache shows the tree", finish, s.allCached)
-	s.await("every part owned by whom it is meant for, and every task done", recipes, s.allShared)
+	last := map[*client.Client]*client.Call{}
+	s.await("every client has written once more", finish, func() string { return s.lastWrites(last) })
+	s.await("every transaction is decided, carried out and removed", recipes, s.clients.TransactionsLeft)
+	s.await("every item is taken and acknowledged", recipes, s.clients.ItemsLeft)
+	s.clients.EndWork()
+	s.await("no consumer waits for an item, and nothing is left of queue and counter", recipes, s.clients.WorkLeft)
+	s.await("every announcer knows the last configuration and the leader", recipes, s.clients.Uninformed)
+	s.await("every cache shows the tree", finish, s.clients.CachesBehind)
+	s.await("every part is owned by the member to which it is assigned, and every task is done", recipes, s.clients.PartsMissing)
 	asked, written := s.now, s.history.Last().Zxid
-	s.await("every request answered and all trees equal", finish, func() string { return s.allDone(asked, written) })
+	s.await("every request is answered and all trees are equal", finish, func() string { return s.allDone(asked, written) })
 	if s.failed == nil {
-		s.checkRegister()
+		if wrong := s.register.Explained(); wrong != "" {
+			s.fail(s.register.Name(), "%s", wrong)
+		}
 	}
 }
 
 // lastWrites makes each client write a new value, and again if the connection was lost. It
 // says which client is not done.
-func (s *Sim) lastWrites(last map[*client]*call) (missing string) {
-	for _, c := range s.clients {
+func (s *Sim) lastWrites(last map[*client.Client]*client.Call) (missing string) {
+	for _, c := range s.clients.All {
 		k := last[c]
 		switch {
-		case k != nil && k.done != 0 && k.err == wire.OK:
+		case k != nil && k.Done != 0 && k.Err == wire.OK:
 			continue
-		case c.attached && (k == nil || k.done != 0 || !slices.Contains(c.calls, k)):
-			last[c] = c.ask(c.making(fmt.Sprintf("/last-%d-%d", c.id, c.xid)))
+		case c.Attached && (k == nil || k.Done != 0 || !slices.Contains(c.Calls, k)):
+			last[c] = c.Ask(c.Creation(fmt.Sprintf("/last-%d-%d", c.ID, c.Xid)))
 		}
-		missing += fmt.Sprintf(" client %d", c.id)
+		missing += fmt.Sprintf(" client %d", c.ID)
 	}
 	return missing
 }
@@ -88,7 +92,7 @@ func (s *Sim) supervise() {
 	for _, v := range s.servers {
 		v.start()
 	}
-	s.after(500*millisecond, s.supervise)
+	s.after(500*machine.Millisecond, s.supervise)
 }
 
 // await runs until a condition holds. If it does not hold in time, the run fails.
@@ -100,10 +104,10 @@ func (s *Sim) await(what string, within int64, holds func() string) {
 			return
 		}
 		if s.now > bound {
-			s.fail("Liveness", "without faults it does not come to this: %s (%s)", what, missing)
+			s.fail("Liveness", "this is not reached although the faults have ended: %s (%s)", what, missing)
 			return
 		}
-		for until := s.now + 100*millisecond; s.now < until && s.step(); {
+		for until := s.now + 100*machine.Millisecond; s.now < until && s.step(); {
 		}
 	}
 }
@@ -130,9 +134,9 @@ func (s *Sim) allServe() string {
 			missing = append(missing, fmt.Sprintf("server %d does not serve in epoch %d", v.id, epoch))
 		}
 	}
-	for _, c := range s.clients {
-		if !c.attached {
-			missing = append(missing, fmt.Sprintf("client %d is not connected", c.id))
+	for _, c := range s.clients.All {
+		if !c.Attached {
+			missing = append(missing, fmt.Sprintf("client %d is not connected", c.ID))
 		}
 	}
 	return strings.Join(missing, ", ")
@@ -142,10 +146,10 @@ func (s *Sim) allServe() string {
 // transaction up to written is applied. Clients in a line may still wait.
 func (s *Sim) allDone(asked int64, written wire.Zxid) string {
 	missing := s.allServe()
-	for _, c := range s.clients {
-		for _, k := range c.calls {
-			if k.op != wire.OpPing && k.issued <= asked {
-				missing += fmt.Sprintf(" client %d waits for the answer to %v %s", c.id, k.op, k.path)
+	for _, c := range s.clients.All {
+		for _, k := range c.Calls {
+			if k.Op != wire.OpPing && k.Issued <= asked {
+				missing += fmt.Sprintf(" client %d waits for the answer to %v %s", c.ID, k.Op, k.Path)
 			}
 		}
 	}
@@ -155,4 +159,45 @@ func (s *Sim) allDone(asked int64, written wire.Zxid) string {
 		}
 	}
 	return missing
+}
+
+// finishDoubleBarriers brings a double barrier to its end. It checks that no living member waits for a
+// dead one, that every member enters and leaves, and that nothing stays.
+//
+// Other clients send no requests in the meantime, because their traffic could prevent
+// sessions from expiring. A new leader gives every session its full timeout again, and
+// traffic can use up the counter of an epoch, and so cause a change of leaders, in less
+// than that.
+func (s *Sim) finishDoubleBarriers(within int64) {
+	if !s.clients.HasMembers() {
+		return
+	}
+	s.idle = true
+	s.await("no znode of a dead member is left below the double barrier", within, s.clients.DeadAtGate)
+	s.clients.BeginRounds()
+	s.await("every member has entered and left the double barrier", within, s.clients.RoundsMissing)
+	s.quiet = true
+	s.await("the double barrier is empty", within, s.clients.EmptyGate)
+}
+
+// finishRegistrations brings the registrations to their end. At each place one registration stands
+// with the last data that it should hold. When it leaves, the next one stands, and in the
+// end nothing stays. Other clients send no requests meanwhile, so that sessions expire.
+func (s *Sim) finishRegistrations(within int64) {
+	if !s.clients.HasRegistrants() {
+		return
+	}
+	s.idle = true
+	s.await("a registration stands at every place", within, s.clients.PlacesMissing)
+	s.clients.RenewAll()
+	s.await("one registrant after the other has registered at every place, and then none", within, s.clients.VacatePlaces)
+}
+
+// finishMultiLocks waits until each client has had all its locks once more. Other clients
+// send no requests meanwhile, so that sessions expire.
+func (s *Sim) finishMultiLocks(within int64) {
+	if s.clients.BeginLockRounds() {
+		s.idle = true
+	}
+	s.await("every multi-lock client has had all its locks", within, s.clients.LocksMissing)
 }

@@ -7,6 +7,8 @@ import (
 
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // tenancies counts the outcomes of registrations.
@@ -16,20 +18,20 @@ func (tenancies) Name() string { return "Tenancies" }
 
 func (n tenancies) See(o any) string {
 	switch e := o.(type) {
-	case tenure:
+	case check.RegistrationState:
 		switch {
 		case e.Doubtful:
 			n["doubts"]++
 		case e.Stands:
 			n["stands"]++
-		case e.Owned:
+		case e.Foreign:
 			n["waits"]++
 		case e.Err != nil:
 			n["expires"]++
 		}
-	case registrantRefused:
+	case check.RegistrationRefused:
 		n["refused"]++
-	case registrantLeft:
+	case check.RegistrationOver:
 		n["leaves"]++
 	case check.Committed:
 		if m, ok := e.Txn.Body.(*record.MultiTxn); ok && !m.Failed() {
@@ -46,7 +48,7 @@ func TestRegistrations(t *testing.T) {
 	all := tenancies{}
 	for seed := range uint64(6) {
 		s := New(Options{
-			Seed: seed + 1, Events: 60_000, Recipe: Registration, TermMS: 300,
+			Seed: seed + 1, Events: 60_000, Recipe: client.Registration, TermMS: 300,
 			Voters: 3, Observers: -1, Clients: -1, Candidates: 4 + int(seed%2), TickMS: 200,
 			rule: func() check.Checker { return all },
 		})
@@ -70,15 +72,15 @@ func TestRegistrationCrashAtEveryStep(t *testing.T) {
 	const most = 40
 	for at := 1; at <= most; at++ {
 		s := newScene(t, Options{Seed: uint64(at)})
-		s.opt.Recipe, s.opt.TermMS = Registration, 300
+		s.opt.Recipe, s.opt.TermMS = client.Registration, 300
 		for _, n := range []int{0, 2} { // both at the same place
-			s.cast(s.scripted(nil), n)
+			s.clients.Cast(s.scripted(nil), n)
 		}
-		first := s.registrants()[0]
-		first.crashAt = at
-		s.until(fmt.Sprintf("step %d", at), 120*second, func() bool { return first.points > at })
+		first := s.clients.RegistrantClients()[0]
+		first.Client().CrashAt = at
+		s.until(fmt.Sprintf("step %d", at), 120*machine.Second, func() bool { return first.Client().Steps > at })
 		s.calm = true
-		s.endTenancies(recipeBound)
+		s.finishRegistrations(recipeBound)
 		if err := s.Failed(); err != nil {
 			t.Fatalf("a crash at step %d: %v\n%s", at, err, strings.Join(s.trace.lines(), "\n"))
 		}

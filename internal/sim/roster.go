@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 )
 
@@ -33,7 +34,7 @@ type roster struct {
 	moved  int                  // value of steps when a server last began to use the newest list
 }
 
-// list returns the list as a membership.
+// list returns the newest list of servers as a membership.
 func (r *roster) list() *ensemble.Membership {
 	var text bytes.Buffer
 	groups := make([]string, r.groups)
@@ -76,10 +77,10 @@ func (s *Sim) newServer() *server {
 	id := ensemble.ServerID(len(s.servers) + 1)
 	v := &server{
 		sim: s, id: id, members: s.roster.newest, compatible: int(id) <= s.opt.Compatible, space: -1,
-		fs: store.NewMem(s.random.next()), snapEvery: int(s.random.between(30, 300)), voices: map[ensemble.ServerID]*voice{},
+		fs: store.NewMem(s.random.Next()), snapEvery: int(s.random.Between(30, 300)), electionConns: map[ensemble.ServerID]*electionConn{},
 	}
-	v.host = host{name: fmt.Sprint("server ", id), on: true, clock: newClock(s.random.between(-driftMax, driftMax))}
-	s.net.add(&v.host)
+	v.Host = machine.Host{Name: fmt.Sprint("server ", id), On: true, Clock: machine.NewClock(s.random.Between(-driftMax, driftMax))}
+	s.net.add(&v.Host)
 	s.servers = append(s.servers, v)
 	return v
 }
@@ -104,7 +105,7 @@ func (s *Sim) consolidated() bool {
 	return false
 }
 
-// settled reports whether the list may change again: the servers are consolidated, each has
+// settled reports whether the list may change again: consolidated is true, each server has
 // a history, and there is a leader.
 func (s *Sim) settled() bool {
 	for _, v := range s.servers {
@@ -173,4 +174,14 @@ func (s *Sim) mixed() bool {
 		}
 	}
 	return false
+}
+
+// leader returns the established leader of the latest epoch; nil: there is none.
+func (s *Sim) leader() (found *server) {
+	for _, v := range s.servers {
+		if v.up && v.leads() && (found == nil || v.standing.Epoch > found.standing.Epoch) {
+			found = v
+		}
+	}
+	return found
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"bellwether/internal/election"
+	"bellwether/internal/sim/machine"
 )
 
 // snapJoins are ways in which a server joins a leader by a snapshot although it already has
@@ -28,7 +29,7 @@ func (s *scene) rejoin(v *server, wiped bool) {
 		s.Do(Act{Kind: Wipe, A: int(v.id)})
 	}
 	s.Do(Act{Kind: Start, A: int(v.id)})
-	s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
+	s.until("all serve", 10*machine.Second, func() bool { return s.allServe() == "" })
 }
 
 // moveLead begins a new epoch, in which a server other than v leads.
@@ -37,9 +38,9 @@ func (s *scene) moveLead(v *server) {
 	for again := true; again; again = s.leader() == v {
 		old := s.leader()
 		s.Do(Act{Kind: Kill, A: int(old.id)})
-		s.until("another server leads", 10*second, func() bool { return s.leader() != nil })
+		s.until("another server leads", 10*machine.Second, func() bool { return s.leader() != nil })
 		s.Do(Act{Kind: Start, A: int(old.id)})
-		s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
+		s.until("all serve", 10*machine.Second, func() bool { return s.allServe() == "" })
 	}
 }
 
@@ -60,7 +61,7 @@ func (s *scene) electedWithout(best *server) {
 	s.Do(Act{Kind: Filter, A: int(best.id), Value: filterIn | filterOut})
 	old, gone := s.leader(), s.now
 	s.Do(Act{Kind: Kill, A: int(old.id)})
-	s.after(200*millisecond, old.start)
+	s.after(200*machine.Millisecond, old.start)
 	s.t.Logf("seed %d: %d ms", s.opt.Seed, s.led(gone, s.without(best)))
 	s.whole()
 }
@@ -87,7 +88,7 @@ func TestSnapshotGivesNoMoreHistory(t *testing.T) {
 }
 
 // TestSnapshotOfZooKeeperGivesNoMoreHistory checks native servers that have followed a
-// leader of ZooKeeper, which sends snapshots with the zero of its epoch. They vote alike,
+// leader of ZooKeeper, whose snapshots have the zxid of counter 0 of its epoch. They cast the same vote,
 // whether they got a snapshot or the transactions that they lacked.
 func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
@@ -98,15 +99,15 @@ func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 		for _, v := range []*server{ours, best} {
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 		}
-		s.until("ZooKeeper leads", 10*second, func() bool { return s.leader() != nil && s.leader().compatible })
+		s.until("ZooKeeper leads", 10*machine.Second, func() bool { return s.leader() != nil && s.leader().compatible })
 		s.write(s.leader(), 3) // so that the others cannot be elected
-		s.clients[0].silent = true
-		s.RunFor(30 * second) // until its session has expired
+		s.clients.All[0].Hung = true
+		s.RunFor(30 * machine.Second) // until its session has expired
 		for _, v := range s.servers {
 			s.Do(Act{Kind: Kill, A: int(v.id)})
 			s.Do(Act{Kind: Start, A: int(v.id)})
 		}
-		s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
+		s.until("all serve", 10*machine.Second, func() bool { return s.allServe() == "" })
 		s.rejoin(best, true)
 		old := s.leader()
 		if !old.compatible || best.log.Last() == old.log.Last() {
@@ -117,24 +118,24 @@ func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 }
 
 // TestSnapshotOfNothingReplacesATail lets a deposed leader, whose log holds only a
-// transaction that was never committed, join a leader with no transaction at all. It gets
-// an empty snapshot. From then on it has the same history as that leader, also after a
-// restart.
+// transaction that was never committed, join a leader with no transaction at all. The
+// deposed leader gets an empty snapshot. From then on it has the same history as the other
+// leader, also after a restart.
 func TestSnapshotOfNothingReplacesATail(t *testing.T) {
 	for seed := uint64(1); seed <= 5; seed++ {
 		s := halfDead(t, seed, 3)
 		old := s.leader()
 		s.cut(old)
 		c := s.scripted(old) // its session is proposed and never committed
-		s.until("a transaction is in the log", 10*second, func() bool { return old.log.Last() > 0 })
-		c.silent = true
-		s.until("another server leads", 20*second, func() bool { return s.leader() != old && s.leader() != nil })
-		s.clients = nil
+		s.until("a transaction is in the log", 10*machine.Second, func() bool { return old.log.Last() > 0 })
+		c.Hung = true
+		s.until("another server leads", 20*machine.Second, func() bool { return s.leader() != old && s.leader() != nil })
+		s.clients.All = nil
 		for range 2 {
 			s.Do(Act{Kind: Kill, A: int(old.id)}) // this also drops the requests of its clients
 			s.Do(Act{Kind: Heal, A: 1})
 			s.Do(Act{Kind: Start, A: int(old.id)})
-			s.until("all serve", 30*second, func() bool { return s.allServe() == "" })
+			s.until("all serve", 30*machine.Second, func() bool { return s.allServe() == "" })
 			s.sameVotes()
 			if z := old.log.Last(); z != 0 {
 				t.Errorf("seed %d: the log ends at %v", seed, z)
@@ -145,13 +146,13 @@ func TestSnapshotOfNothingReplacesATail(t *testing.T) {
 	}
 }
 
-// TestHandOverBesideASnapshot checks that a leader which is about to stop transfers
+// TestTransferAfterASnapshot checks that a leader which is about to stop transfers
 // leadership without an election, also if a snapshot synchronised the third server. The
 // next leader needs that server, which must not have more history than itself.
-func TestHandOverBesideASnapshot(t *testing.T) {
+func TestTransferAfterASnapshot(t *testing.T) {
 	for name, join := range snapJoins {
 		t.Run(name, func(t *testing.T) {
-			handed := 0
+			transferred := 0
 			for seed := uint64(1); seed <= 10; seed++ {
 				s := halfDead(t, seed, 3)
 				joined := s.servers[2]
@@ -160,13 +161,13 @@ func TestHandOverBesideASnapshot(t *testing.T) {
 				old := s.leader()
 				next := s.without(joined, old)[0]
 				s.handsOver(next, 1)
-				s.until("there is a leader", 5*second, func() bool { return s.leader() != nil })
-				if s.leader() == next && next.handed().Decision.Ending == election.Handed {
-					handed++
+				s.until("there is a leader", 5*machine.Second, func() bool { return s.leader() != nil })
+				if s.leader() == next && next.transferred().Decision.Ending == election.LeadershipTransferred {
+					transferred++
 				}
 			}
-			if handed < 7 { // a connection that is reset loses the packet that names the successor
-				t.Errorf("%d of 10 were handed over", handed)
+			if transferred < 7 { // a connection that is reset loses the packet that names the successor
+				t.Errorf("leadership was transferred in %d of 10 runs", transferred)
 			}
 		})
 	}
@@ -182,14 +183,14 @@ func TestSynchronisedLogsEndAtTheSameZxid(t *testing.T) {
 		cut := s.leader() // it keeps a write that no other server has
 		own := s.client(cut)
 		s.cut(cut)
-		own.ask(own.making("/lost"))
-		s.until("another server leads", 20*second, func() bool { return s.leader() != nil && s.leader() != cut })
+		own.Ask(own.Creation("/lost"))
+		s.until("another server leads", 20*machine.Second, func() bool { return s.leader() != nil && s.leader() != cut })
 		s.Do(Act{Kind: Heal, A: 1})
-		for _, c := range s.clients { // they end, and their sessions expire
-			c.silent = true
+		for _, c := range s.clients.All { // they end, and their sessions expire
+			c.Hung = true
 		}
-		s.RunFor(10 * second)
-		s.until("all serve", 20*second, func() bool { return s.allServe() == "" })
+		s.RunFor(10 * machine.Second)
+		s.until("all serve", 20*machine.Second, func() bool { return s.allServe() == "" })
 		s.moveLead(cut) // so that the leader's epoch has no transaction
 		for _, v := range []*server{s.servers[5], s.without(s.leader(), cut)[0]} {
 			s.rejoin(v, true)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 	"bellwether/wire"
 )
@@ -43,7 +45,7 @@ func newScene(t *testing.T, o Options) *scene {
 		o.CounterMax = 1 << 30
 	}
 	s := &scene{New(o), t}
-	s.until("all serve", 10*second, func() bool { return s.allServe() == "" })
+	s.until("all serve", 10*machine.Second, func() bool { return s.allServe() == "" })
 	return s
 }
 
@@ -78,49 +80,46 @@ func (s *Sim) Failed() error {
 // RunFor plays events for d µs.
 func (s *Sim) RunFor(d int64) bool {
 	end := s.now + d
-	return s.RunUntil(func() bool { return s.now >= end }, d+second)
+	return s.RunUntil(func() bool { return s.now >= end }, d+machine.Second)
 }
 
 // scripted adds a client that does nothing by itself and connects only to the given server;
 // nil: to any server.
-func (s *Sim) scripted(only *server) *client {
-	c := &client{sim: s, id: len(s.clients) + 1, random: s.random.fork(), script: true, only: only}
-	c.host = host{name: "scripted client", on: true, clock: newClock(0)}
-	s.net.add(&c.host)
-	s.clients = append(s.clients, c)
-	c.connect()
+func (s *Sim) scripted(only *server) *client.Client {
+	c := s.clients.Add(s.random.Fork())
+	c.Scripted = true
+	if only != nil {
+		c.Only = only.id
+	}
+	c.Clock = machine.NewClock(0)
+	s.net.add(&c.Host)
+	c.Connect()
 	return c
 }
 
 // client connects a scripted client.
-func (s *scene) client(only *server) *client {
+func (s *scene) client(only *server) *client.Client {
 	s.t.Helper()
 	c := s.scripted(only)
-	s.until("a client is connected", 10*second, func() bool { return c.attached })
+	s.until("a client is connected", 10*machine.Second, func() bool { return c.Attached })
 	return c
 }
 
 // carried waits for an answer without an error.
-func (s *scene) carried(k *call) {
+func (s *scene) carried(k *client.Call) {
 	s.t.Helper()
-	s.until(fmt.Sprintf("%v %s is answered", k.op, k.path), 20*second, func() bool { return k.done != 0 })
-	if k.err != wire.OK {
-		s.t.Fatalf("%v %s: %v", k.op, k.path, k.err)
+	s.until(fmt.Sprintf("%v %s is answered", k.Op, k.Path), 20*machine.Second, func() bool { return k.Done != 0 })
+	if k.Err != wire.OK {
+		s.t.Fatalf("%v %s: %v", k.Op, k.Path, k.Err)
 	}
 }
 
 // allEqual says what is still under way. It returns an empty text if nothing is.
 func (s *Sim) allEqual() string { return s.allDone(s.now, s.history.Last().Zxid) }
 
-// setting returns a request that writes a znode.
-func (c *client) setting(path string) *call {
-	v := c.mark()
-	return &call{op: wire.OpSetData, path: path, value: v, body: wire.Append(nil, &wire.SetDataRequest{Path: path, Data: []byte(v), Version: -1})}
-}
-
 // syncing returns a sync request.
-func syncing(path string) *call {
-	return &call{op: wire.OpSync, path: path, body: wire.Append(nil, &wire.PathRequest{Path: path})}
+func syncing(path string) *client.Call {
+	return &client.Call{Op: wire.OpSync, Path: path, Body: wire.Append(nil, &wire.PathRequest{Path: path})}
 }
 
 // other returns a server that does not lead.
@@ -149,12 +148,12 @@ func TestZK4537SyncsAndWritesOfOneClient(t *testing.T) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
 		for _, v := range s.servers {
 			c := s.client(v)
-			var last *call
-			c.ask(c.making(fmt.Sprint("/a", v.id)))
+			var last *client.Call
+			c.Ask(c.Creation(fmt.Sprint("/a", v.id)))
 			for range 10 {
-				c.ask(syncing("/"))
-				c.ask(c.setting(fmt.Sprint("/a", v.id)))
-				last = c.ask(syncing("/"))
+				c.Ask(syncing("/"))
+				c.Ask(c.Write(fmt.Sprint("/a", v.id)))
+				last = c.Ask(syncing("/"))
 			}
 			s.carried(last)
 		}
@@ -168,22 +167,22 @@ func TestZK1277ClientsOverARollOver(t *testing.T) {
 	for _, keep := range []int{-1, 1} {
 		s := newScene(t, Options{Voters: 3, CounterMax: 25, KeepClients: keep})
 		c := s.client(s.other())
-		s.carried(c.ask(c.making("/a")))
+		s.carried(c.Ask(c.Creation("/a")))
 		slowest := int64(0)
 		for range 100 {
 			began := s.now
-			s.until("a write over the end of an epoch", 5*second, func() bool {
-				return c.attached && len(c.calls) == 0
+			s.until("a write over the end of an epoch", 5*machine.Second, func() bool {
+				return c.Attached && len(c.Calls) == 0
 			})
-			k := c.ask(c.setting("/a"))
-			s.until("the client goes on", 5*second, func() bool { return len(c.calls) == 0 && (k.done != 0 || c.attached) })
+			k := c.Ask(c.Write("/a"))
+			s.until("the client goes on", 5*machine.Second, func() bool { return len(c.Calls) == 0 && (k.Done != 0 || c.Attached) })
 			slowest = max(slowest, s.now-began)
 		}
 		if s.leader().standing.Epoch < 4 {
 			t.Errorf("the counter has not run out: epoch %d", s.leader().standing.Epoch)
 		}
-		if slowest > 2*second {
-			t.Errorf("a client waited %d ms", slowest/millisecond)
+		if slowest > 2*machine.Second {
+			t.Errorf("a client waited %d ms", slowest/machine.Millisecond)
 		}
 	}
 }
@@ -196,23 +195,23 @@ func TestZK4541EndOfARoleInAWholeServer(t *testing.T) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
 		old := s.leader()
 		c := s.client(old)
-		s.carried(c.ask(c.making("/a")))
-		s.Do(Act{Kind: SlowDisk, A: int(old.id), Value: 600 * millisecond})
+		s.carried(c.Ask(c.Creation("/a")))
+		s.Do(Act{Kind: SlowDisk, A: int(old.id), Value: 600 * machine.Millisecond})
 		s.cut(old)
 		for range 10 {
-			c.ask(c.setting("/a"))
-			s.RunFor(50 * millisecond)
+			c.Ask(c.Write("/a"))
+			s.RunFor(50 * machine.Millisecond)
 		}
-		s.until("another leads", 20*second, func() bool { return s.leader() != nil && s.leader() != old })
+		s.until("another leads", 20*machine.Second, func() bool { return s.leader() != nil && s.leader() != old })
 		d := s.client(s.leader())
-		s.carried(d.ask(d.setting("/a")))
+		s.carried(d.Ask(d.Write("/a")))
 		s.Do(Act{Kind: Heal, A: 1})
-		s.until("the old leader follows", 20*second, func() bool { return s.allServe() == "" })
+		s.until("the old leader follows", 20*machine.Second, func() bool { return s.allServe() == "" })
 		s.Do(Act{Kind: SlowDisk, A: int(old.id)})
-		s.carried(d.ask(d.setting("/a")))
+		s.carried(d.Ask(d.Write("/a")))
 		s.Do(Act{Kind: PowerOff, A: int(old.id)})
 		s.Do(Act{Kind: Start, A: int(old.id)})
-		s.until("and its disk is whole", 20*second, func() bool { return s.allServe() == "" && s.allEqual() == "" })
+		s.until("and its disk is whole", 20*machine.Second, func() bool { return s.allServe() == "" && s.allEqual() == "" })
 	}
 }
 
@@ -223,7 +222,7 @@ func TestZK4541EndOfARoleInAWholeServer(t *testing.T) {
 func TestZK3829TheFourthLeadsAndCommits(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	c := s.client(nil)
-	s.carried(c.ask(c.making("/a")))
+	s.carried(c.Ask(c.Creation("/a")))
 	var text bytes.Buffer
 	for i := 1; i <= 4; i++ {
 		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", i, 1000+i, 2000+i)
@@ -233,15 +232,15 @@ func TestZK3829TheFourthLeadsAndCommits(t *testing.T) {
 		t.Fatal(err)
 	}
 	four := &server{sim: s.Sim, id: 4, members: larger, space: -1, fs: store.NewMem(4), snapEvery: 100, unknown: true}
-	four.host = host{name: "server 4", clock: newClock(0)}
-	s.net.add(&four.host)
+	four.Host = machine.Host{Name: "server 4", Clock: machine.NewClock(0)}
+	s.net.add(&four.Host)
 	s.servers = append(s.servers, four)
 	for _, v := range []*server{four, s.servers[0], s.servers[1], s.servers[2]} {
 		v.kill()
 		v.members = larger
 		v.start()
-		s.until("the restarted server serves", 20*second, func() bool { return v.standing.Serving && s.leader() != nil })
-		s.RunFor(second)
+		s.until("the restarted server serves", 20*machine.Second, func() bool { return v.standing.Serving && s.leader() != nil })
+		s.RunFor(machine.Second)
 	}
 	for range 10 {
 		if s.leader() == four {
@@ -249,15 +248,15 @@ func TestZK3829TheFourthLeadsAndCommits(t *testing.T) {
 		}
 		old := s.leader()
 		old.kill()
-		s.until("another leads", 20*second, func() bool { return s.leader() != nil })
+		s.until("another leads", 20*machine.Second, func() bool { return s.leader() != nil })
 		old.start()
-		s.until("all serve", 20*second, func() bool { return s.allServe() == "" })
+		s.until("all serve", 20*machine.Second, func() bool { return s.allServe() == "" })
 	}
 	if s.leader() != four {
 		t.Fatalf("server %d leads", s.leader().id)
 	}
-	s.until("the client is back", 20*second, func() bool { return c.attached })
-	s.carried(c.ask(c.setting("/a")))
+	s.until("the client is back", 20*machine.Second, func() bool { return c.Attached })
+	s.carried(c.Ask(c.Write("/a")))
 }
 
 // TestEtcd20418AStoppedLeaderShowsNothingOld stops a leader until another one takes over
@@ -268,21 +267,21 @@ func TestEtcd20418AStoppedLeaderShowsNothingOld(t *testing.T) {
 		s := newScene(t, Options{Seed: seed + 1, Voters: 3})
 		old := s.leader()
 		c := s.client(old)
-		s.carried(c.ask(c.making("/a")))
+		s.carried(c.Ask(c.Creation("/a")))
 		s.Do(Act{Kind: Pause, A: int(old.id)})
-		s.until("another leads", 20*second, func() bool { return s.leader() != old && s.leader() != nil })
+		s.until("another leads", 20*machine.Second, func() bool { return s.leader() != old && s.leader() != nil })
 		d := s.client(s.leader())
-		write := d.ask(d.setting("/a"))
+		write := d.Ask(d.Write("/a"))
 		s.carried(write)
-		c.ask(syncing("/a"))
-		read := get("/a", false)
-		read.synced = true
-		c.ask(read)
-		s.RunFor(s.random.below(100 * millisecond))
+		c.Ask(syncing("/a"))
+		read := client.Get("/a", false)
+		read.Synced = true
+		c.Ask(read)
+		s.RunFor(s.random.Below(100 * machine.Millisecond))
 		s.Do(Act{Kind: Resume, A: int(old.id)})
-		s.RunFor(3 * second)
-		if read.done != 0 && read.zxid < write.zxid {
-			t.Errorf("seed %d: the old leader shows %v, %v was answered", seed+1, read.zxid, write.zxid)
+		s.RunFor(3 * machine.Second)
+		if read.Done != 0 && read.Zxid < write.Zxid {
+			t.Errorf("seed %d: the old leader shows %v, %v was answered", seed+1, read.Zxid, write.Zxid)
 		}
 	}
 }
@@ -294,28 +293,28 @@ func TestEtcd15271AServerBehindRefuses(t *testing.T) {
 	behind := s.other()
 	s.cut(behind)
 	c := s.client(s.leader())
-	s.carried(c.ask(c.making("/a")))
+	s.carried(c.Ask(c.Creation("/a")))
 	for range 5 {
-		s.carried(c.ask(c.setting("/a")))
+		s.carried(c.Ask(c.Write("/a")))
 	}
 	if !behind.standing.Serving {
 		t.Fatal("the server behind does not serve any more: too late for the scenario")
 	}
-	c.only = behind
-	c.drop()
+	c.Only = behind.id
+	c.Drop()
 	refused := false
-	s.until("the server is up to date", 20*second, func() bool {
-		refused = refused || !c.attached && c.at == behind
-		if s.net.blocked != nil && s.now%second == 0 {
+	s.until("the server is up to date", 20*machine.Second, func() bool {
+		refused = refused || !c.Attached && c.At == behind.id
+		if s.net.blocked != nil && s.now%machine.Second == 0 {
 			s.Do(Act{Kind: Heal, A: 1})
 		}
-		if c.attached && behind.seen.zxid < c.seen {
-			t.Fatalf("attached at %v, has seen %v", behind.seen.zxid, c.seen)
+		if c.Attached && behind.seen.zxid < c.Seen {
+			t.Fatalf("attached at %v, has seen %v", behind.seen.zxid, c.Seen)
 		}
 		if !behind.standing.Serving {
 			s.Do(Act{Kind: Heal, A: 1})
 		}
-		return c.attached
+		return c.Attached
 	})
 	if !refused {
 		t.Error("it was never refused")
@@ -328,12 +327,12 @@ func TestKeeper121361ReadsKeepASessionAlive(t *testing.T) {
 	s := newScene(t, Options{Voters: 3, Observers: 1})
 	for _, v := range s.servers {
 		c := s.client(v)
-		for end := s.now + 4*int64(c.timeoutMS)*millisecond; s.now < end; {
-			k := c.ask(get("/", false))
+		for end := s.now + 4*int64(c.TimeoutMS)*machine.Millisecond; s.now < end; {
+			k := c.Ask(client.Get("/", false))
 			s.carried(k)
-			s.RunFor(int64(c.timeoutMS) * millisecond / 5)
+			s.RunFor(int64(c.TimeoutMS) * machine.Millisecond / 5)
 		}
-		if _, lives := s.leader().tree.Session(c.session); !lives || !c.attached {
+		if _, lives := s.leader().tree.Session(c.Session); !lives || !c.Attached {
 			t.Errorf("the session of a client of server %d, which reads, has expired", v.id)
 		}
 	}
@@ -347,11 +346,11 @@ func TestKeeper114401ASessionAskedForInBetween(t *testing.T) {
 		v := s.other()
 		s.Do(Act{Kind: PowerOff, A: int(s.leader().id)})
 		c := s.scripted(v)
-		s.until("another leads", 20*second, func() bool { return s.leader() != nil && s.leader().up })
+		s.until("another leads", 20*machine.Second, func() bool { return s.leader() != nil && s.leader().up })
 		since := s.now
-		s.until("the client has a session", 20*second, func() bool { return c.attached })
-		if took := s.now - since; took > 2*second {
-			t.Errorf("it took %d ms", took/millisecond)
+		s.until("the client has a session", 20*machine.Second, func() bool { return c.Attached })
+		if took := s.now - since; took > 2*machine.Second {
+			t.Errorf("it took %d ms", took/machine.Millisecond)
 		}
 	}
 }
@@ -363,42 +362,42 @@ func TestKeeper116690AnUnknownSessionIsRefused(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	for _, v := range s.servers {
 		c := s.client(v)
-		real := c.session
-		c.session = real + 12345
-		c.drop()
-		s.until("refused, a new one", 20*second, func() bool { return c.attached })
-		if c.session == real || c.session == real+12345 {
-			t.Errorf("session %v", c.session)
+		real := c.Session
+		c.Session = real + 12345
+		c.Drop()
+		s.until("refused, a new one", 20*machine.Second, func() bool { return c.Attached })
+		if c.Session == real || c.Session == real+12345 {
+			t.Errorf("session %v", c.Session)
 		}
 	}
 }
 
-// TestASessionIsMadeOnce requests a session. Before the session is made, its server loses
+// TestSessionIsCreatedOnce requests a session. Before the session is made, its server loses
 // the leader and finds it again in the same epoch. The earlier request may still be carried
 // out, and no session may be made twice.
-func TestASessionIsMadeOnce(t *testing.T) {
+func TestSessionIsCreatedOnce(t *testing.T) {
 	s := newScene(t, Options{Voters: 3, LocalSessions: -1})
 	f, l := s.other(), s.leader()
 	for _, v := range s.servers {
 		if v != f {
-			s.Do(Act{Kind: SlowDisk, A: int(v.id), Value: 1800 * millisecond})
+			s.Do(Act{Kind: SlowDisk, A: int(v.id), Value: 1800 * machine.Millisecond})
 		}
 	}
 	end := l.log.Last()
 	c := s.scripted(f)
-	s.until("the leader has proposed the session", second, func() bool { return l.log.Last() > end })
+	s.until("the leader has proposed the session", machine.Second, func() bool { return l.log.Last() > end })
 	s.Do(Act{Kind: Block, A: int(l.id), B: int(f.id)})
-	s.until("the follower has lost its leader", 2*second, func() bool { return !f.standing.Serving })
+	s.until("the follower has lost its leader", 2*machine.Second, func() bool { return !f.standing.Serving })
 	s.Do(Act{Kind: Join, A: int(l.id), B: int(f.id)})
-	s.until("it serves again", 10*second, func() bool { return f.standing.Serving })
+	s.until("it serves again", 10*machine.Second, func() bool { return f.standing.Serving })
 	if f.standing.Epoch != 1 || s.leader() != l {
 		t.Fatalf("it serves in epoch %d", f.standing.Epoch)
 	}
 	for _, v := range s.servers {
 		s.Do(Act{Kind: SlowDisk, A: int(v.id)})
 	}
-	s.until("the client has a session", 20*second, func() bool { return c.attached })
-	s.RunFor(5 * second)
+	s.until("the client has a session", 20*machine.Second, func() bool { return c.Attached })
+	s.RunFor(5 * machine.Second)
 	if s.failed != nil {
 		t.Fatal(s.failed)
 	}
@@ -415,18 +414,18 @@ func TestSuspendedLeaderAnswersNoPing(t *testing.T) {
 		c := s.client(l)
 		s.Do(Act{Kind: Suspend, A: int(l.id)})
 		s.cut(l) // the links do not tell the leader that they have ended
-		s.until("another leads", 10*second, func() bool { return s.leader() != l })
+		s.until("another leads", 10*machine.Second, func() bool { return s.leader() != l })
 		s.Do(Act{Kind: Awake, A: int(l.id)})
-		if !c.attached {
+		if !c.Attached {
 			continue
 		}
 		asked++
-		c.send(&call{op: wire.OpPing, then: func(r *response) {
+		c.Send(&client.Call{Op: wire.OpPing, Then: func(r *client.Response) {
 			if r != nil && l.leads() {
 				t.Errorf("seed %d: a leader of the past has answered a ping", s.opt.Seed)
 			}
 		}})
-		s.RunFor(second)
+		s.RunFor(machine.Second)
 	}
 	if asked < 5 {
 		t.Errorf("%d leaders were asked", asked)

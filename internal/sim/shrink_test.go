@@ -21,9 +21,9 @@ func (c *threeStarts) See(o any) string {
 	return ""
 }
 
-// TestShrinkLeavesWhatItTakes checks that Shrink keeps only the faults that the failure
+// TestShrinkKeepsWhatTheFailureNeeds checks that Shrink keeps only the faults that the failure
 // needs, and no unrelated machine.
-func TestShrinkLeavesWhatItTakes(t *testing.T) {
+func TestShrinkKeepsWhatTheFailureNeeds(t *testing.T) {
 	for seed := uint64(1); ; seed++ {
 		_, err := Run(Options{Seed: seed, Moves: -1, rule: func() check.Checker { return new(threeStarts) }})
 		f, failed := err.(*Failure)
@@ -62,10 +62,10 @@ func (c *manyStarts) See(o any) string {
 	return ""
 }
 
-// TestShrinkGoesTheSameWay checks that a run whose faults are given fails as the run that
+// TestShrinkRepeatsTheRun checks that a run whose faults are given fails as the run that
 // drew them. It may need some more events, because faults that came together are then one
 // event each.
-func TestShrinkGoesTheSameWay(t *testing.T) {
+func TestShrinkRepeatsTheRun(t *testing.T) {
 	for seed := uint64(1); seed <= 40; seed++ {
 		_, err := Run(Options{Seed: seed, rule: func() check.Checker { return new(manyStarts) }})
 		f, failed := err.(*Failure)

@@ -1,15 +1,11 @@
 package sim
 
 import (
-	"fmt"
-	"strings"
-
-	"bellwether/internal/claim/lines"
-	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/replica"
 	"bellwether/internal/sim/check"
-	"bellwether/internal/tree"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/zab"
 )
 
@@ -19,18 +15,17 @@ import (
 // grows. Once failed is set, no further event happens.
 type Sim struct {
 	opt     Options
-	random  *random
+	random  *machine.Random
 	now     int64
 	queue   queue
 	steps   int
 	net     network
 	roster  roster
 	servers []*server
-	clients []*client
+	clients *client.Group
 
 	lastLink zab.LinkID
 	lastConn replica.ConnID
-	calls    int64
 	until    int64 // time at which the faults end; 0: the number of events decides
 	calm     bool  // the faults have ended
 	quiet    bool  // clients send no further requests
@@ -39,14 +34,8 @@ type Sim struct {
 	history  check.History
 	checkers []check.Checker
 	reached  [situations]int
-	register registers
-	fence    lines.Fence       // the resource that claims protect
-	holder   *candidate        // the last candidate that got a claim
-	deals    []*deal           // all two-phase-commit transactions
-	entered  int               // how often a member of a barrier was let in
-	owned    map[string]string // the last owner of each part
-
-	handovers int
+	present  present
+	register check.Register
 
 	trace    trace
 	detailed bool
@@ -56,22 +45,24 @@ type Sim struct {
 
 // New returns an ensemble whose servers have just been switched on.
 func New(o Options) *Sim {
-	s := &Sim{random: &random{o.Seed}, detailed: o.Trace != nil, owned: map[string]string{}}
-	s.opt = drawn(o, s.random.fork())
+	s := &Sim{random: machine.NewRandom(o.Seed), detailed: o.Trace != nil}
+	s.clients = client.NewGroup(world{s})
+	s.present = present{Group: s.clients, sim: s}
+	s.opt = drawn(o, s.random.Fork())
 	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}, filters: map[int]int64{}, portLag: map[int]int64{}}
 	s.history = check.NewHistory(newTree())
+	s.populate()
 	s.checkers = s.makeCheckers()
 	if o.rule != nil {
 		s.checkers = append(s.checkers, o.rule())
 	}
-	s.populate()
 	for _, v := range s.servers {
-		s.at(s.random.below(300*millisecond), v.start)
+		s.at(s.random.Below(300*machine.Millisecond), v.start)
 	}
-	for _, c := range s.clients {
-		s.at(s.random.below(second), func() {
-			if c.tries == 0 { // a fault has not reached it before
-				c.connect()
+	for _, c := range s.clients.All {
+		s.at(s.random.Below(machine.Second), func() {
+			if c.Connections == 0 { // a fault has not reached it before
+				c.Connect()
 			}
 		})
 	}
@@ -91,8 +82,8 @@ func (s *Sim) populate() {
 	if s.opt.Groups > 0 {
 		r.groups = 3
 	}
-	if r.groups > 0 && s.random.chance(50) {
-		r.light = ensemble.ServerID(s.random.between(1, int64(s.opt.Voters)-3))
+	if r.groups > 0 && s.random.Chance(50) {
+		r.light = ensemble.ServerID(s.random.Between(1, int64(s.opt.Voters)-3))
 	}
 	for i := range s.opt.Voters + max(s.opt.Observers, 0) {
 		p := votes
@@ -106,49 +97,20 @@ func (s *Sim) populate() {
 		s.newServer()
 	}
 	for i := range max(s.opt.Clients, 0) + max(s.opt.Candidates, 0) {
-		c := &client{sim: s, id: i + 1, random: s.random.fork()}
-		c.host = host{name: fmt.Sprint("client ", i+1), on: true, clock: newClock(s.random.between(-driftMax, driftMax))}
-		s.net.add(&c.host)
-		s.clients = append(s.clients, c)
-		c.reader = s.opt.ReadOnly > 0 && i < s.opt.Clients && i%2 == 0
+		c := s.addClient()
+		c.Reader = s.opt.ReadOnly > 0 && i < s.opt.Clients && i%2 == 0
 		if first := max(s.opt.Clients, 0); i >= first {
-			s.cast(c, i-first)
+			s.clients.Cast(c, i-first)
 		}
 	}
 }
 
-// cast gives a client its part in the recipe of the run. n is the client's number among
-// those with a part.
-func (s *Sim) cast(c *client, n int) {
-	switch s.opt.Recipe {
-	case Commit:
-		name := ""
-		if n > 0 {
-			name = fmt.Sprint("s", n)
-		}
-		c.player = newParty(c, name)
-	case Queue, WorkQueue:
-		c.player = newWorker(c, []job{produce, consume, consume}[n%3])
-	case Count:
-		c.player = newWorker(c, count)
-	case DoubleBarrier, KazooBarrier:
-		c.player = newBarrierMember(c)
-	case Caches:
-		c.player = newCacheClient(c)
-	case Barrier:
-		c.player = newWorker(c, []job{guard, pass}[min(n, 1)])
-	case Partitioner, Work:
-		c.player = newSharer(c, n)
-	case SeveralLocks:
-		c.player = newMultiLock(c)
-	case Configuration:
-		newAnnouncer(c)
-	case Registration:
-		c.player = newRegistrant(c, places[n%len(places)])
-	default:
-		c.candidate = newCandidate(c)
-		c.player = c.candidate
-	}
+// addClient makes the next machine with a client, which does not connect yet.
+func (s *Sim) addClient() *client.Client {
+	c := s.clients.Add(s.random.Fork())
+	c.Clock = machine.NewClock(s.random.Between(-driftMax, driftMax))
+	s.net.add(&c.Host)
+	return c
 }
 
 // server returns the server with an id; nil: there is none.
@@ -225,57 +187,13 @@ type Result struct {
 }
 
 func (s *Sim) result() Result {
-	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader], Handovers: s.handovers,
+	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader], Handovers: s.clients.Handovers,
 		Committed: len(s.history.Entries) - 1, Digest: s.trace.digest, Reached: map[string]int{}}
-	for _, c := range s.clients {
-		r.Answered += c.answered
+	for _, c := range s.clients.All {
+		r.Answered += c.Answered
 	}
 	for i, n := range s.reached {
 		r.Reached[situationNames[i]] = n
 	}
 	return r
-}
-
-// happened records an observation of a replica.
-func (v *server) happened(h replica.Happening) {
-	text := h.String()
-	v.sim.tell("server %d: %s", v.id, text)
-	switch h := h.(type) {
-	case zab.LeaderServes:
-		v.sim.reach(situationLeader)
-		v.succeeded()
-	case replica.TermFailed:
-		v.sim.reach(situationTermFailed)
-	case zab.HandsOver:
-		v.sim.reach(situationHandOver)
-	case election.Abandoned:
-		if strings.Contains(h.Why, "leadership transfer") {
-			v.sim.reach(situationHandOverVain)
-		}
-	case zab.SyncBegan:
-		if h.How == zab.Snap {
-			v.sim.reach(situationSnap)
-		}
-	case tree.DigestMismatch:
-		v.sim.fail("EqualDigest", "%d: %s", v.id, text)
-	case zab.GaveUp:
-		if strings.Contains(h.Why, "counter") || strings.Contains(h.Why, "zxid") {
-			v.sim.reach(situationRollOver)
-		}
-		if strings.Contains(h.Why, "leadership transfer") {
-			v.sim.reach(situationHandOverLate)
-		}
-	}
-}
-
-// succeeded records how an established leader was chosen, perhaps by a leadership transfer.
-func (v *server) succeeded() {
-	all := v.replica.Elections()
-	if all[len(all)-1].Decision.Ending != election.Handed {
-		return
-	}
-	v.sim.reach(situationHandedOver)
-	if v.sim.opt.Compatible > 0 {
-		v.sim.reach(situationHandedOverMixed)
-	}
 }

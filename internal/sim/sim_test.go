@@ -27,8 +27,8 @@ func play(t *testing.T, o Options) Result {
 	return r
 }
 
-// fixedSeeds is how many seeds, from 1, run each time. If they leave out a situation, more
-// seeds run, up to fixedSeedsMax.
+// fixedSeeds is the number of seeds that every run of the test plays, beginning with seed 1.
+// If a situation does not occur in them, more seeds are played, up to fixedSeedsMax.
 const fixedSeeds, fixedSeedsMax = 100, 400
 
 // TestFixedSeeds checks that the fixed seeds break no rule, that leaders change in a run
@@ -139,9 +139,9 @@ func TestNoDiskFailsInTheEnd(t *testing.T) {
 	}
 	s.recover()
 	c := s.client(nil)
-	s.carried(c.ask(c.making("/a")))
+	s.carried(c.Ask(c.Creation("/a")))
 	for range 50 {
-		s.carried(c.ask(c.setting("/a")))
+		s.carried(c.Ask(c.Write("/a")))
 	}
 	for _, line := range s.trace.lines() {
 		if strings.Contains(line, "loses power") || strings.Contains(line, " ends: ") {

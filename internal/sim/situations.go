@@ -68,40 +68,40 @@ const (
 	situationFive
 	situationSix
 	situationSeven
-	situationHandOver        // a leader transfers leadership
-	situationHandedOver      // the successor that it named is established
-	situationHandedOverMixed // the same while some servers do not know transfers
-	situationHandOverVain    // servers give up the named successor
-	situationHandOverLate    // a leader finds no successor in time
-	situationReadOnly        // a client reads from a server without a quorum
-	situationLocalUpgraded   // a local session becomes global
-	situationLocalResumed    // a local session is resumed on its server
-	situationTreeAgain       // the watch of a tree is set again on another connection
-	situationSince           // a cache asks what has changed since a zxid
-	situationBeat            // a leader pings in the middle of a batch
-	situationBeatBehind      // such pings come after packets that the batch had not sent yet
-	situationBeatLong        // such a ping is sent a second or more after the batch began
-	situationBeatAnswered    // a learner answers pings in the middle of a batch
+	situationTransfer          // a leader transfers leadership
+	situationTransferred       // the successor that it named is established
+	situationTransferredMixed  // the successor that it named is established, although some servers do not know transfers
+	situationTransferFailed    // servers give up the named successor
+	situationTransferLate      // a leader finds no successor in time
+	situationReadOnly          // a client reads from a server without a quorum
+	situationLocalUpgraded     // a local session becomes global
+	situationLocalResumed      // a local session is resumed on its server
+	situationTreeAgain         // the watch of a tree is set again on another connection
+	situationSince             // a cache asks what has changed since a zxid
+	situationHeartbeat         // a leader pings in the middle of a batch
+	situationHeartbeatBehind   // such pings come after packets that the batch had not sent yet
+	situationHeartbeatLong     // such a ping is sent a second or more after the batch began
+	situationHeartbeatAnswered // a learner answers pings in the middle of a batch
 	situations
 )
 
 var situationNames = [situations]string{
 	"leader", "tail committed by the new leader", "rejoin in the same epoch", "TRUNC", "SNAP", "SNAP over a log",
-	"synchronised from the disk's log", "roll-over", "disk full", "disk error", "sync failed, and succeeds at the next start",
+	"synchronised from the disk's log", "roll-over", "disk full", "disk error", "fsync failed, and succeeded at the next start",
 	"write torn by a power failure", "names lost by a power failure", "snapshot of a changing tree", "slow disk written", "session resumed",
-	"session moved", "session moved in leaderless time", "session moved while a write is held",
+	"session moved", "session moved while there was no leader", "session moved while a write is held",
 	"connection outlives a leader", "request outlives a leader", "watches set again", "wiped disk",
-	"old link read after the new one is up", "sent to an end that is gone", "reset loses what was sent",
-	"disk does not answer", "port for learners filtered", "term failed", "one way blocked",
-	"stopped process accepts", "notification replaced in its slot", "last notification sent again", "batch cut",
+	"old link read after the new one is up", "packet sent to an end that no longer exists", "reset loses what was sent",
+	"disk does not answer", "port for learners filtered", "term failed", "packets blocked in one direction",
+	"stopped process accepts", "unsent notification replaced", "last notification sent again", "batch cut",
 	"pause between Step and Ready", "server suspended", "server's wall clock set back", "client suspended",
 	"client's wall clock set back", "holder stopped", "half-open client", "observer serves", "server added",
-	"observer promoted", "voter demoted", "server retired", "leader under mixed lists", "leader by groups",
-	"voter without weight", "ours under ZooKeeper's", "ZooKeeper's under ours", "ZooKeeper's closes its clients",
+	"observer promoted", "voter demoted", "server retired", "leader while servers use different lists", "leader by groups",
+	"voter without weight", "native server follows a compatible one", "compatible server follows a native one", "compatible server closes its clients",
 	"3 voters", "4 voters", "5 voters", "6 voters", "7 voters",
-	"hand-over", "handed over", "handed over among compatible servers", "handed over in vain", "nobody to hand over to",
+	"leadership transfer begun", "leadership transferred", "leadership transferred in a mixed ensemble", "leadership transfer failed", "leadership transfer without a successor",
 	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
-	"ping in the middle of a batch", "ping behind what a batch had not sent", "ping a second into a batch", "ping answered in the middle of a batch",
+	"ping in the middle of a batch", "ping sent after earlier packets of a batch", "ping a second into a batch", "ping answered in the middle of a batch",
 }
 
 func (s *Sim) reach(x situation) { s.reached[x]++ }

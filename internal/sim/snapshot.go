@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -25,7 +26,7 @@ func (w *writer) beginSnapshot() {
 		return nil
 	})
 	w.snap = s
-	v.later(v.sim.random.between(millisecond, 100*millisecond), func() { v.onDisk(func() { w.endSnapshot(s) }) })
+	v.later(v.sim.random.Between(machine.Millisecond, 100*machine.Millisecond), func() { v.whenDiskAnswers(func() { w.endSnapshot(s) }) })
 }
 
 // endSnapshot writes the file. It fails, without harm, if the tree contains transactions

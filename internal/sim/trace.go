@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+
+	"bellwether/internal/sim/machine"
 )
 
 // trace keeps the last lines about what happened, for the reader of a failure.
@@ -36,7 +38,7 @@ func (t *trace) lines() []string {
 
 // tell adds a line to the trace.
 func (s *Sim) tell(format string, args ...any) {
-	line := fmt.Sprintf("%9.3f  ", float64(s.now)/float64(second)) + fmt.Sprintf(format, args...)
+	line := fmt.Sprintf("%9.3f  ", float64(s.now)/float64(machine.Second)) + fmt.Sprintf(format, args...)
 	s.trace.add(line)
 	if s.detailed {
 		s.opt.Trace(line)
@@ -46,6 +48,6 @@ func (s *Sim) tell(format string, args ...any) {
 // detail passes a line to Options.Trace only. The trace of a failure does not contain it.
 func (s *Sim) detail(format string, args ...any) {
 	if s.detailed {
-		s.opt.Trace(fmt.Sprintf("%9.3f      ", float64(s.now)/float64(second)) + fmt.Sprintf(format, args...))
+		s.opt.Trace(fmt.Sprintf("%9.3f      ", float64(s.now)/float64(machine.Second)) + fmt.Sprintf(format, args...))
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"bellwether/internal/claim/commit"
+	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // transactionsMin is how many transactions are simulated in each run of the test.
@@ -15,7 +18,7 @@ const transactionsMin = 2000
 // are killed, stopped and cut off, and sometimes a server is.
 func transactionOptions(seed uint64) Options {
 	return Options{
-		Seed: seed, Events: 60_000, Recipe: Commit, TermMS: 10,
+		Seed: seed, Events: 60_000, Recipe: client.Commit, TermMS: 10,
 		Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
 	}
 }
@@ -32,9 +35,9 @@ func TestTransactions(t *testing.T) {
 		if s.failed != nil {
 			t.Fatalf("%v\n%s", s.failed, strings.Join(s.failed.Trace, "\n"))
 		}
-		n += len(s.deals)
-		for _, d := range s.deals {
-			all[fmt.Sprintf("plain %v, %v", d.plain, s.coordinator().notes[d].done)]++
+		n += len(s.clients.Transactions)
+		for _, d := range s.clients.Transactions {
+			all[fmt.Sprintf("plain %v, %v", d.Plain, s.clients.Coordinator().Note(d).Done)]++
 		}
 	}
 	t.Log(all)
@@ -47,20 +50,20 @@ func TestTransactions(t *testing.T) {
 
 // deal returns a coordinator and two sites with one transaction to carry out. The
 // coordinator connects only to the given server; nil: to any server.
-func (s *scene) deal(plain, refuses bool, only *server) (parties []*party) {
-	s.opt.Recipe = Commit
+func (s *scene) deal(plain, refuses bool, only *server) (parties []*client.Party) {
+	s.opt.Recipe = client.Commit
 	for i := range 3 {
 		c := s.scripted(only)
 		only = nil
-		s.cast(c, i)
-		p := c.player.(*party)
-		p.refuses = 0
+		s.clients.Cast(c, i)
+		p := c.Player.(*client.Party)
+		p.Refuses = 0
 		parties = append(parties, p)
 	}
 	if refuses {
-		parties[2].refuses = 100
+		parties[2].Refuses = 100
 	}
-	s.deals = []*deal{{path: txRoot + "/tx-1", plain: plain, sites: []string{"s1", "s2"}}}
+	s.clients.Transactions = []*client.Transaction{{Path: check.TxRoot + "/tx-1", Plain: plain, Sites: []string{"s1", "s2"}}}
 	s.calm, s.quiet = true, true // there is no other transaction
 	return parties
 }
@@ -68,12 +71,12 @@ func (s *scene) deal(plain, refuses bool, only *server) (parties []*party) {
 // settled waits until the transaction is over for all parties and is removed.
 func (s *scene) settled(what string) {
 	s.t.Helper()
-	s.until(what+": "+s.deals[0].path+" is settled", 60*second, func() bool { return s.allSettled() == "" })
+	s.until(what+": "+s.clients.Transactions[0].Path+" is settled", 60*machine.Second, func() bool { return s.clients.TransactionsLeft() == "" })
 }
 
 // eachStep plays a transaction with a crash of each party at each of its steps, for either
 // kind and either outcome.
-func eachStep(t *testing.T, play func(s *scene, parties []*party, victim *party)) {
+func eachStep(t *testing.T, play func(s *scene, parties []*client.Party, victim *client.Party)) {
 	steps := 0
 	for i := range 8 {
 		plain, refuses, who := i&1 != 0, i&2 != 0, i>>2 // 0: the coordinator, 1: a site
@@ -81,9 +84,9 @@ func eachStep(t *testing.T, play func(s *scene, parties []*party, victim *party)
 			s := newScene(t, Options{Seed: uint64(at)})
 			parties := s.deal(plain, refuses, nil)
 			victim := parties[who]
-			victim.crashAt = at
+			victim.Client().CrashAt = at
 			play(s, parties, victim)
-			if victim.points < at {
+			if victim.Client().Steps < at {
 				break
 			}
 			steps++
@@ -98,52 +101,53 @@ func eachStep(t *testing.T, play func(s *scene, parties []*party, victim *party)
 // TestTransactionCrashAtEveryStep lets the coordinator or a site crash at every step and
 // come back. It checks that all parties decide and carry out the transaction.
 func TestTransactionCrashAtEveryStep(t *testing.T) {
-	eachStep(t, func(s *scene, _ []*party, victim *party) {
-		s.settled(fmt.Sprintf("%s crashes at step %d", victim.who(), victim.crashAt))
+	eachStep(t, func(s *scene, _ []*client.Party, victim *client.Party) {
+		s.settled(fmt.Sprintf("%s crashes at step %d", victim.Who(), victim.Client().CrashAt))
 	})
 }
 
-// TestTransactionNobodyIsBlocked lets the coordinator or a site vanish at every step. It
+// TestVanishedPartyBlocksNoSite lets the coordinator or a site vanish at every step. It
 // checks that no site that has promised waits longer than the timeout for votes, and that
 // the party learns the decision when it comes back.
-func TestTransactionNobodyIsBlocked(t *testing.T) {
-	eachStep(t, func(s *scene, parties []*party, victim *party) {
-		victim.vanish = true
-		what := fmt.Sprintf("%s vanishes at step %d", victim.who(), victim.crashAt)
-		bound := int64(s.patience().Microseconds()) + 20*second // until the session or the wait for votes ends
-		s.until(what, 30*second, func() bool { return victim.c.silent || s.allSettled() == "" })
+func TestVanishedPartyBlocksNoSite(t *testing.T) {
+	eachStep(t, func(s *scene, parties []*client.Party, victim *client.Party) {
+		victim.Client().HangsInstead = true
+		what := fmt.Sprintf("%s vanishes at step %d", victim.Who(), victim.Client().CrashAt)
+		bound := int64(s.clients.VoteTimeout().Microseconds()) + 20*machine.Second // until the session or the wait for votes ends
+		s.until(what, 30*machine.Second, func() bool { return victim.Client().Hung || s.clients.TransactionsLeft() == "" })
 		s.until(what+": nobody waits", bound, func() bool {
 			for _, p := range parties {
-				if n := p.note(s.deals[0]); p != victim && n.prepared && n.done == commit.Undecided {
+				if n := p.Note(s.clients.Transactions[0]); p != victim && n.Prepared && n.Done == commit.Undecided {
 					return false
 				}
 			}
 			return true
 		})
-		if victim.c.silent {
-			s.Do(Act{Kind: Return, A: -victim.c.id})
+		if victim.Client().Hung {
+			s.Do(Act{Kind: Return, A: -victim.Client().ID})
 		}
 		s.settled(what)
 	})
 }
 
-// TestTransactionBegunTooLate delivers the begin of an earlier life after the transaction
-// was given up. It checks that the begin finds its place taken forever.
+// TestTransactionBegunTooLate delivers the request by which an earlier life of the
+// coordinator begins a transaction, after the transaction was given up. It checks that the
+// request fails, because another znode has taken the transaction's place for good.
 func TestTransactionBegunTooLate(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		s := newScene(t, Options{Seed: 1, Voters: 3})
 		leader := s.leader()
 		slow := s.servers[int(leader.id)%3]
 		co := s.deal(plain, false, slow)[0]
-		s.until("the coordinator is about to begin", 10*second, func() bool { return co.note(s.deals[0]).begun && co.m == nil })
-		s.until("it begins", second, func() bool { return co.m != nil })
+		s.until("the coordinator is about to begin", 10*machine.Second, func() bool { return co.Note(s.clients.Transactions[0]).Begun && !co.Working() })
+		s.until("it begins", machine.Second, func() bool { return co.Working() })
 		slow.pause()
-		s.RunFor(100 * millisecond)
-		co.c.crash()
-		co.c.only = leader
-		s.until("it gives the transaction up", 10*second, func() bool { return co.note(s.deals[0]).over })
+		s.RunFor(100 * machine.Millisecond)
+		co.Client().Crash()
+		co.Client().Only = leader.id
+		s.until("it gives the transaction up", 10*machine.Second, func() bool { return co.Note(s.clients.Transactions[0]).Over })
 		slow.resume()
-		s.RunFor(20 * second)
+		s.RunFor(20 * machine.Second)
 		s.settled("too late")
 	}
 }
@@ -154,26 +158,26 @@ func TestTransactionOfTheNextSession(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		s := newScene(t, Options{Seed: 1})
 		parties := s.deal(plain, false, nil)
-		later := s.deals
-		s.deals = nil
+		later := s.clients.Transactions
+		s.clients.Transactions = nil
 		serves := func() bool {
 			for _, p := range parties[1:] {
-				if !p.c.attached || p.serving == nil || p.looks.answered != p.looks.round {
+				if !p.Serves() {
 					return false
 				}
 			}
 			return true
 		}
-		s.until("all sites serve", 10*second, serves)
+		s.until("all sites serve", 10*machine.Second, serves)
 		site := parties[1]
-		before := site.c.session
-		s.Do(Act{Kind: Hang, A: -site.c.id})
-		s.RunFor(20 * second)
-		s.Do(Act{Kind: Return, A: -site.c.id})
-		s.until("the site has another session", 20*second, func() bool { return site.c.session != before && serves() })
-		s.deals = later
+		before := site.Client().Session
+		s.Do(Act{Kind: Hang, A: -site.Client().ID})
+		s.RunFor(20 * machine.Second)
+		s.Do(Act{Kind: Return, A: -site.Client().ID})
+		s.until("the site has another session", 20*machine.Second, func() bool { return site.Client().Session != before && serves() })
+		s.clients.Transactions = later
 		s.settled("the next session")
-		if d := site.note(later[0]).done; d != commit.Commit {
+		if d := site.Note(later[0]).Done; d != commit.Commit {
 			t.Errorf("plain %v: %v", plain, d)
 		}
 	}

@@ -9,11 +9,13 @@ import (
 	"bellwether/internal/claim/registry"
 	"bellwether/internal/claim/value"
 	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/client"
+	"bellwether/internal/sim/machine"
 )
 
 // workOptions returns options for many operations. Workers are killed, stopped and cut off,
 // and sometimes a server is.
-func workOptions(r Recipe, seed uint64) Options {
+func workOptions(r client.Recipe, seed uint64) Options {
 	return Options{
 		Seed: seed, Events: 60_000, Recipe: r, TermMS: 10,
 		Voters: 3, Observers: -1, Clients: -1, Candidates: 6, TickMS: 200,
@@ -26,20 +28,20 @@ type tally map[string]int
 func (tally) Name() string { return "Tally" }
 
 func (c tally) See(o any) string {
-	if e, ok := o.(workEnded); ok && !e.crashed {
-		switch e.m.(type) {
+	if e, ok := o.(check.WorkEnded); ok && !e.Crashed {
+		switch e.Operation.(type) {
 		case *queues.Put:
-			c["put "+e.m.Outcome().String()]++
+			c["put "+e.Operation.Outcome().String()]++
 		case *queues.Take:
-			c["take "+e.m.Outcome().String()]++
+			c["take "+e.Operation.Outcome().String()]++
 		case *queues.Acknowledgement:
-			c["hand in "+e.m.Outcome().String()]++
+			c["hand in "+e.Operation.Outcome().String()]++
 		case *value.Change:
-			c["change "+e.m.Outcome().String()]++
+			c["change "+e.Operation.Outcome().String()]++
 		case *registry.Removal:
-			c["removal "+e.m.Outcome().String()]++
+			c["removal "+e.Operation.Outcome().String()]++
 		case *barrier.Barrier:
-			c[[]string{"close ", "open ", "pass "}[e.m.(*barrier.Barrier).Act()]+e.m.Outcome().String()]++
+			c[[]string{"close ", "open ", "pass "}[e.Operation.(*barrier.Barrier).Act()]+e.Operation.Outcome().String()]++
 		}
 	}
 	return ""
@@ -50,13 +52,13 @@ func (c tally) See(o any) string {
 // is left.
 func TestWork(t *testing.T) {
 	for _, x := range []struct {
-		recipe Recipe
+		recipe client.Recipe
 		want   map[string]int
 	}{
-		{Queue, map[string]int{"put succeeded": 3000, "take succeeded": 3000}},
-		{WorkQueue, map[string]int{"put succeeded": 2000, "hand in succeeded": 2000, "hand in failed": 1}},
-		{Count, map[string]int{"change succeeded": 10000, "removal succeeded": 500}},
-		{Barrier, map[string]int{"close succeeded": 1000, "open succeeded": 1000, "pass succeeded": 6000}},
+		{client.Queue, map[string]int{"put succeeded": 3000, "take succeeded": 3000}},
+		{client.WorkQueue, map[string]int{"put succeeded": 2000, "hand in succeeded": 2000, "hand in failed": 1}},
+		{client.Count, map[string]int{"change succeeded": 10000, "removal succeeded": 500}},
+		{client.Barrier, map[string]int{"close succeeded": 1000, "open succeeded": 1000, "pass succeeded": 6000}},
 	} {
 		t.Run(string(x.recipe), func(t *testing.T) {
 			all := tally{}
@@ -87,22 +89,22 @@ const crashSteps = 20
 // forever.
 func TestQueueCrashAtEveryStep(t *testing.T) {
 	for i := range 4 {
-		recipe, who := []Recipe{Queue, WorkQueue}[i&1], i>>1
+		recipe, who := []client.Recipe{client.Queue, client.WorkQueue}[i&1], i>>1
 		for at := 1; at <= crashSteps; at++ {
 			s := newScene(t, Options{Seed: uint64(at)})
 			s.opt.Recipe = recipe
 			for n := range 3 {
-				s.cast(s.scripted(nil), n)
+				s.clients.Cast(s.scripted(nil), n)
 			}
-			victim := s.workers()[who]
-			victim.crashAt = at
-			s.until("the victim crashes", 60*second, func() bool { return victim.lives > 0 })
-			s.RunFor(second)
+			victim := s.clients.Workers()[who]
+			victim.Client().CrashAt = at
+			s.until("the victim crashes", 60*machine.Second, func() bool { return victim.Lives > 0 })
+			s.RunFor(machine.Second)
 			s.quiet = true
-			s.until("every item is taken and done with", 60*second, func() bool { return s.allHandedIn() == "" })
-			s.sendHome()
-			s.until("nothing is left", 60*second, func() bool { return s.allHome() == "" })
-			if puts := s.workers()[0].puts; puts < 2 {
+			s.until("every item is taken and done with", 60*machine.Second, func() bool { return s.clients.ItemsLeft() == "" })
+			s.clients.EndWork()
+			s.until("nothing is left", 60*machine.Second, func() bool { return s.clients.WorkLeft() == "" })
+			if puts := s.clients.Workers()[0].Puts; puts < 2 {
 				t.Errorf("%s, step %d: %d items were put", recipe, at, puts)
 			}
 		}
@@ -114,26 +116,26 @@ func TestQueueCrashAtEveryStep(t *testing.T) {
 // comes back and acknowledges the item.
 func TestItemOfADeadConsumerComesBack(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
-	s.opt.Recipe = WorkQueue
+	s.opt.Recipe = client.WorkQueue
 	all := tally{}
 	s.checkers = append(s.checkers, all)
 	for n := range 3 {
-		s.cast(s.scripted(nil), n)
+		s.clients.Cast(s.scripted(nil), n)
 	}
-	dead, other := s.workers()[1], s.workers()[2]
-	s.until("it has an item", 20*second, func() bool { return dead.hand != nil })
-	item, _, _ := dead.hand.Taken()
-	s.Do(Act{Kind: Hang, A: -dead.c.id})
+	dead, other := s.clients.Workers()[1], s.clients.Workers()[2]
+	s.until("it has an item", 20*machine.Second, func() bool { return dead.Taken != nil })
+	item, _, _ := dead.Taken.Taken()
+	s.Do(Act{Kind: Hang, A: -dead.Client().ID})
 	s.quiet = true
-	s.until("another has it", 60*second, func() bool {
-		if other.hand == nil {
+	s.until("another has it", 60*machine.Second, func() bool {
+		if other.Taken == nil {
 			return false
 		}
-		again, _, _ := other.hand.Taken()
+		again, _, _ := other.Taken.Taken()
 		return again == item
 	})
-	s.Do(Act{Kind: Return, A: -dead.c.id})
-	s.until("every item is done with", 60*second, func() bool { return s.allHandedIn() == "" })
+	s.Do(Act{Kind: Return, A: -dead.Client().ID})
+	s.until("every item is done with", 60*machine.Second, func() bool { return s.clients.ItemsLeft() == "" })
 	if all["hand in failed"] != 1 {
 		t.Errorf("%v", all)
 	}

@@ -9,16 +9,16 @@ import (
 	"bellwether/wire"
 )
 
-// ahead holds the epochs for which a file is already written, durably and under a
-// temporary name, so that saving the epoch takes a rename and one fsync. Nearly always
-// that is the epoch after the last one.
+// ahead holds the epochs whose files are already written, durably and under temporary
+// names, so that saving such an epoch takes a rename and one fsync. Nearly always it is
+// the epoch after the last one that was saved.
 type ahead struct {
 	current, accepted wire.Epoch // 0: not written
 }
 
-// WriteEpochsAhead makes saving an epoch shorter, if it is the one after the last saved.
-// The caller uses it when there is nothing else to do. An error has no other effect than
-// that.
+// WriteEpochsAhead writes the files of the epoch after the last saved one, so that saving
+// that epoch takes less time. The caller calls it when it has nothing else to do. If it
+// fails, saving the epoch takes the usual time, and nothing else changes.
 func (s *Store) WriteEpochsAhead() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *Store) writeAhead(name string, written *wire.Epoch, next wire.Epoch) er
 	return nil
 }
 
-// removeAhead removes files that were written ahead and not used.
+// removeAhead removes files that were written ahead and never used.
 func (s *Store) removeAhead() error {
 	return errors.Join(s.forgetAhead(acceptedEpochName, &s.ahead.accepted), s.forgetAhead(currentEpochName, &s.ahead.current))
 }

@@ -9,9 +9,9 @@ import (
 	"bellwether/wire"
 )
 
-// An epoch that was written ahead is saved without writing; any other is
-// written. Nothing of it stays behind a stop, and what a crash leaves is gone
-// after the next start.
+// TestEpochsAhead: saving an epoch whose file was prepared writes no file; saving any
+// other epoch does. A prepared file is removed when the store is closed, and after a
+// crash by the next start.
 func TestEpochsAhead(t *testing.T) {
 	for _, next := range []wire.Epoch{6, 9} {
 		for _, taken := range []bool{false, true} {

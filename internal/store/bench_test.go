@@ -57,8 +57,8 @@ func BenchmarkDecodeSnapshot(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendSync is a batch of 64 small transactions with its sync, on
-// the real file system.
+// BenchmarkAppendSync appends a batch of 64 small transactions and fsyncs it, on the real
+// file system.
 func BenchmarkAppendSync(b *testing.B) {
 	for _, noSync := range []bool{false, true} {
 		b.Run(fmt.Sprintf("nosync=%v", noSync), func(b *testing.B) {

@@ -13,10 +13,12 @@ import (
 	"bellwether/wire"
 )
 
-// Bugs of the field, each named after the thread that tells of it.
+// Each test in this file guards against a known bug of another system, and is named after
+// the report of that bug.
 
-// A crash while a log is created leaves one without a record; the start goes
-// on, the file is set aside, and its name can be used again.
+// TestLogWithoutRecords_ZOOKEEPER_2332: a crash while a log is created can leave a log
+// without records. The next start continues, sets the file aside, and its name can be
+// used again.
 func TestLogWithoutRecords_ZOOKEEPER_2332(t *testing.T) {
 	header := appendLogHeader(nil)
 	recorded, err := appendRecord(new(wire.Coder), nil, txn(4, 'x'))
@@ -50,8 +52,8 @@ func TestLogWithoutRecords_ZOOKEEPER_2332(t *testing.T) {
 	}
 }
 
-// Empty, broken or missing snapshots never make a server start with an empty
-// tree when there are transactions.
+// TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056: if there are transactions, a server never
+// starts with an empty tree, even if its snapshots are empty, damaged or missing.
 func TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056(t *testing.T) {
 	sample := func() *Mem { return diskOf(t, samples) }
 	all := []string{"snapshot.0", "snapshot.3c", "snapshot.91", "snapshot.95"}
@@ -74,8 +76,9 @@ func TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056(t *testing.T) {
 	refused(t, m, "snapshot.95", 0, 10)
 }
 
-// With snapshot.trust.empty the logs are replayed, not forgotten; they must
-// begin at the beginning; and nothing is logged before there is a snapshot.
+// TestTrustEmptyReplaysLogs_ZOOKEEPER_3644: with snapshot.trust.empty the logs are
+// replayed, not ignored. They must start with the first transaction, and the server logs
+// nothing new before it has written a snapshot.
 func TestTrustEmptyReplaysLogs_ZOOKEEPER_3644(t *testing.T) {
 	o := dataOptions
 	o.TrustEmpty = true
@@ -105,8 +108,9 @@ func TestTrustEmptyReplaysLogs_ZOOKEEPER_3644(t *testing.T) {
 	}
 }
 
-// A snapshot received from a leader is on disk before anything is said of it:
-// after a restart nothing before it is missing, and the log goes on behind it.
+// TestInstalledSnapshotSurvives_ZOOKEEPER_3642: a snapshot from a leader is durable
+// before the store reports it as installed. After a restart nothing before it is missing,
+// and the log continues after it.
 func TestInstalledSnapshotSurvives_ZOOKEEPER_3642(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
@@ -130,8 +134,9 @@ func TestInstalledSnapshotSurvives_ZOOKEEPER_3642(t *testing.T) {
 	}
 }
 
-// The history in which such a snapshot is broken ends before it: to start
-// there would be to go back in time.
+// TestBrokenInstalledSnapshotIsRefused: if an installed snapshot is damaged, the readable
+// history ends before it. A start with that history would go back in time, so it is
+// refused.
 func TestBrokenInstalledSnapshotIsRefused(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
@@ -145,14 +150,15 @@ func TestBrokenInstalledSnapshotIsRefused(t *testing.T) {
 	refused(t, d.m, name, 1, int64(len(b)))
 }
 
-// A truncation also takes out the snapshots that know of what is cut, by
-// their name or by their digest block: nothing of it comes back, not even
-// after the same zxids were given to others.
+// TestTruncateTakesSnapshots_ZOOKEEPER_4837: a truncation also removes the snapshots that
+// contain a truncated transaction, according to their name or their digest block. The
+// removed transactions never come back, even after other transactions have got the same
+// zxids.
 func TestTruncateTakesSnapshots_ZOOKEEPER_4837(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
 	must(t, d.commit(1, 2, 3, 4))
-	must(t, d.snapshot(2)) // knows of 4
+	must(t, d.snapshot(2)) // this snapshot contains transaction 4
 	must(t, d.commit(5, 6))
 	must(t, d.snapshot(6))
 	must(t, d.truncate(3))
@@ -164,8 +170,8 @@ func TestTruncateTakesSnapshots_ZOOKEEPER_4837(t *testing.T) {
 	must(t, d.verify(t, d.m).s.Close())
 }
 
-// A truncation that a crash interrupts anywhere is finished by the next
-// start, or never happened.
+// TestTruncateInterrupted_ZOOKEEPER_5094: after a crash at any point of a truncation, the
+// next start either completes the truncation or finds the history unchanged.
 func TestTruncateInterrupted_ZOOKEEPER_5094(t *testing.T) {
 	for n := 1; ; n++ {
 		d := newDriver(NewMem(uint64(n)), dataOptions)
@@ -196,8 +202,9 @@ func TestTruncateInterrupted_ZOOKEEPER_5094(t *testing.T) {
 	}
 }
 
-// What is acknowledged follows the log when it is cut back (ClickHouse Keeper
-// 102629: an index that stayed ahead acknowledged what was not on disk).
+// TestSyncedFollowsTruncation_Keeper_102629: a truncation lowers the zxid up to which the
+// store reports the log as durable. (In ClickHouse Keeper 102629 that index stayed too
+// high, and entries were acknowledged that were not on the disk.)
 func TestSyncedFollowsTruncation_Keeper_102629(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
@@ -239,9 +246,10 @@ func TestReadLogRefusesGap_ZOOKEEPER_2418(t *testing.T) {
 	}
 }
 
-// A log whose transactions are there twice, as half-stopped servers wrote
-// them, loads each once.
-func TestTransactionsTwice_ZOOKEEPER_4541(t *testing.T) {
+// TestRepeatedTransactions_ZOOKEEPER_4541: a log that contains each transaction twice, as
+// some ZooKeeper servers wrote it while they stopped, is loaded with each transaction
+// once.
+func TestRepeatedTransactions_ZOOKEEPER_4541(t *testing.T) {
 	m, d := filled(t, 6)
 	raw := get(t, m, "log.1")
 	put(t, m, "log.1", append(raw, raw[logHeaderLen:]...))
@@ -251,8 +259,9 @@ func TestTransactionsTwice_ZOOKEEPER_4541(t *testing.T) {
 	}
 }
 
-// The snapshot's name and content never run ahead of the log (etcd 13766: a
-// revision that does not match what was applied after a crash under load).
+// TestSnapshotNeverAheadOfLog_etcd_13766: neither the name nor the content of a snapshot
+// is ahead of the durable log. (In etcd 13766, after a crash under load, the revision did
+// not match the entries that were applied.)
 func TestSnapshotNeverAheadOfLog_etcd_13766(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
@@ -268,8 +277,9 @@ func TestSnapshotNeverAheadOfLog_etcd_13766(t *testing.T) {
 	must(t, d.snapshot(3))
 }
 
-// A fuzzy snapshot whose later effects the log has lost is not used: an older
-// one and the log agree, it and the log do not.
+// TestFuzzySnapshotNeedsItsLog: a fuzzy snapshot may have effects of transactions that
+// the log has lost. Such a snapshot is not used; the store uses an older one that agrees
+// with the log.
 func TestFuzzySnapshotNeedsItsLog(t *testing.T) {
 	m := diskOf(t, samples)
 	for _, name := range []string{"snapshot.95", "log.93", "log.96"} {
@@ -289,8 +299,9 @@ func TestFuzzySnapshotNeedsItsLog(t *testing.T) {
 	refused(t, m, "snapshot.91", 0, 1)
 }
 
-// One server alone loses nothing that it acknowledged, with group commit and
-// whatever the crash keeps (etcd 14370).
+// TestSingleServerLosesNothing_etcd_14370: a standalone server with group commit loses
+// nothing that it has acknowledged, whatever part of the data without fsync the crash
+// keeps (etcd 14370).
 func TestSingleServerLosesNothing_etcd_14370(t *testing.T) {
 	for n := 1; n < 30; n++ {
 		d := newDriver(NewMem(uint64(n)), dataOptions)
@@ -311,8 +322,9 @@ func TestSingleServerLosesNothing_etcd_14370(t *testing.T) {
 	}
 }
 
-// A crash during snapshot, purge, roll or compression, at every change, in
-// every form (etcd 14685); the last zxid never goes down (etcd 17780).
+// TestCrashInSnapshotPurgeRoll_etcd_14685_17780: the machine crashes at each change that
+// a snapshot, a purge, a new log or a compression makes, with each form of snapshot (etcd
+// 14685). The last zxid never goes down (etcd 17780).
 func TestCrashInSnapshotPurgeRoll_etcd_14685_17780(t *testing.T) {
 	for _, form := range []Compression{Plain, Gzip, Snappy} {
 		o := dataOptions
@@ -354,8 +366,9 @@ func crashInPurge(t *testing.T, o Options, n int) (crashed bool) {
 	return false
 }
 
-// An unfinished snapshot of upstream's keeps a name that upstream would
-// believe; it is set aside before it can do harm to either.
+// TestUnfinishedSnapshotOfUpstream: ZooKeeper gives a snapshot its final name before it
+// is complete, and would later use the incomplete file. The store sets such a file aside,
+// so that neither server uses it.
 func TestUnfinishedSnapshotOfUpstream(t *testing.T) {
 	m := diskOf(t, samples)
 	put(t, m, "snapshot.99.tmp", get(t, m, "snapshot.95"))
@@ -377,8 +390,8 @@ func TestUnfinishedSnapshotOfUpstream(t *testing.T) {
 	must(t, s.Close())
 }
 
-// Records of older servers: no digest, no body in closeSession, no parent
-// counter in create. They load, and are written again as they were.
+// TestOldRecords: records of older servers have no digest, no body in closeSession, or no
+// parent counter in create. They are loaded, and are encoded to the same bytes again.
 func TestOldRecords(t *testing.T) {
 	m, _ := filled(t, 0)
 	raw := appendLogHeader(nil)

@@ -13,9 +13,9 @@ import (
 	"bellwether/wire"
 )
 
-// Report is what Check found. Damage is what no crash causes; a store without damage
-// loads. Notes describe what a crash left behind, what a start ignores, and what matters
-// only for older states. A store with notes and no damage loads too.
+// Report is what Check found. Damage lists defects that no crash causes; a store without
+// them can be loaded. Notes list what a crash left behind, what a start ignores, and what
+// matters only if an older state is needed. Notes do not prevent loading.
 type Report struct {
 	Snapshots []CheckedSnapshot
 	Logs      []CheckedLog
@@ -76,10 +76,10 @@ func (c *checker) note(format string, args ...any) {
 	c.rep.Notes = append(c.rep.Notes, fmt.Sprintf(format, args...))
 }
 
-// noted reports whether a note of the start is about a snapshot that Check has reported
-// as incomplete.
+// noted reports whether a note of the loader is about a snapshot that Check has already
+// reported as incomplete.
 func (c *checker) noted(note string) bool {
-	path, _, passed := strings.Cut(note, " is passed over for an older one")
+	path, _, passed := strings.Cut(note, " is skipped, and an older one is used")
 	return passed && slices.ContainsFunc(c.rep.Notes, func(n string) bool { return strings.HasPrefix(n, path+" is incomplete") })
 }
 
@@ -98,22 +98,22 @@ func (c *checker) snapshots() error {
 		return err
 	}
 	for _, file := range files {
-		sink := &shape{nodes: map[string]bool{}, acls: map[int64]bool{}}
+		sink := &snapshotShape{nodes: map[string]bool{}, acls: map[int64]bool{}}
 		found, err := readSnapshot(c.s.fs, file, sink)
 		var unsound *UnsoundError
 		switch {
 		case errors.As(err, &unsound) && unsound.Short && !sealed(c.s.fs, file):
-			c.note("%s is incomplete, as an interrupted writer leaves it; a start takes an older one: %v", file.path, unsound)
+			c.note("%s is incomplete, as an interrupted writer leaves it; the next start uses an older one: %v", file.path, unsound)
 		case errors.As(err, &unsound):
 			c.damage(&DamageError{File: file.path, Offset: unsound.Offset, What: unsound.Error(),
-				Do: "move it away; an older one and the logs will do if they are sound"})
+				Do: "move it away; an older one and the logs are enough if they are sound"})
 		case err != nil:
 			return err
 		case found.misnamed(file.zxid) != "":
 			err = &UnsoundError{What: found.misnamed(file.zxid), misnamed: true, reaches: found.reaches()}
 			c.note("%s: %v", file.path, err)
 		}
-		for _, odd := range sink.odd {
+		for _, odd := range sink.faults {
 			c.note("%s: %s", file.path, odd)
 		}
 		c.rep.Snapshots = append(c.rep.Snapshots, CheckedSnapshot{file.path, file.zxid, len(sink.nodes), found.digest, err == nil})
@@ -121,8 +121,8 @@ func (c *checker) snapshots() error {
 	return nil
 }
 
-// sealed reports whether the end of a plain snapshot is that of a finished one. Then a
-// snapshot that seems too short was not cut off, but has a wrong length inside.
+// sealed reports whether a plain snapshot ends like a complete one. If such a snapshot
+// seems too short, it was not cut off: a length inside it is wrong.
 func sealed(fs FS, file fileName) bool {
 	f, err := fs.Open(file.path)
 	if err != nil {
@@ -134,25 +134,25 @@ func sealed(fs FS, file fileName) bool {
 	return errors.Join(err, f.Close()) == nil && file.form == Plain && bytes.Equal(last, end)
 }
 
-// shape is a sink that keeps what is needed to check whether a snapshot is consistent.
-type shape struct {
+// snapshotShape is a sink that keeps what is needed to check whether a snapshot is consistent.
+type snapshotShape struct {
 	Discard
-	nodes map[string]bool
-	acls  map[int64]bool
-	odd   []string
+	nodes  map[string]bool
+	acls   map[int64]bool
+	faults []string
 }
 
-func (s *shape) ACL(key int64, _ []wire.ACL) error {
+func (s *snapshotShape) ACL(key int64, _ []wire.ACL) error {
 	s.acls[key] = true
 	return nil
 }
 
-func (s *shape) Node(path string, n *record.DataNode) error {
+func (s *snapshotShape) Node(path string, n *record.DataNode) error {
 	if parent := path[:max(0, strings.LastIndexByte(path, '/'))]; path != "" && !s.nodes[parent] {
 		return fmt.Errorf("%q comes before its parent", path)
 	}
 	if n.ACL != -1 && !s.acls[n.ACL] {
-		s.odd = append(s.odd, fmt.Sprintf("%q has the ACL %d, which is not there", path, n.ACL))
+		s.faults = append(s.faults, fmt.Sprintf("%q has the ACL %d, which is not there", path, n.ACL))
 	}
 	s.nodes[path] = true
 	return nil
@@ -173,7 +173,7 @@ func (c *checker) logs() error {
 		}
 		return nil
 	}
-	h.each = func(rec logRecord) error {
+	h.eachRecord = func(rec logRecord) error {
 		_, err := rec.decode()
 		return err
 	}
@@ -183,16 +183,16 @@ func (c *checker) logs() error {
 	c.rep.Notes = append(c.rep.Notes, h.notes...)
 	for _, e := range h.ends {
 		c.rep.Logs = append(c.rep.Logs, CheckedLog{e.file.path, e.first, e.last, e.records, e.end, e.size})
-		if e.how.ending == endTorn {
-			c.note("%s at offset %d: %s; a crash can have left it so", e.file.path, e.how.off, e.how.what)
-		} else if e.records == 0 && e.how.ending == endClean {
-			c.note("%s holds no transaction, as a server leaves a log that it began last; the next start sets it aside", e.file.path)
+		if e.verdict.ending == endTorn {
+			c.note("%s at offset %d: %s; a crash can have left it so", e.file.path, e.verdict.off, e.verdict.what)
+		} else if e.records == 0 && e.verdict.ending == endClean {
+			c.note("%s holds no transaction, as usual for a log that a server has just begun; the next start sets it aside", e.file.path)
 		}
 	}
 	return nil
 }
 
-// start does what Load would do, but changes nothing.
+// start runs the steps of Load, but changes nothing.
 func (c *checker) start() error {
 	snapshots, _, err := listFiles(c.s.fs, c.s.snapDir, snapshotPrefix)
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *checker) start() error {
 	if z, ok, err := c.s.pendingCut(); err != nil {
 		return c.judge(err)
 	} else if ok {
-		c.note("the next start goes on to take out what comes after %v", z)
+		c.note("the next start continues to remove the transactions after %v", z)
 		above := func(f fileName) bool { return f.zxid > z }
 		snapshots, logs = slices.DeleteFunc(snapshots, above), slices.DeleteFunc(logs, above)
 	}
@@ -214,15 +214,15 @@ func (c *checker) start() error {
 		return c.judge(err)
 	}
 	told := l.res.Notes
-	if err := l.strays(l.end()); err != nil {
+	if err := l.checkStrays(l.end()); err != nil {
 		return c.judge(err)
 	}
-	l.res.Notes = told // names tells of strays
+	l.res.Notes = told // the function names reports the strays
 	return c.arrive(&l)
 }
 
-// arrive reports where the history ends after the start that l has tried, and what the
-// start would do about wrong names.
+// arrive reports where the history would end after the start that l has simulated, and
+// what that start would do about files with wrong names.
 func (c *checker) arrive(l *loader) error {
 	if refused, err := c.misnamedLogs(); refused || err != nil {
 		return err
@@ -232,7 +232,7 @@ func (c *checker) arrive(l *loader) error {
 			c.misnamed(u)
 		}
 	}
-	l.res.Empty, l.res.Marked = l.end() < 0, slices.ContainsFunc(c.s.markers(), c.s.there)
+	l.res.Empty, l.res.Marked = l.end() < 0, slices.ContainsFunc(c.s.markers(), c.s.exists)
 	if err := l.suspect(); err != nil {
 		return c.judge(err)
 	}
@@ -245,9 +245,9 @@ func (c *checker) arrive(l *loader) error {
 	return c.epochs()
 }
 
-// misnamed reports a snapshot that contradicts its name and that a start does not use.
+// misnamed reports a snapshot that contradicts its name, so that a start does not use it.
 func (c *checker) misnamed(u unsoundSnapshot) {
-	d := u.damage("the next start sets it aside and takes an older one and the logs")
+	d := u.damage("the next start sets it aside and uses an older one and the logs")
 	c.damage(d)
 	for i := range c.rep.Snapshots {
 		if s := &c.rep.Snapshots[i]; s.Path == u.file.path {
@@ -256,8 +256,8 @@ func (c *checker) misnamed(u unsoundSnapshot) {
 	}
 }
 
-// misnamedLogs reports the logs with a wrong name. refused: a start cannot rename one of
-// them.
+// misnamedLogs reports the logs with a wrong name. refused is true if a start could not
+// rename one of them.
 func (c *checker) misnamedLogs() (refused bool, err error) {
 	wrong, err := misnamedLogs(c.s.fs, c.s.logDir)
 	for _, log := range wrong {
@@ -282,8 +282,8 @@ func (c *checker) logsByContent() ([]fileName, error) {
 	return logs, nil
 }
 
-// judge reports damage that makes a start refuse the history, and returns every other
-// error.
+// judge reports an error that is damage and makes a start refuse the history. It returns
+// every other error.
 func (c *checker) judge(err error) error {
 	var d *DamageError
 	if errors.As(err, &d) {
@@ -321,7 +321,7 @@ func (c *checker) names() error {
 			case strings.HasPrefix(e.Name, tempPrefix):
 				c.note("%s is unfinished; the next start removes it", path)
 			case strings.HasPrefix(e.Name, snapshotPrefix) && strings.HasSuffix(e.Name, ".tmp") && e.Not == "":
-				c.note("%s was never finished, as ZooKeeper leaves a snapshot that it was interrupted in; the next start sets it aside", path)
+				c.note("%s was never finished, because ZooKeeper was interrupted while it wrote the snapshot; the next start sets it aside", path)
 			case strings.HasPrefix(e.Name, logPrefix), strings.HasPrefix(e.Name, snapshotPrefix):
 				c.note("%s is not read here, but a ZooKeeper server may take it for one of its own; move it away", path)
 			}

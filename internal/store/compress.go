@@ -15,9 +15,9 @@ import (
 // int with the compressed length and a raw snappy block.
 const (
 	xerialMagic    = "\x82SNAPPY\x00"
-	xerialVersions = "\x00\x00\x00\x01\x00\x00\x00\x01" // of the stream, and the least that reads it
+	xerialVersions = "\x00\x00\x00\x01\x00\x00\x00\x01" // version of the stream, and the smallest version that can read it
 	xerialBlockLen = 32 << 10                           // bytes of input in a block
-	xerialBlockMax = 1 << 20                            // of either side of a block we read
+	xerialBlockMax = 1 << 20                            // largest size of a block that is read, compressed or not
 )
 
 // compressTo returns a writer that compresses into w; its Close ends the
@@ -69,7 +69,8 @@ func (x *xerialWriter) Write(b []byte) (int, error) {
 	return total, nil
 }
 
-// block writes what was gathered, behind the header if it is the first.
+// block compresses and writes the collected input, after the header if it is the first
+// block.
 func (x *xerialWriter) block() error {
 	if !x.started {
 		x.started = true
@@ -96,7 +97,7 @@ type xerialReader struct {
 	r     io.Reader
 	block []byte // compressed
 	plain []byte
-	rest  []byte // of plain, not handed out yet
+	rest  []byte // the part of plain that Read has not returned yet
 }
 
 func newXerialReader(r io.Reader) (*xerialReader, error) {
@@ -105,7 +106,7 @@ func newXerialReader(r io.Reader) (*xerialReader, error) {
 		return nil, err
 	}
 	if string(head[:len(xerialMagic)]) != xerialMagic {
-		return nil, errors.New("it is not a snappy stream of this kind")
+		return nil, errors.New("the file does not begin as a snappy stream of ZooKeeper does")
 	}
 	return &xerialReader{r: r}, nil
 }

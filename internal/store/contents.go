@@ -33,7 +33,7 @@ func (c *contents) node(path string, s *record.StatPersisted) {
 	}
 }
 
-// digested returns the zxid of the digest block; 0 if it is not known.
+// digested returns the zxid of the digest block; 0 if the snapshot does not give it.
 func (c *contents) digested() wire.Zxid {
 	if c.digest == nil || c.digest.Zxid < 0 {
 		return 0
@@ -41,8 +41,8 @@ func (c *contents) digested() wire.Zxid {
 	return c.digest.Zxid
 }
 
-// last returns the last transaction that was applied, according to the snapshot. A zxid
-// with counter 0 is no transaction.
+// last returns the last transaction that was applied, according to the snapshot's last
+// blocks. A zxid with counter 0 is no transaction.
 func (c *contents) last() wire.Zxid {
 	if c.finished.Counter() == 0 {
 		return c.digested()
@@ -57,9 +57,9 @@ func (c *contents) reaches() wire.Zxid { return max(c.last(), c.newest) }
 // zxid of its name.
 func (c *contents) proves(name wire.Zxid) bool { return max(c.finished, c.digested()) >= name }
 
-// misnamed says what in the snapshot contradicts its name, "" if nothing does. A leader
-// of ZooKeeper that begins an epoch names its snapshot after the epoch's zxid with
-// counter 0, which is no transaction; then the zxid of the digest is lower.
+// misnamed describes what in the snapshot contradicts its name; "" if nothing does. When
+// a ZooKeeper leader begins an epoch, it names its snapshot after the epoch's zxid with
+// counter 0, which is no transaction; then the zxid of the digest is lower than the name.
 func (c *contents) misnamed(name wire.Zxid) string {
 	digested := c.digested()
 	switch {

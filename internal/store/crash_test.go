@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// script is a server's life in small: everything that changes the disk, each
-// in several situations. Its steps are run in order until one fails.
+// script contains every operation of a server that changes the disk, each in several
+// situations. Its steps run in order until one fails.
 var script = []struct {
 	name string
 	do   func(d *driver) error
@@ -81,7 +81,7 @@ var script = []struct {
 	{"stop", func(d *driver) error { return d.s.Close() }},
 }
 
-// runScript goes through the script until the planned crash.
+// runScript runs the steps of script until the planned crash.
 func runScript(t *testing.T, d *driver) (step string) {
 	t.Helper()
 	for _, s := range script {
@@ -94,10 +94,10 @@ func runScript(t *testing.T, d *driver) (step string) {
 	return ""
 }
 
-// At each change that the script makes to the disk the machine crashes, in
-// several ways. Every start afterwards succeeds by itself and shows a history
-// that has everything promised, nothing that was cut off for good, and no
-// mixture. It is then really on disk, and the store goes on from there.
+// TestCrashAnywhere: the machine crashes at each change that script makes to the disk, in
+// several ways. Every later start succeeds without help. It shows a history with
+// everything that was acknowledged and without anything that was truncated. That history
+// is durable, and the store continues with it.
 func TestCrashAnywhere(t *testing.T) {
 	for name, o := range map[string]Options{
 		"one directory":   {DataDir: "/data", PreallocBytes: 4096},
@@ -132,7 +132,7 @@ func crashEverywhere(t *testing.T, o Options) {
 	}
 }
 
-// crashAfter checks one crash, and that the state shown survives the next.
+// crashAfter checks one crash, and that the state after it survives another crash.
 func crashAfter(t *testing.T, step string, d *driver, m *Mem, v int) {
 	defer func() {
 		if t.Failed() {
@@ -150,7 +150,8 @@ func crashAfter(t *testing.T, step string, d *driver, m *Mem, v int) {
 	clean(t, m, d.opts)
 }
 
-// interrupted crashes the start after a crash at each of its changes.
+// interrupted tests a second crash, at each change that the start after the first crash
+// makes.
 func interrupted(t *testing.T, d *driver, m *Mem, v int) {
 	for n := 1; ; n++ {
 		c := m.Clone(uint64(n))
@@ -171,8 +172,8 @@ func interrupted(t *testing.T, d *driver, m *Mem, v int) {
 	}
 }
 
-// clean checks that a ZooKeeper server would read what we leave: each log has
-// a header and ends in nothing but zeros, and no snapshot is half a one.
+// clean checks that a ZooKeeper server could read the directory: each log has a header
+// and ends with zeros only, and no snapshot is incomplete.
 func clean(t *testing.T, m *Mem, o Options) {
 	t.Helper()
 	rep, err := Check(m, o)

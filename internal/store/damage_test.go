@@ -13,8 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// filled makes a disk with snapshot 0 and one log of n transactions, each
-// synced for itself. The log is closed and has no padding.
+// filled creates a disk with snapshot 0 and one log of n transactions, with an fsync
+// after each transaction. The log is closed and has no padding.
 func filled(t testing.TB, n int) (*Mem, *driver) {
 	t.Helper()
 	d := newDriver(NewMem(1), dataOptions)
@@ -42,9 +42,9 @@ func loadInto(m FS, o Options, sink Sink) (LoadResult, error) {
 	return res, errors.Join(err, s.Close())
 }
 
-// refused checks that a disk does not load because of damage in the file
-// name within [from, to), that nothing was changed by the attempt, and that
-// Check says the same.
+// refused checks that a disk does not load because the named file is damaged at an offset
+// in [from, to). It also checks that the failed load changes nothing, and that Check
+// reports the same damage.
 func refused(t *testing.T, m *Mem, name string, from, to int64) {
 	t.Helper()
 	before := names(t, m)
@@ -73,9 +73,10 @@ func refused(t *testing.T, m *Mem, name string, from, to int64) {
 	}
 }
 
-// A flipped bit anywhere in the last log is damage: no tear explains it, also
-// where the record holds sectors of zeros, and nothing acknowledged is cut
-// off because of it. (Version and dbid of the header mean nothing.)
+// TestFlippedBitInLastLog: a flipped bit anywhere in the last log is reported as damage.
+// It is not taken for a torn write, even if the record contains sectors of zeros, and
+// nothing acknowledged is cut off because of it. Version and dbid of the header are not
+// checked.
 func TestFlippedBitInLastLog(t *testing.T) {
 	m, _ := filled(t, 8)
 	raw := get(t, m, "log.1")
@@ -108,7 +109,8 @@ func TestFlippedBitInLastLog(t *testing.T) {
 	}
 }
 
-// A flipped bit in a log that is not the last is damage as well.
+// TestFlippedBitInOlderLog: a flipped bit in a log that is not the last one is reported
+// as damage too.
 func TestFlippedBitInOlderLog(t *testing.T) {
 	m := diskOf(t, samples)
 	drop(t, m, "snapshot.91")
@@ -128,8 +130,8 @@ func TestFlippedBitInOlderLog(t *testing.T) {
 	}
 }
 
-// A flipped bit in the newest snapshot costs nothing: an older one and the
-// logs give the same history. Check reports it.
+// TestFlippedBitInSnapshot: if the newest snapshot has a flipped bit, an older one and
+// the logs give the same history. Check reports the damage.
 func TestFlippedBitInSnapshot(t *testing.T) {
 	m := diskOf(t, samples)
 	raw := get(t, m, "snapshot.95")
@@ -158,8 +160,8 @@ func TestFlippedBitInSnapshot(t *testing.T) {
 	refused(t, m, "snapshot.95", 0, int64(len(raw)))
 }
 
-// A removed file is noticed where its absence shows: a gap in the zxids, no
-// snapshot at all, or logs that end before a snapshot that is broken.
+// TestRemovedFiles: a removed file is reported if something shows that it is missing: a
+// gap between zxids, no snapshot at all, or logs that end before a damaged snapshot.
 func TestRemovedFiles(t *testing.T) {
 	for _, c := range []struct {
 		remove []string
@@ -186,7 +188,8 @@ func TestRemovedFiles(t *testing.T) {
 	refused(t, m, "snapshot.95", 1, int64(len(raw)))
 }
 
-// A log whose beginning was cut out, so that records are gone in its middle.
+// TestRecordsCutOut: if records are cut out of the middle of a log, the gap is reported
+// as damage.
 func TestRecordsCutOut(t *testing.T) {
 	m, _ := filled(t, 8)
 	raw := get(t, m, "log.1")
@@ -208,9 +211,9 @@ func TestRecordsCutOut(t *testing.T) {
 	refused(t, m, "log.1", ends[2], ends[2]+1)
 }
 
-// A last log that is cut off anywhere, by its end or by zeros up to its
-// padded end, loads up to its last whole record; the rest is cut off and kept
-// beside, and the log goes on.
+// TestCutOffAnywhere: the last log is cut off at each offset, either at the end of the
+// file or by zeros up to the end of the padding. It loads up to its last whole record.
+// The rest is removed and kept in another file, and the log continues.
 func TestCutOffAnywhere(t *testing.T) {
 	m, d := filled(t, 8)
 	raw := get(t, m, "log.1")
@@ -246,7 +249,8 @@ func TestCutOffAnywhere(t *testing.T) {
 	}
 }
 
-// What is cut off is kept beside the log, as far as it is worth anything.
+// TestTailIsKept: what is cut off the end of a log is kept in another file, unless it is
+// only zeros.
 func TestTailIsKept(t *testing.T) {
 	m, _ := filled(t, 4)
 	raw := get(t, m, "log.1")
@@ -262,8 +266,9 @@ func TestTailIsKept(t *testing.T) {
 	}
 }
 
-// A missing sector in the last log is a tear only as far from the end as one
-// batch can reach: what lies further back was synced, and its loss is damage.
+// TestMissingSectorFarBack: a missing sector in the last log counts as a torn write only
+// near the end, where the last batch may have been written. Data before that was fsynced,
+// so a missing sector there is damage.
 func TestMissingSectorFarBack(t *testing.T) {
 	raw := appendLogHeader(nil)
 	var err error
@@ -276,7 +281,7 @@ func TestMissingSectorFarBack(t *testing.T) {
 	m, _ := filled(t, 0)
 	for _, c := range []struct {
 		at   int64
-		last wire.Zxid // -1: refused
+		last wire.Zxid // -1: the load is refused
 	}{{2 << 20, -1}, {8 << 20, 7}, {int64(len(raw)) / sectorLen * sectorLen, 11}} {
 		broken := slices.Clone(raw)
 		clear(broken[c.at:min(int64(len(broken)), c.at+sectorLen)])
@@ -292,7 +297,8 @@ func TestMissingSectorFarBack(t *testing.T) {
 	}
 }
 
-// Half of a sector of zeros is no tear.
+// TestZerosWithinSector: zeros that cover only half of a sector do not count as a torn
+// write.
 func TestZerosWithinSector(t *testing.T) {
 	m, _ := filled(t, 8)
 	raw := get(t, m, "log.1")
@@ -301,7 +307,8 @@ func TestZerosWithinSector(t *testing.T) {
 	refused(t, m, "log.1", 16, 700)
 }
 
-// A record that is whole and means nothing is damage, not the end of the log.
+// TestUnknownTransaction: a whole record that cannot be decoded is damage, not the end of
+// the log.
 func TestUnknownTransaction(t *testing.T) {
 	m, _ := filled(t, 3)
 	raw := get(t, m, "log.1")

@@ -12,15 +12,15 @@ import (
 
 // LogEntry is a record of a log file, as it is stored.
 type LogEntry struct {
-	Offset int64 // of its checksum
-	End    int64 // behind its end byte
+	Offset int64 // offset of its checksum
+	End    int64 // offset after the end byte of the record
 	Sum    uint32
 	Txn    *record.Txn
 }
 
-// DumpLog yields the records of one log file, whatever its name is. It ends with a
-// [*DamageError] if a record cannot be read. An unfinished end that a crash can have left
-// is no error.
+// DumpLog yields the records of one log file, whatever its name is. If a record cannot be
+// read, a [*DamageError] is yielded last. An unfinished end that a crash can have left is
+// no error.
 func DumpLog(fs FS, path string) iter.Seq2[LogEntry, error] {
 	return func(yield func(LogEntry, error) bool) {
 		if err := dumpLog(fs, path, yield); err != nil && !errors.Is(err, errFound) {
@@ -56,8 +56,8 @@ func dumpLog(fs FS, path string, yield func(LogEntry, error) bool) (err error) {
 }
 
 // DumpSnapshot reads one snapshot file into sink, which may be an [Offsetter]. The
-// extension of the name tells its compression. An [*UnsoundError] says what is wrong with
-// the file.
+// extension of the name tells how the file is compressed. If the file is bad, the error
+// is an [*UnsoundError].
 func DumpSnapshot(fs FS, path string, sink Sink) error {
 	file := fileName{path: path}
 	file.zxid, _ = looseZxid(filepath.Base(path))

@@ -26,10 +26,10 @@ type Epochs struct {
 	Accepted wire.Epoch // no leader of an earlier epoch is followed
 }
 
-// Epochs reads the epoch files. If there are none yet it derives the epochs from the last
-// zxid. Load must have come before. A standalone server has no epoch files and does not
-// call it. Epochs that contradict the log or each other in a way that no crash explains
-// are a [*DamageError].
+// Epochs reads the epoch files. If there are none yet, it derives the epochs from the
+// last zxid. The caller must have called Load. A standalone server has no epoch files and
+// does not call Epochs. If the epochs contradict the log or each other in a way that no
+// crash explains, the error is a [*DamageError].
 func (s *Store) Epochs() (Epochs, error) {
 	if err := s.usable(); err != nil {
 		return Epochs{}, err
@@ -43,8 +43,8 @@ func (s *Store) Epochs() (Epochs, error) {
 		return Epochs{}, err
 	}
 	s.epochs = e
-	// A killed process may have renamed a file before the name was durable. What this
-	// call returns must be durable.
+	// A process that was killed may have renamed a file before the new name was durable.
+	// The epochs that this call returns must be durable.
 	if err := s.fs.SyncDir(s.snapDir); err != nil {
 		return Epochs{}, err
 	}
@@ -59,7 +59,7 @@ func (s *Store) Epochs() (Epochs, error) {
 	return e, nil
 }
 
-// epochsOnDisk reads the files as they are.
+// epochsOnDisk is what the epoch files contain.
 type epochsOnDisk struct {
 	Epochs
 	hasCurrent, hasAccepted bool
@@ -75,10 +75,10 @@ func (s *Store) epochsOnDisk() (on epochsOnDisk, err error) {
 
 // settleEpochs decides what the epochs are, given the epoch of the log's end.
 //
-// If the log is ahead of currentEpoch, the member crashed after it had made durable what
-// a new leader sent, and before it adopted that leader's epoch. Its log is a beginning of
-// that leader's history, as a follower in the epoch of the log's end would have it. So
-// that epoch counts.
+// If the log is ahead of currentEpoch, the member crashed between two steps: it had made
+// durable what a new leader sent, and had not yet adopted that leader's epoch. Its log is
+// then a prefix of that leader's history, so the epoch of the log's end counts as the
+// current one.
 func (s *Store) settleEpochs(on epochsOnDisk, floor wire.Epoch) (Epochs, error) {
 	e := on.Epochs
 	switch {
@@ -135,8 +135,8 @@ func (s *Store) SetAcceptedEpoch(e wire.Epoch) error {
 	return err
 }
 
-// setEpoch replaces an epoch file, with the file that was written ahead if that has the
-// right epoch.
+// setEpoch replaces an epoch file. It uses the file that was written ahead, if that file
+// has the right epoch.
 func (s *Store) setEpoch(name string, ahead *wire.Epoch, e wire.Epoch) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -185,7 +185,7 @@ func writeAtomic(fs FS, path, text string) error {
 	return replaceBy(fs, temp, path)
 }
 
-// writeSynced writes a file whose content is durable, while its name is not yet.
+// writeSynced writes a file and makes its content durable, but not its name.
 func writeSynced(fs FS, path, text string) error {
 	f, err := fs.Create(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"bellwether/wire"
 )
 
-// DamageError is damage on disk that no crash causes.
+// DamageError is damage on the disk that no crash can cause.
 type DamageError struct {
 	File   string
 	Offset int64  // in bytes; where the damaged record or part begins
@@ -21,7 +21,7 @@ func (e *DamageError) Error() string {
 }
 
 // FullError says that the disk has no space. If Append or Sync returns it, the log was
-// cut back, durably, to end with Zxid. The store goes on working and the same call may
+// durably cut back and ends with Zxid. The store can still be used, and the same call may
 // succeed later.
 type FullError struct {
 	File string
@@ -30,7 +30,7 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
-	return fmt.Sprintf("%s: no room: %v; free some space, nothing after %v was logged", e.File, e.Err, e.Zxid)
+	return fmt.Sprintf("%s: no space: %v; free some space; nothing after %v was logged", e.File, e.Err, e.Zxid)
 }
 
 func (e *FullError) Unwrap() error { return e.Err }
@@ -51,12 +51,12 @@ type LayoutError struct {
 
 func (e *LayoutError) Error() string { return fmt.Sprintf("%s %s; %s", e.Dir, e.What, e.Do) }
 
-// PoisonedError says that writing the log has failed in a way after which the content of
-// the disk is not known. The process must end; the next start reads the disk anew.
+// PoisonedError says that writing the log failed in a way that leaves the content of the
+// disk unknown. The process must end; the next start reads the disk again.
 type PoisonedError struct{ Err error }
 
 func (e *PoisonedError) Error() string {
-	return fmt.Sprintf("the log is no longer written: %v; see to the disk, then start again", e.Err)
+	return fmt.Sprintf("the log is no longer written: %v; repair the disk, then start the server again", e.Err)
 }
 
 func (e *PoisonedError) Unwrap() error { return e.Err }

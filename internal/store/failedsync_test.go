@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// What a failed sync did not write can be read by the next process, whose own
-// sync succeeds without writing it either. What that process has found it
-// tells others of: it must be there after a power failure.
+// TestFailedSyncIsMendedAtTheNextStart: after a failed fsync, the next process can read
+// data that is not on the disk, and its own fsync succeeds without writing that data.
+// That process sends the data to other servers, so the data must survive a power failure.
 func TestFailedSyncIsMendedAtTheNextStart(t *testing.T) {
 	for _, fresh := range []bool{true, false} {
 		d := newDriver(NewMem(5), dataOptions)

@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// unsyncedFS notes how many bytes of a snapshot were ever not covered by an
-// fsync at once.
+// unsyncedFS records the largest number of bytes of a snapshot that were ever waiting for
+// an fsync.
 type unsyncedFS struct {
 	FS
 	most, size int64
@@ -41,8 +41,8 @@ func (f *unsyncedFile) Sync() error {
 	return f.File.Sync()
 }
 
-// TestSnapshotIsFsyncedAsItGrows: a large snapshot never leaves much in the page
-// cache, for which the log's fsyncs would wait.
+// TestSnapshotIsFsyncedAsItGrows: a large snapshot never leaves much unwritten data in
+// the page cache, because the fsyncs of the log would wait for it.
 func TestSnapshotIsFsyncedAsItGrows(t *testing.T) {
 	fs := &unsyncedFS{FS: diskOf(t)}
 	s := open(t, fs, dataOptions)

@@ -12,9 +12,9 @@ import (
 	"bellwether/wire"
 )
 
-// On a disk that fills up at any point the log refuses a batch, says what is
-// durable, has nothing of the refused batch after whatever crash, and goes on
-// with other content for the same zxids once there is room.
+// TestDiskFull: the disk becomes full at any point. The log refuses a batch and reports
+// the last durable transaction. After a crash, nothing of the refused batch is there.
+// When there is space again, other transactions can be logged with the same zxids.
 func TestDiskFull(t *testing.T) {
 	for space := int64(0); space < 12000; space += 300 {
 		for _, prealloc := range []int64{-1, 4096} {
@@ -58,9 +58,10 @@ func diskFull(t *testing.T, space, prealloc int64) {
 	must(t, d.verify(t, d.m).s.Close())
 }
 
-// What keeps the probe for room from being written is a FullError only when
-// it is a full disk. The probe is gone after it, as far as it can be.
-func TestRoomTellsErrorsApart(t *testing.T) {
+// TestRoomDistinguishesErrors: Room writes a file to find out whether there is space. If
+// that fails, the error is a FullError only if the disk is full. Afterwards the file is
+// removed if possible.
+func TestRoomDistinguishesErrors(t *testing.T) {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EACCES} {
 		for _, op := range []Op{OpCreate, OpWrite, OpSync, OpRemove} {
 			d := newDriver(NewMem(1), dataOptions)
@@ -84,7 +85,8 @@ func TestRoomTellsErrorsApart(t *testing.T) {
 	}
 }
 
-// A batch refused in a new log leaves no file behind that could come back.
+// TestDiskFullInNewLog: if the first batch of a new log is refused, no file remains that
+// a later start could read.
 func TestDiskFullInNewLog(t *testing.T) {
 	d := newDriver(NewMem(3), dataOptions)
 	must(t, d.start())
@@ -102,7 +104,8 @@ func TestDiskFullInNewLog(t *testing.T) {
 	must(t, d.verify(t, d.m).s.Close())
 }
 
-// A snapshot for which there is no room fails, and changes nothing.
+// TestDiskFullInSnapshot: a snapshot for which there is no space fails and changes
+// nothing.
 func TestDiskFullInSnapshot(t *testing.T) {
 	d := newDriver(NewMem(3), dataOptions)
 	must(t, d.start())
@@ -121,7 +124,7 @@ func TestDiskFullInSnapshot(t *testing.T) {
 	must(t, d.commit(5))
 }
 
-// A full disk does not keep a torn log from being mended at the start.
+// TestDiskFullAtStart: a torn log can be repaired at the start even if the disk is full.
 func TestDiskFullAtStart(t *testing.T) {
 	m, _ := filled(t, 4)
 	raw := get(t, m, "log.1")
@@ -133,14 +136,14 @@ func TestDiskFullAtStart(t *testing.T) {
 	}
 }
 
-// After a failed sync nothing is acknowledged any more, and the descriptor is
-// not synced again, although that would seem to succeed (ZOOKEEPER-4882 and
-// the write-back rules of the systems). The same for any other error.
+// TestFailedSyncPoisons: after a failed fsync nothing is acknowledged any more. The file
+// is not fsynced again, because a second fsync would seem to succeed (ZOOKEEPER-4882 and
+// the write-back rules of operating systems). The same holds for any other error.
 func TestFailedSyncPoisons(t *testing.T) {
 	for _, op := range []Op{OpSync, OpSyncDir, OpWrite, OpAllocate, OpCreate} {
 		for _, fresh := range []bool{true, false} {
 			if !fresh && (op == OpSyncDir || op == OpCreate || op == OpAllocate) {
-				continue // nothing of the kind happens in the middle of a log
+				continue // this call does not occur in the middle of a log
 			}
 			t.Run(fmt.Sprintf("%s in a new log %v", op, fresh), func(t *testing.T) { failedSync(t, op, fresh) })
 		}
@@ -184,9 +187,9 @@ func failedSync(t *testing.T, op Op, fresh bool) {
 	}
 }
 
-// An unreadable sector stops the start with file and offset; it is not taken
-// for the end of the log.
-func TestReadErrorIsNoEnd(t *testing.T) {
+// TestReadErrorIsNotTheEndOfTheLog: an unreadable sector stops the start with an error
+// that has file and offset. It is not taken for the end of the log.
+func TestReadErrorIsNotTheEndOfTheLog(t *testing.T) {
 	m, _ := filled(t, 8)
 	for n := 1; n < 40; n++ {
 		c := m.Clone(1)
@@ -205,13 +208,13 @@ func TestReadErrorIsNoEnd(t *testing.T) {
 	}
 }
 
-// A transaction that is too long to be logged is for good: those before it in
-// its batch may be on disk.
+// TestTooLongPoisons: a transaction that is too long for the log poisons the store,
+// because earlier transactions of its batch may be on the disk.
 func TestTooLongPoisons(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
 	bad := txn(2, 'a')
-	bad.Body.(*record.CreateTxn).Data = make([]byte, recordMax)
+	bad.Body.(*record.CreateTxn).Data = make([]byte, RecordMax)
 	var poisoned *PoisonedError
 	if err := d.s.Append([]*record.Txn{txn(1, 'a'), bad}); !errors.As(err, &poisoned) {
 		t.Errorf("append: %v", err)
@@ -221,9 +224,10 @@ func TestTooLongPoisons(t *testing.T) {
 	}
 }
 
-// A body that is not its type's would be read as damage: it is refused before
-// anything of its batch is written, and the log goes on.
-func TestMisfitIsNotLogged(t *testing.T) {
+// TestBodyOfWrongTypeIsNotLogged: a record with a body of the wrong type would be taken
+// for damage when it is read. So the whole batch is refused before anything is written,
+// and the log can continue.
+func TestBodyOfWrongTypeIsNotLogged(t *testing.T) {
 	misfit := func(op wire.OpCode, body record.TxnBody) *record.Txn {
 		return &record.Txn{TxnHeader: record.TxnHeader{Zxid: 3, Type: op}, Body: body}
 	}
@@ -252,9 +256,10 @@ func TestMisfitIsNotLogged(t *testing.T) {
 	}
 }
 
-// Installing a leader's snapshot fails anywhere: either nothing has changed
-// and the history goes on, or the store is poisoned. A log that went on behind
-// the snapshot that has its name already would be lost.
+// TestInstallFailsAnywhere: installing a leader's snapshot fails at each call. Then
+// either nothing has changed and the history continues, or the store is poisoned. It must
+// not log anything more if the snapshot already has its final name, because the next
+// start would ignore that log.
 func TestInstallFailsAnywhere(t *testing.T) {
 	poisoned := 0
 	for n, steps := 1, 1; n <= steps; n++ {
@@ -266,7 +271,7 @@ func TestInstallFailsAnywhere(t *testing.T) {
 		err := d.install(2<<32 + 7)
 		steps = max(steps, d.m.Steps()-before)
 		if err == nil {
-			continue // it was a truncation of zeros
+			continue // the failed call was a truncation that only removes zeros
 		}
 		if d.s.Sync() == nil {
 			d.cut = false
@@ -285,9 +290,9 @@ func TestInstallFailsAnywhere(t *testing.T) {
 	}
 }
 
-// Cutting the history back fails anywhere: either nothing has changed and it goes
-// on, or the store is poisoned. What is logged behind a cut that the next start
-// goes on with would be lost.
+// TestTruncateFailsAnywhere: a truncation fails at each call. Then either nothing has
+// changed and the history continues, or the store is poisoned: anything logged after an
+// unfinished truncation would be lost when the next start completes the truncation.
 func TestTruncateFailsAnywhere(t *testing.T) {
 	for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
 		goes, poisoned := 0, 0
@@ -301,7 +306,7 @@ func TestTruncateFailsAnywhere(t *testing.T) {
 			steps = max(steps, d.m.Steps()-before)
 			switch {
 			case err == nil:
-				continue // it was a truncation of zeros
+				continue // the failed call was a truncation that only removes zeros
 			case d.s.Sync() != nil:
 				poisoned++
 			case d.s.loaded:
@@ -321,13 +326,13 @@ func TestTruncateFailsAnywhere(t *testing.T) {
 	}
 }
 
-// A snapshot that could not be read while a history was cut back is out of
-// use afterwards: it may know of what was cut off.
+// TestCutTakesUnreadableSnapshots: a snapshot that cannot be read during a truncation is
+// not used afterwards, because it may contain truncated transactions.
 func TestCutTakesUnreadableSnapshots(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
 	must(t, d.commit(1, 2, 3))
-	must(t, d.snapshot(1)) // knows of 3
+	must(t, d.snapshot(1)) // this snapshot contains transaction 3
 	for nth := 1; ; nth++ {
 		m := d.m.Clone(uint64(nth))
 		m.Crash(KeepAll)
@@ -339,13 +344,13 @@ func TestCutTakesUnreadableSnapshots(t *testing.T) {
 			t.Fatalf("read %d failed: the snapshot that knows of 3 is still there: %v", nth, names(t, m))
 		}
 		if p := m.faults.planned; len(p) > 0 && p[0].left > 0 {
-			return // there were fewer reads
+			return // the truncation makes fewer than nth reads
 		}
 	}
 }
 
-// A full disk keeps an epoch from being saved, and a log from being cut; the
-// ones before stand, and both work once there is room.
+// TestEpochsAndTruncateOnAFullDisk: on a full disk, saving an epoch fails, and so does
+// truncating the log. The earlier state remains, and both succeed when there is space.
 func TestEpochsAndTruncateOnAFullDisk(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())

@@ -22,8 +22,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Whatever a log file holds, it loads or is refused; what loads, loads the
-// same way again, and Check agrees.
+// FuzzLog: any log file is loaded or refused. If it is loaded, a second load gives the
+// same result, and Check agrees.
 func FuzzLog(f *testing.F) {
 	for _, name := range []string{"log.1", "log.93", "log.96"} {
 		b, err := os.ReadFile(filepath.Join(samples, versionDir, name))
@@ -63,8 +63,9 @@ func FuzzLog(f *testing.F) {
 	})
 }
 
-// Whatever a stream holds, it is a snapshot or not; memory stays within what
-// the stream has. A snapshot is written again so that it reads the same.
+// FuzzSnapshot: any stream is accepted as a snapshot or refused, with memory in
+// proportion to its length. An accepted snapshot reads the same after it is written
+// again.
 func FuzzSnapshot(f *testing.F) {
 	for _, name := range []string{"snapshot.0", "snapshot.3c"} {
 		b, err := os.ReadFile(filepath.Join(samples, versionDir, name))
@@ -97,7 +98,7 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// Whatever a compressed stream holds, it ends.
+// FuzzXerial: reading any compressed stream terminates.
 func FuzzXerial(f *testing.F) {
 	b, err := os.ReadFile("testdata/snapshots-3.8.0/snapshot.a1.snappy")
 	if err != nil {
@@ -126,7 +127,8 @@ func FuzzXerial(f *testing.F) {
 	})
 }
 
-// Lengths and counts that a short file claims allocate nothing near to it.
+// TestClaimsAllocateNothing: a short file that gives large lengths and counts does not
+// cause large allocations.
 func TestClaimsAllocateNothing(t *testing.T) {
 	const most = 1 << 20
 	head := "ZKSN\x00\x00\x00\x02\xff\xff\xff\xff\xff\xff\xff\xff"
@@ -168,9 +170,9 @@ func TestClaimsAllocateNothing(t *testing.T) {
 	}
 }
 
-// A snapshot cut off anywhere is not sound, unless only what may be missing
-// is: everything behind the first seal (then without a digest), or behind the
-// second.
+// TestSnapshotCutOffAnywhere: a snapshot that is cut off is not sound, unless only
+// optional parts are missing: everything after the first seal (then the snapshot has no
+// digest), or everything after the second.
 func TestSnapshotCutOffAnywhere(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(samples, versionDir, "snapshot.0"))
 	must(t, err)
@@ -202,8 +204,8 @@ func TestSnapshotCutOffAnywhere(t *testing.T) {
 	}
 }
 
-// The trailer without a digest and with the block of 3.9, and one with a
-// digest of an old version, are read for what they are.
+// TestSnapshotTrailers: three forms of the end of a snapshot are read: without a digest
+// but with the block of 3.9, with a digest of an old version, and complete.
 func TestSnapshotTrailers(t *testing.T) {
 	body := func() *snapshotEncoder {
 		var out bytes.Buffer

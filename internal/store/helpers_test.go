@@ -91,7 +91,7 @@ func must(t testing.TB, err error) {
 
 var dataOptions = Options{DataDir: "/data", PreallocBytes: 4096}
 
-// record keeps all that a sink gets, as text to be compared.
+// recorded keeps everything that a sink receives as text, so that it can be compared.
 type recorded struct {
 	snapshot []string // sessions, ACLs, nodes; then the digest
 	txns     []string

@@ -10,8 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// logsFrom returns those of the logs, ascending by name, that can hold records above z:
-// the last one that begins at or below z, and all after it.
+// logsFrom returns the logs that can hold records above z: the last log that begins at or
+// below z, and all after it. logs must be sorted by name.
 func logsFrom(logs []fileName, z wire.Zxid) []fileName {
 	for i := len(logs) - 1; i >= 0; i-- {
 		if logs[i].zxid <= z {
@@ -21,8 +21,8 @@ func logsFrom(logs []fileName, z wire.Zxid) []fileName {
 	return logs
 }
 
-// history walks logs in order and checks that they are one unbroken line of transactions
-// that begins at base.
+// history walks logs in order and checks that their transactions follow each other
+// without a gap, beginning at base.
 type history struct {
 	fs   FS
 	logs []fileName
@@ -30,26 +30,26 @@ type history struct {
 	// unused are the zxids of snapshots above base. If the log jumps over one of them to
 	// a later epoch, transactions are missing.
 	unused []wire.Zxid
-	// report gets each piece of damage. If it returns an error the walk ends; if it
-	// returns nil the walk goes on after the damage where it can.
+	// report is called for each piece of damage. If it returns an error, the walk ends.
+	// If it returns nil, the walk continues after the damage where it can.
 	report func(*DamageError) error
-	// each gets every record, except those up to base and repeated ones.
-	each func(logRecord) error
+	// eachRecord is called for every record, except repeated ones and those up to base.
+	eachRecord func(logRecord) error
 
-	last   wire.Zxid // the highest so far, at least base
-	seen   wire.Zxid // the highest record so far, 0 before the first
-	met    bool      // a record with the zxid of base was there
-	lost   bool      // damage came before, so the next record need not follow
-	torn   *logEnd   // the log that ended in the middle of a record
-	recent recentSums
-	ends   []logEnd
-	jumps  []jump // where the line continues with a later epoch
+	last     wire.Zxid // the highest zxid so far, at least base
+	seen     wire.Zxid // the zxid of the highest record so far, 0 before the first
+	baseSeen bool      // a record with the zxid base was found
+	lost     bool      // damage came before the next record, so a gap is allowed there
+	torn     *logEnd   // the log that ended in the middle of a record
+	recent   recentSums
+	ends     []logEnd
+	jumps    []jump // where the records continue with a later epoch
 
 	notes   []string
 	repeats int // transactions that occurred a second time
 }
 
-// jump is a place where the line continues with a later epoch. The logs do not tell
+// jump is a place where the records continue with a later epoch. The logs do not tell
 // whether the earlier epoch had more transactions.
 type jump struct{ prev, next wire.Zxid }
 
@@ -61,7 +61,7 @@ type logEnd struct {
 	last    wire.Zxid
 	end     int64 // the offset behind the last whole record
 	size    int64
-	how     verdict
+	verdict verdict
 }
 
 func (h *history) walk() error {
@@ -76,7 +76,7 @@ func (h *history) walk() error {
 			return err
 		}
 		h.ends = append(h.ends, end)
-		if end.how.ending == endTorn && end.records > 0 {
+		if end.verdict.ending == endTorn && end.records > 0 {
 			h.torn = &h.ends[len(h.ends)-1]
 		}
 	}
@@ -91,15 +91,15 @@ func (h *history) walkLog(log fileName, inner bool) (end logEnd, err error) {
 	defer func() { err = errors.Join(err, s.close()) }()
 	s.inner = inner
 	end = logEnd{file: log, size: s.size}
-	if end.how, err = s.header(); err != nil {
+	if end.verdict, err = s.header(); err != nil {
 		return end, fmt.Errorf("%s: %w", log.path, err)
 	}
-	for end.how.ending == endNone {
+	for end.verdict.ending == endNone {
 		var rec logRecord
-		if rec, end.how, err = s.next(); err != nil {
+		if rec, end.verdict, err = s.next(); err != nil {
 			return end, fmt.Errorf("%s at offset %d: %w", log.path, s.off, err)
 		}
-		if end.how.ending != endNone {
+		if end.verdict.ending != endNone {
 			break
 		}
 		if end.records++; end.records == 1 {
@@ -111,14 +111,14 @@ func (h *history) walkLog(log fileName, inner bool) (end logEnd, err error) {
 		}
 	}
 	end.end = s.off
-	if end.how.ending == endDamaged {
+	if end.verdict.ending == endDamaged {
 		h.lost = true
-		return end, h.report(damageAt(log.path, end.how.off, end.how.what))
+		return end, h.report(damageAt(log.path, end.verdict.off, end.verdict.what))
 	}
 	return end, nil
 }
 
-// take adds one record to the line.
+// take checks that one record continues the history, and passes it on.
 func (h *history) take(log fileName, rec logRecord) error {
 	if rec.zxid <= h.seen {
 		return h.repeated(log, rec)
@@ -127,7 +127,7 @@ func (h *history) take(log fileName, rec logRecord) error {
 	h.seen = rec.zxid
 	h.recent.add(rec)
 	if rec.zxid <= h.base {
-		h.met = rec.zxid == h.base
+		h.baseSeen = rec.zxid == h.base
 		return nil
 	}
 	if !h.lost && (!record.Follows(prev, rec.zxid) || h.jumpsOver(prev, rec.zxid)) {
@@ -140,7 +140,7 @@ func (h *history) take(log fileName, rec logRecord) error {
 	}
 	h.lost, h.torn = false, nil
 	h.last = rec.zxid
-	err := h.each(rec)
+	err := h.eachRecord(rec)
 	var bad *undecodable
 	if errors.As(err, &bad) {
 		return h.report(damageAt(log.path, rec.off, bad.Error()))
@@ -148,13 +148,14 @@ func (h *history) take(log fileName, rec logRecord) error {
 	return err
 }
 
-// jumpsOver reports whether there is a snapshot between two records. A snapshot of this
-// server is named after a record, so such a snapshot came from a leader.
+// jumpsOver reports whether there is a snapshot between two records. Such a snapshot came
+// from a leader, because this server names its own snapshots after a record.
 func (h *history) jumpsOver(prev, next wire.Zxid) bool {
 	return slices.ContainsFunc(h.unused, func(z wire.Zxid) bool { return prev < z && z < next })
 }
 
-// undecodable is the error of a whole record that does not contain a known transaction.
+// undecodable is the error for a complete record that does not contain a known
+// transaction.
 type undecodable struct{ error }
 
 // decode returns the transaction of a record. It copies the record's memory.
@@ -166,8 +167,8 @@ func (rec logRecord) decode() (*record.Txn, error) {
 	return t, nil
 }
 
-// lastHolding returns the index of the last of the logs that contains anything, -1 if
-// none does.
+// lastHolding returns the index of the last log that contains a record or damage; -1 if
+// there is none.
 func lastHolding(fs FS, logs []fileName) (int, error) {
 	for i := len(logs) - 1; i >= 0; i-- {
 		if yes, err := holdsAnything(fs, logs[i]); yes || err != nil {
@@ -193,27 +194,27 @@ func holdsAnything(fs FS, log fileName) (yes bool, err error) {
 
 // gap describes the damage of a record that does not follow prev.
 func (h *history) gap(log fileName, rec logRecord, prev wire.Zxid) *DamageError {
-	d := damageAt(log.path, rec.off, fmt.Sprintf("transaction %v comes after %v; those in between are missing", rec.zxid, prev))
+	d := damageAt(log.path, rec.off, fmt.Sprintf("transaction %v comes after %v; the transactions between them are missing", rec.zxid, prev))
 	if t := h.torn; t != nil {
-		d = damageAt(t.file.path, t.how.off,
-			fmt.Sprintf("%s, and %s goes on with %v after %v", t.how.what, log.base(), rec.zxid, prev))
+		d = damageAt(t.file.path, t.verdict.off,
+			fmt.Sprintf("%s, and %s continues with %v after %v", t.verdict.what, log.base(), rec.zxid, prev))
 	}
 	d.gap = true
 	return d
 }
 
-// repeated ignores a transaction that the log has twice, as servers of some releases
-// wrote it (ZOOKEEPER-4541). A different transaction with the same zxid is damage.
+// repeated ignores a transaction that the log contains twice. Some releases of ZooKeeper
+// wrote such logs (ZOOKEEPER-4541). A different transaction with the same zxid is damage.
 func (h *history) repeated(log fileName, rec logRecord) error {
 	if sum, known := h.recent.find(rec.zxid); known && sum == rec.sum {
 		if h.repeats++; h.repeats == 1 {
-			h.notes = append(h.notes, fmt.Sprintf("%s at offset %d: transaction %v is there a second time; "+
-				"such ones are passed over", log.path, rec.off, rec.zxid))
+			h.notes = append(h.notes, fmt.Sprintf("%s at offset %d: transaction %v is repeated; "+
+				"repeated transactions are skipped", log.path, rec.off, rec.zxid))
 		}
 		return nil
 	}
 	return h.report(damageAt(log.path, rec.off,
-		fmt.Sprintf("transaction %v comes after %v and is not the one that was there before", rec.zxid, h.seen)))
+		fmt.Sprintf("transaction %v comes after %v and differs from the earlier transaction with its zxid", rec.zxid, h.seen)))
 }
 
 // damageAt returns damage that only a copy of the history can repair.
@@ -225,7 +226,7 @@ func damageAt(path string, off int64, what string) *DamageError {
 const doRestore = "restore the directory from a copy; or, in an ensemble whose other members are sound, move everything " +
 	"but myid out of this server's directories and let it be synchronised"
 
-// recentMax is how many transactions back a repetition is recognised.
+// recentMax is the number of last transactions among which a repetition is recognised.
 const recentMax = 1 << 16
 
 // recentSums are the checksums of the last transactions, ascending by zxid.

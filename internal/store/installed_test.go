@@ -7,12 +7,12 @@ import (
 	"bellwether/wire"
 )
 
-// Behind an installed snapshot the log can go on with the first transaction of
-// a later epoch, which follows whatever the log ended with before. What is
-// only in the snapshot is missing in between all the same.
+// After an installed snapshot, the log can continue with the first transaction of a later
+// epoch. Such a transaction may follow any zxid of an earlier epoch. So the logs alone do
+// not show that transactions are missing which only the snapshot contains.
 
-// installedBetween is a history of 1, 2, 3, an installed snapshot, and the
-// first two transactions of epoch 2.
+// installedBetween returns a disk with the transactions 1, 2 and 3, an installed snapshot, and the first
+// two transactions of epoch 2.
 func installedBetween(t *testing.T, zxid int64) *driver {
 	t.Helper()
 	d := newDriver(NewMem(1), dataOptions)
@@ -23,7 +23,8 @@ func installedBetween(t *testing.T, zxid int64) *driver {
 	return d
 }
 
-// A learner is not given a history that skips what is in the snapshot alone.
+// TestReadLogOverInstalledSnapshot_ZOOKEEPER_2418: a learner is not given a history
+// without the transactions that only the snapshot contains.
 func TestReadLogOverInstalledSnapshot_ZOOKEEPER_2418(t *testing.T) {
 	for _, z := range []int64{1<<32 + 7, 2 << 32} {
 		d := installedBetween(t, z)
@@ -41,8 +42,8 @@ func TestReadLogOverInstalledSnapshot_ZOOKEEPER_2418(t *testing.T) {
 	}
 }
 
-// Where that snapshot is broken the server does not start from an older one,
-// nor truncate over it.
+// TestBrokenSnapshotInTheMiddleIsRefused: if the installed snapshot is damaged, the
+// server neither starts from an older one nor truncates to a zxid before it.
 func TestBrokenSnapshotInTheMiddleIsRefused(t *testing.T) {
 	for _, z := range []int64{1<<32 + 7, 2 << 32} {
 		d := installedBetween(t, z)
@@ -61,8 +62,9 @@ func TestBrokenSnapshotInTheMiddleIsRefused(t *testing.T) {
 	}
 }
 
-// Nor one whose beginning was purged: a first transaction of a later epoch
-// proves nothing about what was before it.
+// TestReadLogBeginsTooLate_ZOOKEEPER_2418: a learner is also not given a log whose
+// beginning was purged: the first transaction of a later epoch does not show what was
+// before it.
 func TestReadLogBeginsTooLate_ZOOKEEPER_2418(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())

@@ -12,27 +12,28 @@ import (
 
 // LoadResult describes what Load found.
 type LoadResult struct {
-	// Empty: there was no history at all. If LastZxid is 0 a new history may begin: the
-	// caller writes a snapshot 0 of the empty tree before the first Append. If it is -1
-	// that is not allowed here (NoDBCreate): a leader must synchronise a member first,
-	// and a standalone server must not start.
+	// Empty: no history was found. If LastZxid is 0, a new history may begin: the caller
+	// writes a snapshot 0 of the empty tree before the first Append. If LastZxid is -1, a
+	// new history must not begin here (NoDBCreate): a member must first be synchronised
+	// by a leader, and a standalone server must not start.
 	Empty bool
-	// Marked: Empty, and an operator's marker file confirms that there is no history.
+	// Marked: Empty is true, and an operator's marker file confirms that there is no
+	// history.
 	Marked bool
 	// Snapshot is the zxid of the snapshot used, and SnapshotPath its path; -1 and "" if
 	// there is none.
 	Snapshot     wire.Zxid
 	SnapshotPath string
-	LastZxid     wire.Zxid // of the last transaction, or the snapshot's if later
-	Txns         int       // replayed
+	LastZxid     wire.Zxid // zxid of the last transaction, or of the snapshot if that is later
+	Txns         int       // number of replayed transactions
 	// Notes describe, one line each, what was repaired or ignored.
 	Notes []string
 }
 
 // Load reads the history into sink: the newest sound snapshot and all transactions after
-// it. It ends the current log, sets aside or cuts off what a crash has left unfinished at
-// the end, and makes the rest durable. The caller calls it before the first Append, and
-// after Truncate or InstallSnapshot to read their result.
+// it. It closes the current log, sets aside or cuts off whatever a crash has left
+// unfinished at the end, and makes the rest durable. The caller calls it before the first
+// Append, and again after Truncate or InstallSnapshot to read the changed history.
 //
 // Damage that no crash causes is a [*DamageError]; then nothing is changed. An error of
 // sink for a transaction is returned unchanged.
@@ -54,12 +55,12 @@ func (s *Store) Load(sink Sink) (LoadResult, error) {
 
 // loader is one run of Load.
 type loader struct {
-	s       *Store
-	sink    Sink
-	res     LoadResult
-	met     bool              // the logs contain the transaction that the snapshot is named after
-	unsound []unsoundSnapshot // newer than the one used
-	jumps   []jump            // of the logs after the snapshot
+	s        *Store
+	sink     Sink
+	res      LoadResult
+	nameSeen bool              // the logs contain the transaction that the snapshot is named after
+	unsound  []unsoundSnapshot // unsound snapshots that are newer than the one used
+	jumps    []jump            // jumps between the logs after the snapshot
 }
 
 type unsoundSnapshot struct {
@@ -84,12 +85,12 @@ func (l *loader) load() error {
 	if err != nil {
 		return err
 	}
-	if l.s.LastZxid() < 0 { // the start: what lies beside a running store is no longer asked for
-		if err := l.strays(l.end()); err != nil {
+	if l.s.LastZxid() < 0 { // only at the start: later, files beside the history of a running store do not matter
+		if err := l.checkStrays(l.end()); err != nil {
 			return err
 		}
 	}
-	if err := l.mend(ends); err != nil {
+	if err := l.makeDurable(ends); err != nil {
 		return err
 	}
 	if err := l.setAsideMisnamed(); err != nil {
@@ -101,16 +102,16 @@ func (l *loader) load() error {
 	return l.suspect()
 }
 
-// newest loads from the newest snapshot that can be used.
+// newest loads the newest snapshot that can be used, and the logs after it.
 func (l *loader) newest(snapshots, logs []fileName) ([]logEnd, error) {
 	for i := len(snapshots) - 1; i >= 0; i-- {
 		ends, err := l.from(snapshots[i], logs)
 		var unsound *UnsoundError
 		if !errors.As(err, &unsound) {
-			return ends, l.instead(err)
+			return ends, l.blameMisnamed(err)
 		}
 		l.unsound = append(l.unsound, unsoundSnapshot{snapshots[i], unsound})
-		l.note("%s is passed over for an older one: %v", snapshots[i].path, unsound)
+		l.note("%s is skipped, and an older one is used: %v", snapshots[i].path, unsound)
 	}
 	if len(l.unsound) > 0 {
 		return nil, l.unsound[0].damage("none of the snapshots is sound")
@@ -118,16 +119,17 @@ func (l *loader) newest(snapshots, logs []fileName) ([]logEnd, error) {
 	return l.withoutSnapshot(logs)
 }
 
-// instead reports a misnamed snapshot as the cause of a gap in the logs after the older
-// one that was tried in its place.
-func (l *loader) instead(err error) error {
+// blameMisnamed looks for the cause of a gap in the logs after an older snapshot: if a
+// newer snapshot was skipped because of its wrong name, that snapshot is reported as the
+// cause.
+func (l *loader) blameMisnamed(err error) error {
 	var gap *DamageError
 	if !errors.As(err, &gap) || !gap.gap {
 		return err
 	}
 	for _, u := range l.unsound {
 		if u.err.misnamed {
-			return u.damage(fmt.Sprintf("an older one does not reach as far, for %s: %s", gap.File, gap.What))
+			return u.damage(fmt.Sprintf("an older snapshot cannot be used in its place, because of %s: %s", gap.File, gap.What))
 		}
 	}
 	return err
@@ -147,7 +149,7 @@ func (l *loader) from(file fileName, logs []fileName) ([]logEnd, error) {
 	l.sink.Reset()
 	c, err := readSnapshot(l.s.fs, file, l.sink)
 	if err == nil {
-		err = l.disbelieve(file, c, logs)
+		err = l.checkName(file, c, logs)
 	}
 	if err != nil {
 		return nil, err
@@ -157,16 +159,16 @@ func (l *loader) from(file fileName, logs []fileName) ([]logEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := l.enough(file, c); err != nil {
+	if err := l.checkEffects(file, c); err != nil {
 		return nil, err
 	}
-	return ends, l.covered()
+	return ends, l.checkUnsound()
 }
 
-// enough refuses a snapshot that has effects of transactions after the end of the logs. A
+// checkEffects refuses a snapshot that has effects of transactions after the end of the logs. A
 // snapshot sent by a leader of ZooKeeper has some if the server crashed before it logged
 // them.
-func (l *loader) enough(file fileName, c contents) error {
+func (l *loader) checkEffects(file fileName, c contents) error {
 	knows := c.last()
 	if sent, err := l.s.mayBeSent(file.zxid); err != nil {
 		return err
@@ -174,13 +176,14 @@ func (l *loader) enough(file fileName, c contents) error {
 		knows = c.reaches()
 	}
 	if knows > l.res.LastZxid {
-		return &UnsoundError{What: fmt.Sprintf("it knows of %v and the logs end at %v", knows, l.res.LastZxid)}
+		return &UnsoundError{What: fmt.Sprintf("it has changes up to %v, but the logs end at %v", knows, l.res.LastZxid)}
 	}
 	return nil
 }
 
-// replay passes the transactions above base to the sink. known is a transaction of which
-// the snapshot of base has effects, so that the logs must not jump over it; 0 for none.
+// replay passes the transactions above base to the sink. The snapshot of base contains the
+// effects of the transaction known; 0: no such transaction is known. If the logs continue
+// after known without containing it, transactions are missing.
 func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error) {
 	l.res.Txns = 0
 	h := &history{fs: l.s.fs, logs: logsFrom(logs, base), base: base, unused: []wire.Zxid{known}}
@@ -188,7 +191,7 @@ func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error
 		h.unused = append(h.unused, u.reaches())
 	}
 	h.report = func(d *DamageError) error { return d }
-	h.each = func(rec logRecord) error {
+	h.eachRecord = func(rec logRecord) error {
 		t, err := rec.decode()
 		if err != nil {
 			return err
@@ -198,11 +201,12 @@ func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error
 	}
 	err := h.walk()
 	l.res.Notes = append(l.res.Notes, h.notes...)
-	l.res.LastZxid, l.met, l.jumps = h.last, h.met, h.jumps
+	l.res.LastZxid, l.nameSeen, l.jumps = h.last, h.baseSeen, h.jumps
 	return h.ends, err
 }
 
-// withoutSnapshot decides whether there may be a history without a snapshot.
+// withoutSnapshot loads a history from the logs alone, if that is allowed without a
+// snapshot.
 func (l *loader) withoutSnapshot(logs []fileName) ([]logEnd, error) {
 	l.sink.Reset()
 	l.res.Snapshot = -1
@@ -219,14 +223,14 @@ func (l *loader) withoutSnapshot(logs []fileName) ([]logEnd, error) {
 func (u unsoundSnapshot) damage(what string) *DamageError {
 	d := damageAt(u.file.path, u.err.Offset, fmt.Sprintf("%v; %s", u.err, what))
 	if u.err.misnamed {
-		d.Do = fmt.Sprintf("give it back the name that it had, %s or that of a transaction shortly before; or "+
+		d.Do = fmt.Sprintf("rename it to what it was named, %s or the zxid of a transaction shortly before; or "+
 			"restore the directory from a copy", snapshotName(u.err.reaches, u.file.form))
 	}
 	return d
 }
 
-// reaches returns the last transaction that a history must have if it is loaded without
-// the newest snapshot.
+// reaches returns the last transaction that the history must contain if this snapshot is
+// not used.
 func (u unsoundSnapshot) reaches() wire.Zxid {
 	if u.err.misnamed {
 		return u.err.reaches
@@ -234,9 +238,9 @@ func (u unsoundSnapshot) reaches() wire.Zxid {
 	return u.file.zxid
 }
 
-// covered refuses a history that ends before an unsound snapshot: transactions of that
-// snapshot are missing, and continuing would take back what clients have seen.
-func (l *loader) covered() error {
+// checkUnsound refuses a history that ends before an unsound snapshot. Transactions of
+// that snapshot are missing, so continuing would undo changes that clients have seen.
+func (l *loader) checkUnsound() error {
 	for _, u := range l.unsound {
 		if u.reaches() > l.res.LastZxid {
 			return u.damage(fmt.Sprintf("the logs end at %v, before it", l.res.LastZxid))
@@ -245,10 +249,10 @@ func (l *loader) covered() error {
 	return nil
 }
 
-// mend makes the logs that were read durable and cuts unfinished ends, and makes the
-// names of everything that was read durable. A killed process may have left some of it
-// only in the system's memory, and from now on this server relies on it.
-func (l *loader) mend(ends []logEnd) error {
+// makeDurable makes the logs that were read and the names of all files that were read
+// durable, and cuts off unfinished ends. A killed process may have left some of the data
+// only in the system's memory, and from now on this server relies on that data.
+func (l *loader) makeDurable(ends []logEnd) error {
 	for i := len(ends) - 1; i >= 0 && ends[i].records == 0; i-- {
 		to, err := setAside(l.s.fs, ends[i].file.path)
 		if err != nil {
@@ -258,8 +262,8 @@ func (l *loader) mend(ends []logEnd) error {
 		ends = ends[:i]
 	}
 	for i, e := range ends {
-		if err := l.settle(e, i == len(ends)-1); err != nil {
-			return fmt.Errorf("mend %s: %w", e.file.path, err)
+		if err := l.repairEnd(e, i == len(ends)-1); err != nil {
+			return fmt.Errorf("repair %s: %w", e.file.path, err)
 		}
 	}
 	for _, dir := range l.s.dirs() {
@@ -270,17 +274,17 @@ func (l *loader) mend(ends []logEnd) error {
 	return nil
 }
 
-// settle makes one log durable, and cuts the last log behind its last record. It writes
-// again what an fsync of an earlier process may have failed to write: the system may
-// regard it as written, so that an fsync alone would not bring it to the disk.
-func (l *loader) settle(e logEnd, last bool) (err error) {
+// repairEnd makes one log durable; it also cuts the last log after its last record. It
+// rewrites the data that an fsync of an earlier process may have failed to write: the
+// system may regard that data as written, so another fsync alone would not write it.
+func (l *loader) repairEnd(e logEnd, last bool) (err error) {
 	f, err := l.s.fs.Append(e.file.path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if last && e.how.ending == endTorn {
-		l.note("%s at offset %d: %s; cut off there, behind %v", e.file.path, e.how.off, e.how.what, e.last)
+	if last && e.verdict.ending == endTorn {
+		l.note("%s at offset %d: %s; the log was cut off there, after %v", e.file.path, e.verdict.off, e.verdict.what, e.last)
 		keepTail(l.s.fs, f, e)
 	}
 	if last && e.size > e.end {
@@ -314,8 +318,8 @@ func rewrite(f File, from, to int64) error {
 	return nil
 }
 
-// keepTail copies what will be cut off, in case somebody needs it. It ignores errors,
-// because a server with a full disk must be able to start.
+// keepTail copies the bytes that will be cut off, in case an operator needs them. It
+// ignores errors, because a server with a full disk must be able to start.
 func keepTail(fs FS, f File, e logEnd) {
 	tail := make([]byte, min(e.size-e.end, syncMax))
 	if n, err := f.ReadAt(tail, e.end); n < len(tail) || err != nil || allZero(tail) {
@@ -337,11 +341,11 @@ func keepTail(fs FS, f File, e logEnd) {
 // the other.
 const markerName = "initialize"
 
-// begin decides, if nothing was found, whether a history may begin.
+// begin decides whether a new history may begin when no history was found.
 func (l *loader) begin() error {
 	if l.res.Snapshot >= 0 {
 		if err := l.s.removeMarker(); err != nil {
-			l.note("the marker that allows an empty history stays: %v", err)
+			l.note("the file initialize, which allows an empty history, could not be removed: %v", err)
 		}
 		return nil
 	}
@@ -349,7 +353,7 @@ func (l *loader) begin() error {
 		return nil
 	}
 	l.res.Empty, l.res.LastZxid = true, 0
-	l.res.Marked = slices.ContainsFunc(l.s.markers(), l.s.there)
+	l.res.Marked = slices.ContainsFunc(l.s.markers(), l.s.exists)
 	if l.s.opts.NoDBCreate && !l.res.Marked {
 		l.res.LastZxid = -1
 	}
@@ -360,8 +364,9 @@ func (s *Store) markers() []string {
 	return []string{filepath.Join(s.opts.DataDir, markerName), filepath.Join(s.opts.LogDir, markerName)}
 }
 
-// removeMarker removes the marker once there is a snapshot, not before: a crash in
-// between must not leave an empty directory in which no history may begin.
+// removeMarker removes the marker once there is a snapshot. It must not be removed
+// earlier, because a crash in between would leave an empty directory in which no history
+// may begin.
 func (s *Store) removeMarker() error {
 	for _, path := range s.markers() {
 		if err := s.fs.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ type logWriter struct {
 	buf     []byte   // encoded, not yet written
 	pos     int64
 	synced  int64 // durable up to this offset
-	length  int64 // of the file, with the reserved space
+	length  int64 // length of the file, with the reserved space
 	newName bool  // the name is not durable yet
 	sparse  bool  // there is no space to reserve
 	coder   wire.Coder
@@ -38,8 +38,8 @@ func (w *logWriter) close() error {
 }
 
 // Append writes txns at the end of the log. They must follow each other and the last one
-// without a gap. They are durable after the next Sync; if there are many Append syncs by
-// itself. If there is no space the error is a [*FullError]. A transaction that does not
+// without a gap. They are durable after the next Sync. Before a record that would
+// leave too many bytes that are not durable, Append calls fsync itself. If there is no space the error is a [*FullError]. A transaction that does not
 // follow, or whose body is not of its type, is refused, and with it all of txns; nothing
 // is written. Every other error is a [*PoisonedError].
 func (s *Store) Append(txns []*record.Txn) error {
@@ -68,7 +68,7 @@ func (s *Store) appendable(txns []*record.Txn) error {
 	case !s.loaded:
 		return errors.New("append: the history was not loaded")
 	case !s.haveAny:
-		return errors.New("append: there is no snapshot yet to which a log could belong; write one first")
+		return errors.New("append: a log needs a snapshot before it; write one first")
 	}
 	last := s.last
 	for _, t := range txns {
@@ -76,7 +76,7 @@ func (s *Store) appendable(txns []*record.Txn) error {
 			return fmt.Errorf("append: transaction %v does not follow %v", t.Zxid, last)
 		}
 		if !t.Fits() {
-			return fmt.Errorf("append: transaction %v is a %v and has the body of something else, %T", t.Zxid, t.Type, t.Body)
+			return fmt.Errorf("append: transaction %v is a %v but has a body of type %T", t.Zxid, t.Type, t.Body)
 		}
 		last = t.Zxid
 	}
@@ -233,7 +233,7 @@ func (s *Store) full(cause error) error {
 	path := w.path
 	if w.f != nil {
 		if err := s.cutBack(); err != nil {
-			return s.poison(fmt.Errorf("cut back %s, which has no room: %w", path, err))
+			return s.poison(fmt.Errorf("remove the end of %s, for which there is no space: %w", path, err))
 		}
 	}
 	s.mu.Lock()
@@ -302,7 +302,7 @@ func (s *Store) Room() error {
 	case isFull(err):
 		return &FullError{File: path, Zxid: s.Synced(), Err: err}
 	default:
-		return fmt.Errorf("probe for room: %s: %w", path, err)
+		return fmt.Errorf("check for free space: %s: %w", path, err)
 	}
 }
 

@@ -23,12 +23,12 @@ const (
 	logHeaderLen  = 16
 	recordHeadLen = 12
 	recordEnd     = 'B'
-	recordOver    = recordHeadLen + 1 // bytes of a record without its payload
+	recordOver    = recordHeadLen + 1 // bytes of a record in addition to its payload
 )
 
-// recordMax is the largest payload that is read, in bytes. ZooKeeper's limit is 2 MiB
+// RecordMax is the largest payload that is read, in bytes. ZooKeeper's limit is 2 MiB
 // unless jute.maxbuffer is raised.
-const recordMax = 64 << 20
+const RecordMax = 64 << 20
 
 // appendLogHeader appends the header of a new log.
 func appendLogHeader(dst []byte) []byte {
@@ -48,8 +48,8 @@ func appendRecord(c *wire.Coder, dst []byte, t *record.Txn) ([]byte, error) {
 	}
 	dst = c.Bytes()
 	payload := dst[start+recordHeadLen:]
-	if len(payload) > recordMax {
-		return dst[:start], fmt.Errorf("transaction %v: %d bytes, more than %d", t.Zxid, len(payload), recordMax)
+	if len(payload) > RecordMax {
+		return dst[:start], fmt.Errorf("transaction %v: %d bytes, more than %d", t.Zxid, len(payload), RecordMax)
 	}
 	binary.BigEndian.PutUint64(dst[start:], uint64(adler32.Checksum(payload)))
 	binary.BigEndian.PutUint32(dst[start+8:], uint32(len(payload)))
@@ -68,10 +68,10 @@ type logRecord struct {
 type logScanner struct {
 	f    File
 	path string
-	size int64 // when it was opened
-	off  int64 // of the next record
-	// inner: another log follows, which must continue where this one ends. Then a place
-	// without a record is not examined further.
+	size int64 // size of the file when it was opened
+	off  int64 // offset of the next record
+	// inner: another log follows this one, and must continue where this one ends. So it
+	// need not be examined why the records of this log end.
 	inner bool
 	win   window
 }
@@ -95,10 +95,10 @@ func (s *logScanner) close() error { return s.f.Close() }
 type ending int
 
 const (
-	endNone    ending = iota // a whole record was read
-	endClean                 // nothing but zeros, or the end of the file
+	endNone    ending = iota // only zeros follow, or the end of the file
+	endClean                 // the records end as a crash can have left them
 	endTorn                  // a crash can have left it so
-	endDamaged               // no crash can
+	endDamaged               // the records end in a way that no crash causes
 )
 
 // verdict says how and where the records of a file end.
@@ -124,7 +124,7 @@ func (s *logScanner) header() (verdict, error) {
 	return s.judgeHeader()
 }
 
-// next reads the record at s.off. If there is none the verdict says why.
+// next reads the record at s.off. If there is no record, the verdict says why.
 func (s *logScanner) next() (logRecord, verdict, error) {
 	if s.size-s.off < recordHeadLen {
 		v, err := s.judge(-1, "the record is cut short")
@@ -140,7 +140,7 @@ func (s *logScanner) next() (logRecord, verdict, error) {
 	switch {
 	case s.inner && allZero(head):
 		return logRecord{}, verdict{endClean, s.off, ""}, nil
-	case n < record.TxnHeaderLen || n > recordMax:
+	case n < record.TxnHeaderLen || n > RecordMax:
 		what, n = fmt.Sprintf("unreasonable record length %d", n), -1
 	case s.size-s.off < n+recordOver:
 		what = "the record is cut short"
@@ -200,8 +200,8 @@ func (w *window) holds(off int64, n int) bool {
 	return off >= w.start && off+int64(n) <= w.start+int64(len(w.buf))
 }
 
-// at returns the n bytes at off, which the file must have. They are valid until the next
-// call.
+// at returns the n bytes at off. The file must be long enough. The bytes are valid until
+// the next call.
 func (w *window) at(off int64, n int) ([]byte, error) {
 	if !w.holds(off, n) {
 		want := max(n, int(min(windowLen, w.size-off)))

@@ -9,17 +9,17 @@ import (
 	"syscall"
 )
 
-// ErrCrashed is what every call returns between a crash and [Mem.Crash], and what calls
-// of handles opened before the crash always return.
+// ErrCrashed is returned by every call between a crash and [Mem.Crash], and always by
+// calls on handles that were opened before the crash.
 var ErrCrashed = errors.New("the machine has crashed")
 
-// errNoSpace is what a full disk returns.
+// errNoSpace is the error of a full disk.
 var errNoSpace = fmt.Errorf("memory file system: %w", syscall.ENOSPC)
 
 // Op names a kind of call for fault injection.
 type Op string
 
-// The calls that change something, OpAny for each of them, and OpRead.
+// The kinds of calls that change something, OpAny for any of these, and OpRead.
 const (
 	OpAny      Op = ""
 	OpWrite    Op = "write"
@@ -34,24 +34,24 @@ const (
 	OpStat     Op = "stat" // no fault of Mem affects it
 )
 
-// faults is what a test has planned.
+// faults are the faults that a test has planned.
 type faults struct {
-	steps   int   // changes so far
-	crashAt int   // at this step; 0: no crash is planned
+	steps   int   // number of changes so far
+	crashAt int   // the machine crashes at this step; 0: no crash is planned
 	space   int64 // bytes left; -1: no limit
 	planned []fault
 }
 
 type fault struct {
 	op   Op
-	left int // calls until it takes effect
+	left int // number of calls until the fault takes effect
 	err  error
 }
 
 // Fail makes the nth call of this kind from now (1 is the next) return err. A failing
-// write stores a part. A failing sync forgets the content that it should have written, so
-// that a later sync succeeds without it, although the content can still be read. Other
-// calls do nothing.
+// write stores a part of its data. A failing sync marks the content as written, so that a
+// later sync succeeds without writing it, although the content can still be read. Other
+// failing calls do nothing.
 func (m *Mem) Fail(op Op, nth int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +77,7 @@ func (m *Mem) CrashAt(nth int) {
 	m.answers.Broadcast()
 }
 
-// Hang makes every change and every sync wait until Answer, Crash or CrashAt, like a disk
+// Hang makes every change and every sync wait until EndHang, Crash or CrashAt, like a disk
 // that fails without an error. Reads are still answered, as they are from a system's
 // memory.
 func (m *Mem) Hang() {
@@ -86,17 +86,17 @@ func (m *Mem) Hang() {
 	m.hangs = true
 }
 
-// Answer ends Hang: the waiting calls are carried out.
-func (m *Mem) Answer() {
+// EndHang ends Hang: the waiting calls are carried out.
+func (m *Mem) EndHang() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.hangs = false
 	m.answers.Broadcast()
 }
 
-// Abandon makes the calls fail that wait for a disk that hangs, and all handles, as if
-// their process had ended. What was written stays, locks are released, and the disk still
-// hangs.
+// Abandon makes the calls that wait for a hanging disk fail, and invalidates all handles,
+// as if their process had ended. Written data stays, locks are released, and the disk
+// still hangs.
 func (m *Mem) Abandon() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +105,7 @@ func (m *Mem) Abandon() {
 	m.answers.Broadcast()
 }
 
-// Waiting returns how many calls wait for Answer.
+// Waiting returns how many calls wait for EndHang.
 func (m *Mem) Waiting() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,8 +127,8 @@ func (m *Mem) await() error {
 	return nil
 }
 
-// Calm cancels what Fail and CrashAt have planned.
-func (m *Mem) Calm() {
+// CancelFaults cancels what Fail and CrashAt have planned.
+func (m *Mem) CancelFaults() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults.planned, m.faults.crashAt = nil, 0
@@ -141,11 +141,11 @@ func (m *Mem) Steps() int {
 	return m.faults.steps
 }
 
-// How much a crash keeps of what was not synced.
+// How much of the data without fsync a crash keeps.
 const (
 	LoseAll = iota // nothing
-	// KeepAll: everything, because only the process was killed. What was not synced is
-	// still only in the system's memory.
+	// KeepAll: everything, because only the process was killed. Data that was not fsynced
+	// is still only in the system's memory.
 	KeepAll
 	// Every larger number: the seed decides for each sector, length and name.
 )
@@ -224,7 +224,7 @@ func (m *Mem) Clone(seed uint64) *Mem {
 }
 
 // step counts a change and returns what is planned for it: err instead of the change, or
-// a crash after it. The caller holds m.mu.
+// crash after the change. The caller holds m.mu.
 func (m *Mem) step(op Op) (crash, err error) {
 	if m.down {
 		return nil, ErrCrashed
@@ -239,13 +239,13 @@ func (m *Mem) step(op Op) (crash, err error) {
 		m.down = true
 		return ErrCrashed, nil
 	}
-	return nil, m.faults.strike(op)
+	return nil, m.faults.next(op)
 }
 
-func (m *Mem) readStep() error { return m.faults.strike(OpRead) }
+func (m *Mem) readStep() error { return m.faults.next(OpRead) }
 
-// strike returns the error planned for this call, or nil.
-func (f *faults) strike(op Op) (err error) {
+// next returns the error planned for this call, or nil.
+func (f *faults) next(op Op) (err error) {
 	f.planned = slices.DeleteFunc(f.planned, func(p fault) bool {
 		return p.left <= 0
 	})
@@ -261,7 +261,7 @@ func (f *faults) strike(op Op) (err error) {
 	return err
 }
 
-// room reports whether n more bytes fit; if take is set it also uses them up.
+// room reports whether there is space for n more bytes.
 func (m *Mem) room(n int64) bool { return m.faults.space < 0 || m.faults.space >= n }
 
 func (m *Mem) take(n int64) bool {

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// sectorLen is the size of what a disk writes as a whole or not at all, in bytes.
+// sectorLen is the number of bytes that a disk writes as a whole or not at all.
 const sectorLen = 512
 
 // sector is never changed once it is part of a content, because copies share it.
@@ -63,8 +63,8 @@ func (c *content) readAt(b []byte, off int64) int {
 }
 
 // memInode is a file as programs see it and as it is on the disk. dirty are the sectors
-// written since the last sync. cut is the least length since then if that is shorter than
-// the disk's, else -1.
+// written since the last sync. cut is the smallest length since the last sync if that is
+// less than the length on the disk; otherwise -1.
 type memInode struct {
 	live, disk content
 	dirty      map[int64]bool
@@ -80,7 +80,7 @@ func newMemInode() *memInode {
 	}
 }
 
-// sync writes to the disk what may not be there.
+// sync writes everything to the disk that may not be there yet.
 func (ino *memInode) sync() {
 	if ino.cut >= 0 {
 		ino.disk.cut(ino.cut)
@@ -92,7 +92,7 @@ func (ino *memInode) sync() {
 	ino.forget()
 }
 
-// forget marks everything as written to the disk, although it may not be.
+// forget marks everything as written to the disk, although it may not be there.
 func (ino *memInode) forget() {
 	clear(ino.dirty)
 	ino.cut = -1
@@ -113,7 +113,7 @@ func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Los
 	missing, torn := false, false
 	for _, i := range slices.Sorted(maps.Keys(ino.dirty)) {
 		if ino.cut >= 0 && cut < 0 && (i+1)*sectorLen > ino.cut {
-			continue // the cut is lost, and with it what was written after it
+			continue // the truncation is lost, and with it everything written after it
 		}
 		if !keep(rng) {
 			missing = true
@@ -180,7 +180,7 @@ type memFile struct {
 	closed   bool
 }
 
-// usable returns why a handle cannot be used, nil if it can.
+// usable returns the reason why a handle cannot be used; nil if it can.
 func (f *memFile) usable(write bool) error {
 	switch {
 	case f.m.down || f.life != f.m.life:
@@ -265,7 +265,7 @@ func (f *memFile) Sync() error {
 	}
 	crash, err := f.m.step(OpSync)
 	if err != nil {
-		clear(f.ino.dirty) // the next one will not write it
+		clear(f.ino.dirty) // the next sync will not write it
 		return err
 	}
 	if crash == nil {

@@ -13,16 +13,16 @@ import (
 	"sync"
 )
 
-// Mem is a file system in memory. At [Mem.Crash] it loses what was not synced: content by
-// sectors of 512 bytes, lengths, and names (created, renamed, removed) whose directory
-// was not synced. A seed decides what is lost, so that a run can be repeated. It is safe
-// for concurrent use.
+// Mem is a file system in memory. At [Mem.Crash] it loses everything that was not
+// fsynced: content by sectors of 512 bytes, lengths, and names (created, renamed,
+// removed) of directories without SyncDir. A seed decides what is lost, so that a run can
+// be repeated. It is safe for concurrent use.
 type Mem struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
 	dirs  map[string]*memDir
 	locks map[string]bool
-	life  int  // raised by each crash: handles opened before are invalid
+	life  int  // incremented by each crash: handles that were opened before are invalid
 	down  bool // a planned crash has happened
 	lost  Losses
 
@@ -48,7 +48,7 @@ func NewMem(seed uint64) *Mem {
 // the changes between the two. Directories themselves are always durable.
 type memDir struct {
 	live, disk map[string]*memInode
-	pending    []map[string]*memInode // a nil value removes a name; each change is lost as a whole or not at all
+	pending    []map[string]*memInode // each change is lost as a whole or not at all; a nil value removes a name
 }
 
 // change is a change of names that is not durable yet.
@@ -101,8 +101,8 @@ func (m *Mem) MkdirAll(dir string) error {
 	return nil
 }
 
-// RemoveAll removes a directory and everything in it, durably, as another process may do
-// while the server runs. Open files stay open.
+// RemoveAll removes a directory and everything in it, durably. It simulates another
+// process that does so while the server runs. Open files stay open.
 func (m *Mem) RemoveAll(dir string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -214,7 +214,7 @@ func (m *Mem) Rename(from, to string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if filepath.Dir(filepath.Clean(from)) != filepath.Dir(filepath.Clean(to)) {
-		return fmt.Errorf("rename %s to %s: between directories", from, to)
+		return fmt.Errorf("rename %s to %s: the two are in different directories", from, to)
 	}
 	ino, err := m.find(from)
 	if err != nil {

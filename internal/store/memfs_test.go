@@ -16,7 +16,7 @@ import (
 	"bellwether/wire"
 )
 
-// The memory file system forgets what was not synced, and nothing else.
+// TestMemForgets: the memory file system loses exactly what was not fsynced.
 func TestMemForgets(t *testing.T) {
 	m := NewMem(1)
 	put(t, m, "kept", []byte("old content"))
@@ -47,7 +47,8 @@ func TestMemForgets(t *testing.T) {
 	}
 }
 
-// Sectors are kept or lost each for itself, whole; a rename happens or not.
+// TestMemTears: each sector is kept or lost independently and as a whole. A rename takes
+// effect completely or not at all.
 func TestMemTears(t *testing.T) {
 	seen := map[string]bool{}
 	for seed := range uint64(200) {
@@ -79,8 +80,8 @@ func TestMemTears(t *testing.T) {
 	}
 }
 
-// A truncation is lost or kept whole, and what was cut does not read as
-// zeros inside the old length.
+// TestMemTruncation: a truncation is kept or lost as a whole, and the truncated bytes do
+// not read as zeros within the old length.
 func TestMemTruncation(t *testing.T) {
 	seen := map[int]bool{}
 	for seed := range uint64(100) {
@@ -101,7 +102,8 @@ func TestMemTruncation(t *testing.T) {
 	}
 }
 
-// A failed sync loses what it should have written, even if the next succeeds.
+// TestMemFailedSync: data whose fsync failed is lost in a crash, even if the next fsync
+// succeeds.
 func TestMemFailedSync(t *testing.T) {
 	m := NewMem(1)
 	put(t, m, "a", []byte("old"))
@@ -120,8 +122,8 @@ func TestMemFailedSync(t *testing.T) {
 	}
 }
 
-// Space runs out where it was said, comes back with what is removed, and a
-// write stores what fits.
+// TestMemSpace: the file system is full at the planned size. Removing files frees space,
+// and a write stores as much as fits.
 func TestMemSpace(t *testing.T) {
 	m := NewMem(1)
 	must(t, m.MkdirAll("/data/version-2"))
@@ -144,7 +146,7 @@ func TestMemSpace(t *testing.T) {
 	put(t, m, "b", make([]byte, 3*sectorLen))
 }
 
-// Both file systems answer alike where the store depends on it.
+// TestFileSystemsAlike: both file systems behave alike where the store depends on it.
 func TestFileSystemsAlike(t *testing.T) {
 	for dir, f := range map[string]FS{filepath.Join(t.TempDir(), "x"): OS(), "/x": NewMem(1)} {
 		must(t, f.MkdirAll(filepath.Join(dir, "y")))
@@ -188,8 +190,8 @@ func TestFileSystemsAlike(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Snapshots, purges and readers run beside the log writer.
-func TestBesideEachOther(t *testing.T) {
+// TestConcurrentCalls: snapshots, purges and readers work while the log writer writes.
+func TestConcurrentCalls(t *testing.T) {
 	d := newDriver(NewMem(1), dataOptions)
 	must(t, d.start())
 	var done sync.WaitGroup
@@ -241,9 +243,10 @@ func TestBesideEachOther(t *testing.T) {
 	must(t, d.s.Close())
 }
 
-// A directory is durable before anything is made in it, the one that is found
-// too: a process may have made it that was killed before its sync.
-func TestNamesOfDirectoriesAreMadeSure(t *testing.T) {
+// TestDirectoriesAreMadeDurable: a directory is made durable before anything is created
+// in it. That is necessary even if the directory exists already: the process that created
+// it may have been killed before its fsync.
+func TestDirectoriesAreMadeDurable(t *testing.T) {
 	base := t.TempDir()
 	for _, c := range []struct{ there, dir, unsure string }{
 		{"", "a/b/c", "a/b/c a/b a ."},

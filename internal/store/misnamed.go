@@ -8,53 +8,55 @@ import (
 	"bellwether/wire"
 )
 
-// A server finds its history by the names of files, and anybody can rename a file. A
-// snapshot named after a later transaction hides what the logs contain up to there; a log
-// named after an earlier one is not read. So the store compares names with contents.
-// docs/formats/directory.md has the table of what it does in each case.
+// A server finds its history by the names of files, and an operator can rename a file. A
+// snapshot with the name of a later transaction hides the transactions in the logs up to
+// that one; a log with the name of an earlier transaction is not read. So the store
+// compares names with contents. docs/formats/directory.md has the table of what it does
+// in each case.
 
-// disbelieve compares a snapshot's name with its content and with the logs. It returns an
+// checkName compares a snapshot's name with its content and with the logs. It returns an
 // [*UnsoundError] if the snapshot does not contain what its name says.
-func (l *loader) disbelieve(file fileName, c contents, logs []fileName) error {
+func (l *loader) checkName(file fileName, c contents, logs []fileName) error {
 	if what := c.misnamed(file.zxid); what != "" {
 		return &UnsoundError{What: what, misnamed: true, reaches: c.reaches()}
 	}
 	if c.proves(file.zxid) {
 		return nil
 	}
-	lacks, err := l.lacks(file.zxid, c, logs)
+	lacks, err := l.findLacking(file.zxid, c, logs)
 	if err != nil || lacks == nil {
 		return err
 	}
-	what := fmt.Sprintf("%s holds %v, which it does not contain", lacks.log, lacks.zxid)
+	what := fmt.Sprintf("it does not contain %[2]v, which is in %[1]s", lacks.log, lacks.zxid)
 	switch sent, err := l.s.mayBeSent(file.zxid); {
 	case err != nil:
 		return err
 	case sent && lacks.zxid.Epoch() < file.zxid.Epoch() && c.digested() == 0:
 		// A leader of a later epoch may have sent the snapshot because the end of this
-		// log is not in that leader's history. ZooKeeper leaves that log in place.
-		l.note("%s: %s; that is right if a leader of epoch %d sent this snapshot, and else its name is wrong",
+		// log is not in that leader's history. ZooKeeper leaves such a log in place.
+		l.note("%s: %s; that is correct if a leader of epoch %d sent this snapshot; otherwise its name is wrong",
 			file.path, what, file.zxid.Epoch())
 		return nil
 	}
 	return &UnsoundError{What: what, misnamed: true, reaches: c.reaches()}
 }
 
-// lacking is a transaction that is in a log, and that a snapshot should contain.
+// lacking is a transaction that a log contains and the snapshot should contain.
 type lacking struct {
 	zxid wire.Zxid
 	log  string
 }
 
-// lacks looks in the logs for a transaction that the snapshot should contain according to
-// its name, and does not; nil if there is none. If the snapshot says how far it goes,
-// that is any transaction after that; otherwise only one that would show in a znode.
-func (l *loader) lacks(name wire.Zxid, c contents, logs []fileName) (*lacking, error) {
+// findLacking looks in the logs for a transaction that the snapshot should contain
+// according to its name but does not contain; nil if there is none. If the snapshot says
+// which transaction is its last, it lacks every later one. Otherwise only a later
+// transaction that changes a znode proves that the snapshot lacks it.
+func (l *loader) findLacking(name wire.Zxid, c contents, logs []fileName) (*lacking, error) {
 	from, found := max(c.newest, c.digested()), wire.Zxid(0)
 	var unproved, reached bool
 	h := &history{fs: l.s.fs, logs: logsFrom(logs, from), base: from, lost: true}
-	h.report = func(*DamageError) error { return nil } // replay reports what matters
-	h.each = func(rec logRecord) error {
+	h.report = func(*DamageError) error { return nil } // replay reports the damage that matters
+	h.eachRecord = func(rec logRecord) error {
 		if reached = rec.zxid >= name; rec.zxid > name {
 			return errFound
 		}
@@ -73,22 +75,22 @@ func (l *loader) lacks(name wire.Zxid, c contents, logs []fileName) (*lacking, e
 		return &lacking{found, logsFrom(logs, found)[0].base()}, nil
 	}
 	if unproved && !reached && name.Counter() != 0 {
-		l.note("%s does not say which transactions it contains, and the logs, which end before its name, hold some behind its last change, %v; "+
+		l.note("%s does not say which transactions it contains, and the logs, which end before its name, hold some after its last change, %v; "+
 			"if its name is wrong, sessions or ACLs are lost", snapshotName(name, Plain), from)
 	}
 	return nil, nil
 }
 
-// mayBeSent reports whether a leader can have sent this server a snapshot of zxid: then
-// this server has accepted that leader's epoch. Only a snapshot from a leader can contain
-// transactions that this server's logs lack.
+// mayBeSent reports whether a leader can have sent this server a snapshot of zxid, which
+// requires that this server has accepted that leader's epoch. Only a snapshot from a
+// leader can contain transactions that this server's logs lack.
 func (s *Store) mayBeSent(zxid wire.Zxid) (bool, error) {
 	on, err := s.epochsOnDisk()
 	return (on.hasAccepted || on.hasCurrent) && max(on.Accepted, on.Current) >= zxid.Epoch(), err
 }
 
-// setAsideMisnamed sets the misnamed snapshots aside that a sound history did not need.
-// They contain nothing that the history lacks.
+// setAsideMisnamed sets aside the misnamed snapshots if a sound history was loaded
+// without them. They contain nothing that this history lacks.
 func (l *loader) setAsideMisnamed() error {
 	for _, u := range l.unsound {
 		if !u.err.misnamed {
@@ -103,8 +105,8 @@ func (l *loader) setAsideMisnamed() error {
 	return nil
 }
 
-// rename renames logs that are not named after their first transaction. A server names
-// each log after it, and every record carries its own zxid, so the right name is certain.
+// rename gives each misnamed log its right name. A server names each log after its first
+// transaction, and every record carries its own zxid, so the right name is certain.
 func (s *Store) rename() error {
 	wrong, err := misnamedLogs(s.fs, s.logDir)
 	if err != nil {
@@ -158,13 +160,13 @@ func (l misnamedLog) damage() *DamageError {
 		Do: fmt.Sprintf("rename it to %s, as the next start does", filepath.Base(l.right))}
 	if l.taken {
 		d.What += fmt.Sprintf(", and there is another %s", filepath.Base(l.right))
-		d.Do = "name each log after its first transaction, and move what is only a copy out of the directory"
+		d.Do = "name each log after its first transaction, and move copies out of the directory"
 	}
 	return d
 }
 
-// byContent returns a copy of logs in which each that has a transaction has the zxid of
-// its first one instead of that of its name.
+// byContent returns a copy of logs. In the copy, each log that has a transaction has the
+// zxid of its first transaction in place of the zxid in its name.
 func byContent(fs FS, logs []fileName) ([]fileName, error) {
 	out := make([]fileName, len(logs))
 	for i, log := range logs {
@@ -197,10 +199,10 @@ func firstTxn(fs FS, log fileName) (first wire.Zxid, err error) {
 	return rec.zxid, nil
 }
 
-// strays refuses a history that ends at last if something in the directories may contain
-// more of it: something that is named like a log or a snapshot and cannot be read as one
-// by its name. Everything else that is named so is noted.
-func (l *loader) strays(last wire.Zxid) error {
+// checkStrays refuses a history that ends at last if a stray may contain later
+// transactions: an entry of the directories that is named like a log or a snapshot but
+// cannot be read under that name. Every other stray is noted.
+func (l *loader) checkStrays(last wire.Zxid) error {
 	for _, dir := range []struct{ path, prefix, other string }{{l.s.snapDir, snapshotPrefix, logMagic}, {l.s.logDir, logPrefix, snapshotMagic}} {
 		files, strays, err := listFiles(l.s.fs, dir.path, dir.prefix)
 		if err != nil {
@@ -213,9 +215,9 @@ func (l *loader) strays(last wire.Zxid) error {
 		}
 		for _, stray := range strays {
 			reach, what := stray.reach(l.s.fs)
-			if misses := l.misses(reach, last); misses != "" {
-				return &DamageError{File: stray.path, What: fmt.Sprintf("%s; the history that can be read %s", what, misses),
-					Do: fmt.Sprintf("if it belongs to this history, give it the right name; else move it out of %s", dir.path)}
+			if misses := l.whyMissing(reach, last); misses != "" {
+				return &DamageError{File: stray.path, What: fmt.Sprintf("%s; the readable history %s", what, misses),
+					Do: fmt.Sprintf("if it belongs to this history, correct its name; otherwise move it out of %s", dir.path)}
 			}
 			l.note("%s is not read: %s", stray.path, what)
 		}
@@ -223,14 +225,15 @@ func (l *loader) strays(last wire.Zxid) error {
 	return nil
 }
 
-// misses says how the history that ends at last lacks the transaction z; "" if it has z.
-func (l *loader) misses(z, last wire.Zxid) string {
+// whyMissing describes how a history that ends at last lacks the transaction z; "" if the
+// history contains z.
+func (l *loader) whyMissing(z, last wire.Zxid) string {
 	if z > last {
 		return fmt.Sprintf("ends at %v", max(last, 0))
 	}
 	for _, j := range l.jumps {
 		if j.prev < z && z < j.next && z.Counter() != 0 {
-			return fmt.Sprintf("goes on with %v behind %v", j.next, j.prev)
+			return fmt.Sprintf("continues with %v after %v", j.next, j.prev)
 		}
 	}
 	return ""
@@ -247,15 +250,15 @@ func begins(fs FS, path, magic string) bool {
 	return errors.Join(err, f.Close()) == nil && string(b) == magic
 }
 
-// stray is a directory entry whose name begins like that of a log or a snapshot and that
+// stray is a directory entry whose name begins like that of a log or a snapshot but that
 // cannot be read as one.
 type stray struct {
 	path string
-	not  string // what it is instead of a file, "" if it is one: then its name is wrong
+	not  string // what the entry is if it is no file; "" if it is a file, whose name then is wrong
 }
 
-// reach returns the last transaction that a stray may contain, -1 if it contains none,
-// and says what the stray is.
+// reach returns the last transaction that a stray may contain, and describes the stray.
+// The zxid is -1 if the stray contains none.
 func (s stray) reach(fs FS) (wire.Zxid, string) {
 	base := filepath.Base(s.path)
 	named, isNamed := looseZxid(base)
@@ -270,14 +273,14 @@ func (s stray) reach(fs FS) (wire.Zxid, string) {
 	}
 	h := &history{fs: fs, logs: []fileName{{path: s.path}}, base: -1, lost: true}
 	h.report = func(*DamageError) error { return nil }
-	h.each = func(logRecord) error { return nil }
+	h.eachRecord = func(logRecord) error { return nil }
 	if err := h.walk(); err == nil && h.last > 0 {
 		return h.last, fmt.Sprintf("it is a log with transactions up to %v, and its name is not that of one", h.last)
 	}
 	return -1, "its name is not that of a log or a snapshot"
 }
 
-// extension returns the last part of a name if it is that of a compression.
+// extension returns the last part of a name if it is the extension of a compression.
 func extension(base string) Compression {
 	if ext := filepath.Ext(base); ext == "."+string(Gzip) || ext == "."+string(Snappy) {
 		return Compression(ext[1:])

@@ -13,8 +13,7 @@ import (
 	"bellwether/wire"
 )
 
-// oddNames are names that somebody may give to a file of the history, behind
-// its prefix.
+// oddNames are names, without the prefix, that an operator may give to a file of the history.
 var oddNames = []string{
 	"0", "1", "2", "3d", "50", "94", "96", "a0", "a1", "a2", "b", "fffff", "FFFFF", "00000fffff", "0096", "+96", "-1",
 	"100000000", "100000001", "1000000ff", "7fffffff00000000", "7fffffffffffffff", "8000000000000000", "ffffffffffffffff",
@@ -22,9 +21,9 @@ var oddNames = []string{
 	"96.gz", "96.2.3", "96~", "9_6", "\u0663",
 }
 
-// Whatever name somebody gives to one file of a history: a start either has
-// every transaction, or is refused with an error that names a file. It is never
-// shorter without a word. data check says the same.
+// TestRenamedFileLosesNothing: one file of a history gets another name. Then a start
+// either has every transaction or is refused with an error that names a file. It never
+// starts with fewer transactions and no error. Check reports the same.
 func TestRenamedFileLosesNothing(t *testing.T) {
 	whole, purged := diskOf(t, samples), diskOf(t, samples)
 	for _, name := range []string{"snapshot.0", "snapshot.3c", "snapshot.91", "log.1", "log.3e"} {
@@ -47,8 +46,8 @@ func TestRenamedFileLosesNothing(t *testing.T) {
 	}
 }
 
-// The same where the file becomes something else under its own name, or stands
-// beside the history.
+// TestNoFileInPlaceOfOneLosesNothing: nothing is lost if something that is not a file
+// replaces a file of the history, or has a similar name beside it.
 func TestNoFileInPlaceOfOneLosesNothing(t *testing.T) {
 	for _, kind := range []struct {
 		what string
@@ -74,8 +73,9 @@ func TestNoFileInPlaceOfOneLosesNothing(t *testing.T) {
 	}
 }
 
-// A log that is a dangling link or has a wrong name, and whose transactions are
-// between two epochs of the logs that can be read, refuses the start as well.
+// TestStrayBetweenTwoEpochsLosesNothing: a log that is a dangling link or has a wrong
+// name can contain the transactions between two epochs of the readable logs. Then, too,
+// the start is refused.
 func TestStrayBetweenTwoEpochsLosesNothing(t *testing.T) {
 	changes := map[string]func(path string) error{
 		"log.100000006":     func(path string) error { return errors.Join(os.Remove(path), os.Symlink("nowhere", path)) },
@@ -108,7 +108,7 @@ func TestStrayBetweenTwoEpochsLosesNothing(t *testing.T) {
 	}
 }
 
-// A symbolic link to a file is the file, as ZooKeeper takes it.
+// TestLinkedLogIsRead: a symbolic link to a file is read like the file, as in ZooKeeper.
 func TestLinkedLogIsRead(t *testing.T) {
 	base := realSample(t)
 	must(t, os.Mkdir(filepath.Join(base, "elsewhere"), 0o755))
@@ -129,7 +129,8 @@ func realSample(t *testing.T) string {
 	return base
 }
 
-// losesNothing loads the sample's history, and returns what refused it.
+// losesNothing loads the sample's history. It returns the error if the start is refused,
+// and fails if a transaction is missing.
 func losesNothing(t *testing.T, fs FS, o Options, what string) error {
 	t.Helper()
 	report, err := Check(fs, o)
@@ -153,8 +154,8 @@ func losesNothing(t *testing.T, fs FS, o Options, what string) error {
 	return err
 }
 
-// certain checks that the snapshot used contains what its name promises: it is
-// compared with the sample's own files.
+// certain checks that the loaded snapshot contains everything up to the zxid in its name, by comparing it
+// with the sample's own files.
 func certain(t *testing.T, fs FS, res LoadResult, what string) {
 	t.Helper()
 	b := read(t, fs, res.SnapshotPath)

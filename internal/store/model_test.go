@@ -12,9 +12,9 @@ import (
 	"bellwether/wire"
 )
 
-// world is a tree of a kind that shows what was applied: each transaction
-// makes one znode, named after its zxid, with data that tells its lineage. It
-// is a Sink and a Source.
+// world is a tree that shows which transactions were applied: each transaction creates
+// one znode, named after its zxid, with data that names the transaction's lineage. It is
+// a Sink and a Source.
 type world struct {
 	nodes  map[string][]byte
 	last   wire.Zxid
@@ -73,7 +73,7 @@ func (w *world) Nodes(yield func(string, *record.DataNode) error) error {
 
 func (w *world) Digest() (wire.Zxid, uint64) { return w.last, 0 }
 
-// equal reports how two worlds differ, "" if they do not.
+// diff returns how two worlds differ; "" if they do not.
 func (w *world) diff(want *world) string {
 	if w.last != want.last {
 		return fmt.Sprintf("last is %v, want %v", w.last, want.last)
@@ -89,8 +89,8 @@ func (w *world) diff(want *world) string {
 	return ""
 }
 
-// txn makes the transaction z of a lineage. Sizes vary from a few bytes to
-// several sectors, and some data is zeros, as a missing sector is.
+// txn makes transaction z of a lineage. Sizes vary from a few bytes to several sectors,
+// and some data is zeros, which look like a missing sector.
 func txn(z wire.Zxid, lineage byte) *record.Txn {
 	size := []int{5, 700, 40, 1900, 512, 3}[z%6]
 	data := bytes.Repeat([]byte{lineage}, size)
@@ -104,20 +104,20 @@ func txn(z wire.Zxid, lineage byte) *record.Txn {
 	}
 }
 
-// driver runs a store and keeps the books: the world after each transaction
-// of the present history, and how much of it was promised.
+// driver runs a store. It records the world after each transaction of the current
+// history, and how much of the history was acknowledged.
 type driver struct {
 	m       *Mem
 	s       *Store
 	opts    Options
 	lineage byte
 	states  map[wire.Zxid]*world // every state the history went through
-	last    wire.Zxid            // appended
-	acked   wire.Zxid            // synced
-	cut     bool                 // a cut is under way: later is also allowed
+	last    wire.Zxid            // the last appended transaction
+	acked   wire.Zxid            // the last transaction that was fsynced
+	cut     bool                 // a truncation is under way: after a crash the history may also end at later
 	later   wire.Zxid
-	epochs  [2]wire.Epoch // saved
-	asked   [2]wire.Epoch // being saved
+	epochs  [2]wire.Epoch // epochs that were saved
+	asked   [2]wire.Epoch // epochs that are being saved
 }
 
 func newDriver(m *Mem, o Options) *driver {
@@ -142,7 +142,7 @@ func (d *driver) start() error {
 	return nil
 }
 
-// add appends transactions and does not sync.
+// add appends transactions without an fsync.
 func (d *driver) add(zxids ...wire.Zxid) error {
 	var txns []*record.Txn
 	for _, z := range zxids {
@@ -196,14 +196,15 @@ func (d *driver) truncate(z wire.Zxid) error {
 	return err
 }
 
-// forget ends a cut: nothing after z is allowed any more.
+// forget records that a truncation is complete: nothing after z may be in the history
+// again.
 func (d *driver) forget(z wire.Zxid) {
 	maps.DeleteFunc(d.states, func(at wire.Zxid, _ *world) bool { return at > z })
 	d.last, d.acked, d.cut = z, z, false
 	d.lineage++
 }
 
-// install replaces the history by a leader's, which ends at z.
+// install replaces the history by a leader's history, which ends at z.
 func (d *driver) install(z wire.Zxid) error {
 	w := d.states[d.acked].clone()
 	if err := w.Txn(txn(z, 'Z')); err != nil {
@@ -245,8 +246,8 @@ func (d *driver) allowed(z wire.Zxid) bool {
 	return d.acked <= z && z <= d.last
 }
 
-// verify brings the store of a crashed disk up and compares it with the
-// books. It returns the driver that goes on from there.
+// verify starts a store on the disk after a crash and compares it with the recorded
+// worlds. It returns a driver that continues from there.
 func (d *driver) verify(t *testing.T, m *Mem) *driver {
 	t.Helper()
 	before, err := Check(m, d.opts)

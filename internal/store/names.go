@@ -19,8 +19,8 @@ const versionDir = "version-2"
 const (
 	logPrefix      = "log."
 	snapshotPrefix = "snapshot."
-	tempPrefix     = "tmp."   // being written; the next open removes it
-	asidePrefix    = "aside." // not used any more, and kept; purged when it is old enough
+	tempPrefix     = "tmp."   // prefix of a file that is being written; the next open removes such files
+	asidePrefix    = "aside." // prefix of a file that is not used any more but kept; it is purged when it is old enough
 )
 
 // fileName is the name of a log or snapshot, parsed.
@@ -43,7 +43,8 @@ func snapshotName(z wire.Zxid, form Compression) string {
 	return name
 }
 
-// parseName parses prefix, hex zxid and, if forms are allowed, a compression.
+// parseName parses a name that consists of prefix, a hex zxid and, if forms is set, the
+// extension of a compression.
 func parseName(name, prefix string, forms bool) (z wire.Zxid, form Compression, ok bool) {
 	rest, ok := strings.CutPrefix(name, prefix)
 	if !ok {
@@ -79,7 +80,7 @@ func listFiles(fs FS, dir, prefix string) (files []fileName, strays []stray, err
 	return files, strays, nil
 }
 
-// setAside renames a file, durably, to a name that nobody reads, and returns the new
+// setAside durably renames a file to a name that no server reads, and returns the new
 // path.
 func setAside(fs FS, path string) (string, error) {
 	dir, base := filepath.Split(path)

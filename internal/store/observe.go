@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// CallObserver observes each call that has to wait for the disk: Begin is called before
-// it, and End after it with what Begin returned. Calls run on several goroutines.
+// CallObserver observes each call that has to wait for the disk. Begin is called before
+// the call; End is called after it, with the value that Begin returned. Calls run on
+// several goroutines.
 type CallObserver interface {
 	Begin(op Op, path string) (call int)
 	End(call int)
 }
 
-// Observe returns fs with an observer of its calls.
+// Observe returns a file system that passes all calls to fs and reports them to o.
 func Observe(fs FS, o CallObserver) FS { return &observedFS{fs, o} }
 
 type observedFS struct {
@@ -112,7 +113,7 @@ func (f *observedFile) Sync() error {
 	return f.File.Sync()
 }
 
-// nextData calls that of the file, if it has one.
+// nextData calls nextData of the file, if the file has that method.
 func (f *observedFile) nextData(off int64) int64 {
 	if h, ok := f.File.(holeFinder); ok {
 		return h.nextData(off)

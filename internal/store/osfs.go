@@ -19,8 +19,8 @@ const filePerm = 0o644
 
 func (osFS) MkdirAll(dir string) error {
 	unsure, found := unsureNames(dir)
-	// Make them from the top, each durable before the next. Then at most the last one
-	// that exists can be not durable.
+	// Create them from the top, each durable before the next. Then of the directories
+	// that exist, at most the lowest can be not durable.
 	for _, d := range slices.Backward(unsure) {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
@@ -58,7 +58,7 @@ func (osFS) ReadDir(dir string) ([]FileInfo, error) {
 	for _, e := range entries {
 		info, err := e.Info()
 		if os.IsNotExist(err) {
-			continue // removed meanwhile
+			continue // another process has removed it
 		}
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (osFS) ReadDir(dir string) ([]FileInfo, error) {
 	return out, nil
 }
 
-// entry describes an entry of dir, and what it leads to if it is a link.
+// entry describes an entry of dir. If the entry is a link, it describes the target.
 func entry(dir string, info os.FileInfo) FileInfo {
 	e := FileInfo{Name: info.Name()}
 	if info.Mode()&os.ModeSymlink != 0 {
@@ -82,7 +82,7 @@ func entry(dir string, info os.FileInfo) FileInfo {
 	return e
 }
 
-// notFile says what something is if it is no file, "" if it is one.
+// notFile describes what an entry is if it is no file; "" for a file.
 func notFile(mode os.FileMode) string {
 	switch {
 	case mode.IsRegular():

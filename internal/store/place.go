@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// place is a file or directory that the store holds open, and the name under which the
+// place is a file or directory that the store holds open, with the name under which the
 // next start looks for it.
 type place struct {
 	path string
@@ -28,11 +28,12 @@ func placesOf(fs FS, paths []string) ([]place, error) {
 }
 
 // InPlace checks that the names of the directories and of the current log still lead to
-// what the store has open. If not, somebody has removed, renamed or replaced them while
-// the server runs, so that no start will find what is written. Then the store is poisoned
-// with a [*RemovedError]. SetCurrentEpoch and SetAcceptedEpoch check this before they
-// return, and Append before it begins a log. Sync checks the log and the directory that
-// the log is not in. Only the goroutine that appends may call it.
+// the files that the store has open. If not, somebody has removed, renamed or replaced
+// them while the server runs, and no start would find the data written from now on. Then
+// the store is poisoned with a [*RemovedError]. SetCurrentEpoch and SetAcceptedEpoch make
+// this check before they return, and Append before it begins a log. Sync checks the log,
+// and the directory that does not contain the log. Only the goroutine that appends may
+// call InPlace.
 func (s *Store) InPlace() error {
 	if err := s.usable(); err != nil {
 		return err
@@ -75,8 +76,9 @@ func (s *Store) dirsInPlace() error {
 	return nil
 }
 
-// check compares what the name leads to. An error of permission in a parent directory
-// proves nothing, because the history is still there.
+// check compares what the name leads to with what the store has open. If a parent
+// directory cannot be searched for lack of permission, that proves nothing, because the
+// history is still there.
 func (p place) check(fsys FS, synced wire.Zxid) error {
 	info, err := fsys.Stat(p.path)
 	switch {
@@ -85,7 +87,7 @@ func (p place) check(fsys FS, synced wire.Zxid) error {
 	case err != nil:
 		return &RemovedError{p.path, "is gone", synced, err}
 	case !info.SameFile(p.info):
-		return &RemovedError{p.path, "is another one than before", synced, nil}
+		return &RemovedError{p.path, "is not the one that was opened", synced, nil}
 	}
 	return nil
 }
@@ -95,13 +97,13 @@ func (p place) check(fsys FS, synced wire.Zxid) error {
 type RemovedError struct {
 	Path   string
 	What   string
-	Synced wire.Zxid // clients may have got answers up to here
+	Synced wire.Zxid // the server may have acknowledged transactions up to here
 	Err    error     // the file system's error; nil: the name leads to something else
 }
 
 func (e *RemovedError) Error() string {
-	text := fmt.Sprintf("%s %s: it was removed, renamed or replaced beside the running server, "+
-		"and with it what was acknowledged up to %v", e.Path, e.What, e.Synced)
+	text := fmt.Sprintf("%s %s: it was removed, renamed or replaced while the server was running, "+
+		"together with transactions that were acknowledged, up to %v", e.Path, e.What, e.Synced)
 	if e.Err != nil {
 		text += fmt.Sprintf(" (%v)", e.Err)
 	}

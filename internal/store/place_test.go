@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// removals are what somebody can do to the directories beside a running
-// store, on the real file system and in memory.
+// removals are the ways to remove the directories while a store uses them, on the real
+// file system and in memory.
 var removals = []struct {
 	name string
 	real func(base string) error
@@ -54,8 +54,8 @@ var removals = []struct {
 		}},
 }
 
-// uses are the steps of a store that promise something or make a file. Each
-// must notice by itself.
+// uses are the steps of a store that acknowledge something or create a file. Each must
+// itself notice that a directory was removed.
 var uses = []struct {
 	name string
 	do   func(d *driver) error
@@ -68,8 +68,8 @@ var uses = []struct {
 	{"nothing", func(d *driver) error { return d.s.InPlace() }},
 }
 
-// Nothing is acknowledged once the directory is removed, renamed or replaced:
-// neither by the next step, nor by any after it.
+// TestRemovedDirectoryPoisons: when the directory is removed, renamed or replaced,
+// neither the next step nor any later one acknowledges anything.
 func TestRemovedDirectoryPoisons(t *testing.T) {
 	for _, r := range removals {
 		for _, u := range uses {
@@ -92,7 +92,7 @@ func TestRemovedDirectoryPoisons(t *testing.T) {
 	}
 }
 
-// removedUnder runs a store, removes what it uses, and uses it.
+// removedUnder runs a store, removes what it uses, and then uses the store.
 func removedUnder(t *testing.T, fs FS, d *driver, remove func() error, use func(d *driver) error) {
 	t.Helper()
 	d.s = open(t, fs, d.opts)
@@ -118,7 +118,8 @@ func removedUnder(t *testing.T, fs FS, d *driver, remove func() error, use func(
 	_ = d.s.Close()
 }
 
-// The log file itself: removed, renamed, or replaced by another.
+// TestRemovedLogPoisons: if the log file itself is removed, renamed or replaced, no later
+// step acknowledges anything.
 func TestRemovedLogPoisons(t *testing.T) {
 	for what, change := range map[string]func(m *Mem) error{
 		"removed": func(m *Mem) error { return m.Remove("/data/version-2/log.1") },
@@ -139,7 +140,8 @@ func TestRemovedLogPoisons(t *testing.T) {
 	}
 }
 
-// Each of two directories is watched, also the one that is not written to.
+// TestRemovedSnapshotDirectoryPoisons: both of two directories are watched, even the one
+// that is not written to.
 func TestRemovedSnapshotDirectoryPoisons(t *testing.T) {
 	for _, gone := range []string{"/snaps", "/logs"} {
 		d := newDriver(NewMem(1), Options{DataDir: "/snaps", LogDir: "/logs", PreallocBytes: -1})
@@ -153,8 +155,8 @@ func TestRemovedSnapshotDirectoryPoisons(t *testing.T) {
 	}
 }
 
-// What is no removal goes on: other names that lead to the directory, and a
-// directory above it that may no longer be searched.
+// TestDirectoryInPlace: the store continues if the directory is still there but has
+// several names, or is below a directory that cannot be searched any more.
 func TestDirectoryInPlace(t *testing.T) {
 	base := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(base, "disk"), 0o755))
@@ -177,7 +179,7 @@ func TestDirectoryInPlace(t *testing.T) {
 	must(t, d.s.Close())
 }
 
-// deniedFS lets nobody look.
+// deniedFS refuses Stat for lack of permission.
 type deniedFS struct{ *Mem }
 
 func (deniedFS) Stat(name string) (FileInfo, error) {
@@ -195,9 +197,9 @@ func (s *statsOf) Stat(name string) (FileInfo, error) {
 	return s.FS.Stat(name)
 }
 
-// A sync looks once at what it has written to, and at the directory of snapshots
-// where that is another one.
-func TestSyncLooksOnce(t *testing.T) {
+// TestSyncChecksEachDirectoryOnce: an fsync checks once the directory of the log and, if
+// that is another one, the directory of the snapshots.
+func TestSyncChecksEachDirectoryOnce(t *testing.T) {
 	for _, c := range []struct {
 		opts Options
 		want map[string]int
@@ -222,8 +224,8 @@ func TestSyncLooksOnce(t *testing.T) {
 	}
 }
 
-// What stat tells of a file is what package os tells.
-func TestStatTellsWhatOSTells(t *testing.T) {
+// TestStatAgreesWithOS: Stat of the store's file system returns the same as package os.
+func TestStatAgreesWithOS(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, []byte("abc"), 0o600))
@@ -250,7 +252,7 @@ func TestStatTellsWhatOSTells(t *testing.T) {
 	}
 }
 
-// BenchmarkInPlace is what the check that each sync makes costs.
+// BenchmarkInPlace measures the check of the directories, which each fsync makes.
 func BenchmarkInPlace(b *testing.B) {
 	d := newDriver(NewMem(1), Options{DataDir: b.TempDir()})
 	d.s = open(b, OS(), d.opts)

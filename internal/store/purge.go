@@ -12,11 +12,11 @@ import (
 // retainMin is the least number of snapshots that Purge keeps.
 const retainMin = 3
 
-// Purge removes what the keep newest sound snapshots (at least 3) do not need: older
-// snapshots, logs that end before the oldest of them, and files set aside before that. It
-// counts only snapshots that are known to be sound and durable. It returns the removed
-// paths, also together with an error. It may run concurrently with Append, Sync and
-// WriteSnapshot.
+// Purge removes everything that the keep newest sound snapshots (at least 3) do not need:
+// older snapshots, logs that end before the oldest of these snapshots, and older files
+// that were set aside. It counts only snapshots that are known to be sound and durable.
+// It returns the removed paths, even if it also returns an error. It may run concurrently
+// with Append, Sync and WriteSnapshot.
 func (s *Store) Purge(keep int) ([]string, error) {
 	if err := s.usable(); err != nil {
 		return nil, err
@@ -47,15 +47,15 @@ func (s *Store) Purge(keep int) ([]string, error) {
 	for i := 0; i+1 < len(logs) && logs[i+1].zxid <= oldest; i++ {
 		old = append(old, logs[i].path)
 	}
-	aside, err := s.asideBefore(oldest)
+	aside, err := s.setAsideBefore(oldest)
 	if err != nil {
 		return nil, err
 	}
 	return s.remove(append(old, aside...))
 }
 
-// oldestKept returns the zxid of the nth newest sound snapshot, of the oldest if there
-// are fewer; -1 if there is none.
+// oldestKept returns the zxid of the nth newest sound snapshot. If there are fewer, it
+// returns that of the oldest one; -1 if there is none.
 func (s *Store) oldestKept(snapshots []fileName, n int) (wire.Zxid, error) {
 	oldest := wire.Zxid(-1)
 	for i := len(snapshots) - 1; i >= 0 && n > 0; i-- {
@@ -71,8 +71,9 @@ func (s *Store) oldestKept(snapshots []fileName, n int) (wire.Zxid, error) {
 	return oldest, nil
 }
 
-// reliable reports whether a snapshot is sound and the log has all that it needs, and
-// makes the snapshot durable: ZooKeeper writes its own without a sync.
+// reliable reports whether a snapshot is sound and the log has all transactions that it
+// needs. It makes the snapshot durable, because ZooKeeper writes its snapshots without an
+// fsync.
 func (s *Store) reliable(file fileName) (bool, error) {
 	s.mu.Lock()
 	known, synced := s.sound[file.path], s.synced
@@ -80,7 +81,7 @@ func (s *Store) reliable(file fileName) (bool, error) {
 	if known {
 		return true, nil
 	}
-	knows, err := s.knows(file)
+	knows, err := s.newestEffect(file)
 	if err != nil || knows < 0 || knows > synced {
 		return false, err
 	}
@@ -95,7 +96,7 @@ func (s *Store) reliable(file fileName) (bool, error) {
 	return true, nil
 }
 
-// setSound notes whether a snapshot is known to be sound and durable.
+// setSound records whether a snapshot is known to be sound and durable.
 func (s *Store) setSound(path string, sound bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,8 +107,8 @@ func (s *Store) setSound(path string, sound bool) {
 	}
 }
 
-// asideBefore lists the files set aside that belong to the time before z.
-func (s *Store) asideBefore(z wire.Zxid) ([]string, error) {
+// setAsideBefore lists the files set aside that belong to the time before z.
+func (s *Store) setAsideBefore(z wire.Zxid) ([]string, error) {
 	var old []string
 	for _, dir := range s.dirs() {
 		entries, err := s.fs.ReadDir(dir)
@@ -124,8 +125,8 @@ func (s *Store) asideBefore(z wire.Zxid) ([]string, error) {
 	return old, nil
 }
 
-// looseZxid parses the zxid in a name as ZooKeeper does: between the first two dots,
-// whatever follows.
+// looseZxid parses the zxid in a name as ZooKeeper does: it is the text between the first
+// two dots, whatever follows.
 func looseZxid(name string) (wire.Zxid, bool) {
 	for _, prefix := range []string{logPrefix, snapshotPrefix} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {

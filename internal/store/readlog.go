@@ -11,11 +11,12 @@ import (
 )
 
 // ReadLog yields the transactions after zxid that were durable when it began, in order
-// and without a gap. Each belongs to the caller. If the log cannot show that there is no
-// gap ReadLog yields an error that is [ErrNotInLog], and ends; what came before the error
-// is not complete. That happens if the log does not reach back to zxid, has a gap, as
-// behind an installed snapshot, or is purged meanwhile. ReadLog may run concurrently with
-// everything but Truncate and InstallSnapshot.
+// and without a gap. The caller may keep each transaction. If the log cannot prove that
+// there is no gap, ReadLog yields an error that is [ErrNotInLog], and ends; the
+// transactions before the error are then incomplete. That happens if the log does not
+// reach back to zxid, has a gap (for instance after an installed snapshot), or is purged
+// meanwhile. ReadLog may run concurrently with everything but Truncate and
+// InstallSnapshot.
 func (s *Store) ReadLog(after wire.Zxid) iter.Seq2[*record.Txn, error] {
 	return func(yield func(*record.Txn, error) bool) {
 		err := s.readLog(after, s.Synced(), yield)
@@ -47,9 +48,9 @@ func (s *Store) readLog(after, synced wire.Zxid, yield func(*record.Txn, error) 
 	}
 	h.report = func(d *DamageError) error { return fmt.Errorf("%w: %w", ErrNotInLog, d) }
 	proved := false
-	h.each = func(rec logRecord) error {
-		if proved = proved || h.met || rec.zxid == after+1; !proved {
-			return fmt.Errorf("it goes on with %v: %w", rec.zxid, ErrNotInLog)
+	h.eachRecord = func(rec logRecord) error {
+		if proved = proved || h.baseSeen || rec.zxid == after+1; !proved {
+			return fmt.Errorf("the log continues with %v: %w", rec.zxid, ErrNotInLog)
 		}
 		t, err := rec.decode()
 		if err != nil {
@@ -63,5 +64,5 @@ func (s *Store) readLog(after, synced wire.Zxid, yield func(*record.Txn, error) 
 	if err := h.walk(); err != nil {
 		return err
 	}
-	return fmt.Errorf("it ends at %v, %v was expected: %w", h.last, synced, ErrNotInLog)
+	return fmt.Errorf("the log ends at %v instead of %v: %w", h.last, synced, ErrNotInLog)
 }

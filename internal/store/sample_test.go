@@ -43,8 +43,8 @@ func readJSON(t testing.TB, name string, v any) {
 	must(t, json.Unmarshal(b, v))
 }
 
-// Every record of the sample logs is read as an independent decoder reads it,
-// and written again as the same bytes.
+// TestSampleLogs: every record of the sample logs decodes to what an independent decoder
+// has found, and encodes to the same bytes.
 func TestSampleLogs(t *testing.T) {
 	var golden map[string][]goldenTxn
 	readJSON(t, "txns.json", &golden)
@@ -109,7 +109,7 @@ func sameJSON(a, b []byte) bool {
 	return bytes.Equal(p, q)
 }
 
-// bodyJSON gives a body the form of txns.json.
+// bodyJSON returns a body in the form of txns.json.
 func bodyJSON(op wire.OpCode, body record.TxnBody) any {
 	type m = map[string]any
 	data := func(b []byte) any {
@@ -180,8 +180,8 @@ type goldenSnapshot struct {
 	}
 }
 
-// Every sample snapshot is read as an independent decoder reads it, and
-// written again as the same bytes, seals included.
+// TestSampleSnapshots: every sample snapshot decodes to what an independent decoder has
+// found, and encodes to the same bytes, including its seals.
 func TestSampleSnapshots(t *testing.T) {
 	var golden map[string]goldenSnapshot
 	readJSON(t, "snapshots.json", &golden)
@@ -239,8 +239,8 @@ func compareHead(t *testing.T, name string, tree *copyTree, want goldenSnapshot)
 	}
 }
 
-// The final state as gzip, as snappy and without a digest is one tree; our
-// writer makes the same forms, and what it compressed it reads.
+// TestSampleForms: the same final state as gzip, as snappy and without a digest is read
+// as one tree. The store writes the same forms and reads its own compressed files.
 func TestSampleForms(t *testing.T) {
 	var gz, sn, plain copyTree
 	must(t, DumpSnapshot(OS(), "testdata/snapshots-3.8.0/snapshot.a1.gz", &gz))
@@ -274,15 +274,15 @@ func TestSampleForms(t *testing.T) {
 		}
 		must(t, s.Close())
 		got := loaded(t, m)
-		// What was installed came from a leader, where its digest is of no use.
+		// An installed snapshot comes from a leader, and its digest is not used.
 		if want := fmt.Sprintf("done 0xa1 %v", &record.SnapshotDigest{Version: record.DigestVersion}); got.snapshot[len(got.snapshot)-1] != want {
 			t.Errorf("%s: %s, want %s", form, got.snapshot[len(got.snapshot)-1], want)
 		}
 	}
 }
 
-// From each of the four snapshots the same history follows, whichever are
-// there: the transactions behind it, up to 0xa1.
+// TestSampleLoadsFromAnySnapshot: whichever of the four snapshots are present, loading
+// gives the same history, up to 0xa1.
 func TestSampleLoadsFromAnySnapshot(t *testing.T) {
 	for _, z := range []wire.Zxid{0, 0x3c, 0x91, 0x95} {
 		m := diskOf(t, samples)
@@ -312,7 +312,7 @@ func TestSampleLoadsFromAnySnapshot(t *testing.T) {
 	}
 }
 
-// A log with its 64 MiB of padding reads as the one without.
+// TestPaddedLog: a log with its 64 MiB of padding is read like one without.
 func TestPaddedLog(t *testing.T) {
 	f, err := os.Open(filepath.Join(samples, "padded", "log.96.padded.gz"))
 	must(t, err)
@@ -342,7 +342,8 @@ func TestPaddedLog(t *testing.T) {
 	must(t, s.Close())
 }
 
-// A member's directory: its log, its epochs, its reconfigurations.
+// TestSampleQuorumDirectory: the directory of an ensemble's member is read: its log, its
+// epochs and its reconfigurations.
 func TestSampleQuorumDirectory(t *testing.T) {
 	m := diskOf(t, "testdata/quorum-datadir-3.8.0")
 	s := open(t, m, dataOptions)

@@ -37,7 +37,8 @@ const (
 const snapshotBufferLen = 256 << 10
 
 // EncodeSnapshot writes src to w as the stream of a plain snapshot file named after zxid.
-// It uses OmitDigest and OmitLastZxid of o. It returns the digest that src ended with.
+// Of o it uses only OmitDigest and OmitLastZxid. It returns the digest of src after the
+// last pass.
 func EncodeSnapshot(w io.Writer, zxid wire.Zxid, src Source, o Options) (SnapshotDigest, error) {
 	e := snapshotEncoder{w: w, sum: adler32.New()}
 	e.buf = append(e.buf, snapshotMagic...)
@@ -139,14 +140,15 @@ func (e *snapshotEncoder) digest(d SnapshotDigest) {
 	e.buf = binary.BigEndian.AppendUint64(e.buf, d.Tree)
 }
 
-// seal appends the checksum of all before it.
+// seal appends the checksum of all bytes before it.
 func (e *snapshotEncoder) seal() {
 	e.flush()
 	e.buf = binary.BigEndian.AppendUint64(e.buf, uint64(e.sum.Sum32()))
 	e.text(nodesEnd)
 }
 
-// flush adds the buffer to the checksum and writes it. The first error stays.
+// flush adds the buffer to the checksum and writes it. After an error it does nothing,
+// and the first error is kept.
 func (e *snapshotEncoder) flush() {
 	e.sum.Write(e.buf)
 	if e.err == nil {

@@ -21,15 +21,15 @@ const (
 // snapshotReadMin is how much of a snapshot is read at first, in bytes.
 const snapshotReadMin = 4096
 
-// UnsoundError says that a snapshot cannot be used, and where that shows.
+// UnsoundError says why a snapshot cannot be used, and where the error is.
 type UnsoundError struct {
-	Offset int64 // in the uncompressed stream
+	Offset int64 // offset in the uncompressed stream
 	What   string
-	Short  bool // it ends too early, as if its writer was interrupted
+	Short  bool // the snapshot ends too early, as if its writer was interrupted
 	Err    error
 
-	misnamed bool      // it is complete, but does not contain what its name says
-	reaches  wire.Zxid // of a misnamed snapshot: the last transaction of which it has an effect
+	misnamed bool      // the snapshot is complete, but does not contain what its name says
+	reaches  wire.Zxid // only for a misnamed snapshot: the last transaction whose effects it contains
 }
 
 func (e *UnsoundError) Error() string {
@@ -49,15 +49,15 @@ func (e *UnsoundError) Unwrap() error { return e.Err }
 type Offsetter interface{ At(off int64) }
 
 // DecodeSnapshot reads the stream of a plain snapshot file named after zxid into sink,
-// SnapshotDone included, and verifies every seal. An error is an [*UnsoundError]; sink
-// has then received a part. Bytes after the end are not decoded, but the reader may have
-// been read ahead.
+// including the call of SnapshotDone, and verifies every seal. An error is an
+// [*UnsoundError]; sink has then received a part of the snapshot. Bytes after the end are
+// not decoded, but may have been read from r.
 func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (*SnapshotDigest, error) {
 	c, err := decodeSnapshot(r, zxid, sink)
 	return c.digest, err
 }
 
-// decodeSnapshot is DecodeSnapshot, and returns what the snapshot says about itself.
+// decodeSnapshot is DecodeSnapshot, but returns all that the snapshot says about itself.
 func decodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (contents, error) {
 	d := snapshotDecoder{r: r, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
 	d.at, _ = sink.(Offsetter)
@@ -77,16 +77,16 @@ func decodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (contents, error) {
 }
 
 // snapshotDecoder reads a stream through buf and computes its checksum. The first error
-// stays; what is taken after an error is zeros.
+// is kept, and all values decoded after it are zero.
 type snapshotDecoder struct {
 	r      io.Reader
-	exact  bool // read nothing ahead
+	exact  bool // do not read beyond the end of the snapshot
 	sink   Sink
 	at     Offsetter
 	buf    []byte
-	next   int   // in buf: the end of what was taken
-	summed int   // in buf: the end of what the checksum covers
-	pos    int64 // of next in the stream
+	next   int   // index in buf of the end of the consumed bytes
+	summed int   // index in buf of the end of the bytes in the checksum
+	pos    int64 // offset of next in the stream
 	sum    hash.Hash32
 	err    *UnsoundError
 	c      wire.Coder
@@ -99,18 +99,18 @@ func (d *snapshotDecoder) fail(what string, err error) {
 	}
 }
 
-// settle adds what was taken to the checksum.
-func (d *snapshotDecoder) settle() {
+// updateSum adds the consumed bytes to the checksum.
+func (d *snapshotDecoder) updateSum() {
 	d.sum.Write(d.buf[d.summed:d.next])
 	d.summed = d.next
 }
 
-// peek returns the next n bytes of the stream, fewer if it ends before. Memory grows only
-// as bytes arrive.
+// peek returns the next n bytes of the stream; fewer if the stream ends. The buffer grows
+// only as bytes arrive.
 func (d *snapshotDecoder) peek(n int) []byte {
 	for len(d.buf)-d.next < n && d.err == nil {
 		if d.next > 0 {
-			d.settle()
+			d.updateSum()
 			d.buf = d.buf[:copy(d.buf, d.buf[d.next:])]
 			d.next, d.summed = 0, 0
 		}
@@ -186,7 +186,7 @@ func (d *snapshotDecoder) text(what string) string {
 	return string(b)
 }
 
-// count reads a number of things that take at least one byte each.
+// count reads the number of elements that follow; each element takes at least one byte.
 func (d *snapshotDecoder) count(what string) int {
 	n := d.int32()
 	if n < 0 {
@@ -196,7 +196,7 @@ func (d *snapshotDecoder) count(what string) int {
 	return int(n)
 }
 
-// part calls At of a sink that is an Offsetter.
+// part tells the sink how many bytes of the snapshot are read, if the sink is an Offsetter.
 func (d *snapshotDecoder) part() {
 	if d.at != nil && d.err == nil {
 		d.at.At(d.pos)
@@ -274,7 +274,7 @@ func (d *snapshotDecoder) nodes() {
 			return
 		}
 		if (path == "") != first && d.err == nil {
-			d.fail(fmt.Sprintf("path %q in the wrong place", path), nil)
+			d.fail(fmt.Sprintf("path %q does not follow its parent", path), nil)
 		}
 		if n.Data = d.element("a znode's data"); n.Data != nil {
 			n.Data = append(make([]byte, 0, len(n.Data)), n.Data...)
@@ -295,14 +295,14 @@ func (d *snapshotDecoder) refused(err error) {
 	}
 }
 
-// Lengths of what may follow the first seal, each with the seal after it.
+// Lengths of the optional parts after the first seal, each including the seal after it.
 const (
 	digestBlockLen   = 20 + sealLen
 	lastZxidBlockLen = 8 + sealLen
 )
 
-// trailer reads the seals and what is between them. A file may end after any of them.
-// What follows the second may be cut off.
+// trailer reads the seals and the blocks between them. A file may end after any seal. The
+// part after the second seal may be cut off.
 func (d *snapshotDecoder) trailer() {
 	d.seal()
 	if n := len(d.peek(digestBlockLen)); n > 0 && n != lastZxidBlockLen {
@@ -317,7 +317,7 @@ func (d *snapshotDecoder) trailer() {
 	}
 }
 
-// digest reads the digest block; nil if it is of an older kind.
+// digest reads the digest block; it returns nil if the block has an older version.
 func (d *snapshotDecoder) digest() *SnapshotDigest {
 	digest := &SnapshotDigest{Zxid: wire.Zxid(d.int64()), Version: d.int32()}
 	if digest.Version < record.DigestVersion && d.err == nil {
@@ -330,7 +330,7 @@ func (d *snapshotDecoder) digest() *SnapshotDigest {
 
 // seal reads a seal and compares its checksum.
 func (d *snapshotDecoder) seal() {
-	d.settle()
+	d.updateSum()
 	want, at := d.sum.Sum32(), d.pos
 	got := d.int64()
 	mark := d.text("a seal")

@@ -17,9 +17,9 @@ type SnapshotFile struct {
 	Size int64 // bytes on disk
 }
 
-// WriteSnapshot writes src, durably, as the snapshot named after zxid. src must contain
-// everything up to zxid. What src contains when it ends must be durable in the log,
-// because a snapshot must not contain what the log may lose. An error leaves the earlier
+// WriteSnapshot durably writes src as the snapshot named after zxid. src must contain
+// everything up to zxid. All transactions whose effects src contains when it ends must be
+// durable in the log, because the log may lose any other. An error leaves the earlier
 // snapshots unchanged. It may run concurrently with Append, Sync and Purge, but not with
 // itself.
 func (s *Store) WriteSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
@@ -33,8 +33,8 @@ func (s *Store) WriteSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) 
 	return file, nil
 }
 
-// prepareSnapshot writes a snapshot, durably, under a temporary name. It checks that a
-// snapshot of this server contains nothing that the log lacks.
+// prepareSnapshot durably writes a snapshot under a temporary name. If ours is set, it
+// checks that the snapshot contains nothing that the log lacks.
 func (s *Store) prepareSnapshot(zxid wire.Zxid, src Source, ours bool) (temp string, file SnapshotFile, err error) {
 	if err := s.usable(); err != nil {
 		return "", file, err
@@ -47,7 +47,7 @@ func (s *Store) prepareSnapshot(zxid wire.Zxid, src Source, ours bool) (temp str
 	file = SnapshotFile{Path: filepath.Join(s.snapDir, name), Zxid: zxid}
 	if file.Size, err = s.writeTemp(temp, zxid, src, ours); err != nil {
 		if rm := s.fs.Remove(temp); rm != nil {
-			err = fmt.Errorf("%w (and it stays behind as %s: %v)", err, filepath.Base(temp), rm)
+			err = fmt.Errorf("%w (and its unfinished file %s cannot be removed: %v)", err, filepath.Base(temp), rm)
 		}
 		if isFull(err) {
 			err = &FullError{File: temp, Zxid: s.Synced(), Err: err}
@@ -57,8 +57,8 @@ func (s *Store) prepareSnapshot(zxid wire.Zxid, src Source, ours bool) (temp str
 	return temp, file, nil
 }
 
-// publish renames a snapshot to its name, durably, and removes those of the same zxid
-// with another compression.
+// publish durably renames a snapshot to its final name, and removes snapshots of the same
+// zxid with another compression.
 func (s *Store) publish(temp string, file SnapshotFile) error {
 	if err := s.fs.Rename(temp, file.Path); err != nil {
 		return fmt.Errorf("snapshot %v: %w", file.Zxid, err)
@@ -70,7 +70,7 @@ func (s *Store) publish(temp string, file SnapshotFile) error {
 		return fmt.Errorf("snapshot %v: %w", file.Zxid, s.poison(err))
 	}
 	if err := s.supersede(file); err != nil {
-		return fmt.Errorf("snapshot %v: an older one of that zxid is still there: %w", file.Zxid, err)
+		return fmt.Errorf("snapshot %v: an older snapshot with the same zxid could not be removed: %w", file.Zxid, err)
 	}
 	s.mu.Lock()
 	first := !s.haveAny
@@ -115,22 +115,22 @@ func (s *Store) writeTemp(temp string, zxid wire.Zxid, src Source, ours bool) (s
 		return 0, err
 	}
 	if durable := max(s.Synced(), zxid); from.last > durable || ours && zxid > s.Synced() {
-		return 0, fmt.Errorf("it contains %v and the log is durable only up to %v", max(zxid, from.last), s.Synced())
+		return 0, fmt.Errorf("the snapshot contains %v, but the log is durable only up to %v", max(zxid, from.last), s.Synced())
 	}
 	return out.off, f.Sync()
 }
 
-// sealing is a source that keeps the digest it ended with. A snapshot that came from a
-// leader gets a digest that belongs to no transaction: it can contain effects of later
-// transactions, so its digest is not that of the tree after any transaction, and the
-// digests of the transactions after it do not match yet.
+// sealing is a source that keeps the digest of the last call of Digest. A snapshot that
+// came from a leader gets a digest that belongs to no transaction: the snapshot can
+// contain effects of later transactions, so its real digest is not that of the tree after
+// any transaction, and the digests of the next transactions do not match yet.
 type sealing struct {
 	Source
 	ours bool
 	last wire.Zxid
 }
 
-// Digest returns the digest of the source, or none.
+// Digest returns the digest of the source, or zeros if the snapshot came from a leader.
 func (s *sealing) Digest() (z wire.Zxid, digest uint64) {
 	if s.last, digest = s.Source.Digest(); !s.ours {
 		return 0, 0
@@ -138,16 +138,17 @@ func (s *sealing) Digest() (z wire.Zxid, digest uint64) {
 	return s.last, digest
 }
 
-// fsyncEvery is after how many bytes of a snapshot its file is fsynced. Without that the
-// log's next fsync waits for the disk to write everything that the snapshot has left in
-// the page cache: 135 ms for 250 MB, with it 20 ms.
+// fsyncEvery is the number of bytes of a snapshot after which its file is fsynced.
+// Otherwise the next fsync of the log would wait until the disk has written everything
+// that the snapshot left in the page cache. With 250 MB that took 135 ms; with this limit
+// it takes 20 ms.
 const fsyncEvery = 8 << 20
 
 // fileWriter writes a File from front to back.
 type fileWriter struct {
 	f       File
 	off     int64
-	durable int64 // what an fsync has covered
+	durable int64 // number of bytes that an fsync has covered
 }
 
 func (w *fileWriter) Write(b []byte) (int, error) {
@@ -182,7 +183,7 @@ func readSnapshot(fs FS, file fileName, sink Sink) (c contents, err error) {
 func openHistory(fsys FS, path string) (File, error) {
 	f, err := fsys.Open(path)
 	if errors.Is(err, fs.ErrPermission) {
-		err = fmt.Errorf("%w; let the user that the server runs as read it", err)
+		err = fmt.Errorf("%w; allow the user of the server to read it", err)
 	}
 	return f, err
 }
@@ -190,11 +191,12 @@ func openHistory(fsys FS, path string) (File, error) {
 func isShort(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
 
 // InstallSnapshot replaces the history by src, which a leader sent and which contains
-// everything up to zxid and nothing above. It writes src as the snapshot of zxid and sets
-// every record and snapshot above zxid aside, durably. It must not run concurrently with
-// any other call. The caller need not call Load if src is already the tree. An error
-// before the snapshot has its name changes nothing. A later one is a [*PoisonedError],
-// because the snapshot would hide a log that continued where it had ended.
+// everything up to zxid and nothing above. It durably writes src as the snapshot of zxid
+// and sets aside every record and snapshot above zxid. It must not run concurrently with
+// any other call. The caller need not call Load if the server's tree is src already. An
+// error before the snapshot has its name changes nothing. A later error is a
+// [*PoisonedError]: if the old log continued, the next start would ignore it because of
+// the snapshot.
 func (s *Store) InstallSnapshot(zxid wire.Zxid, src Source) (SnapshotFile, error) {
 	if err := s.Roll(); err != nil {
 		return SnapshotFile{}, err

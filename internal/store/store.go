@@ -21,10 +21,11 @@ type Options struct {
 	// PreallocBytes is how much space a log reserves ahead of its records (preAllocSize);
 	// 0: 64 MiB, negative: none.
 	PreallocBytes int64
-	// NoSync leaves it to the system when the log reaches the disk (forceSync=no). Then a
-	// power failure loses acknowledged writes.
+	// NoSync leaves it to the system when the log is written to the disk (forceSync=no).
+	// Then a power failure loses acknowledged writes.
 	NoSync bool
-	// Compression is that of new snapshots; all compressions can be read.
+	// Compression is the compression of new snapshots. Snapshots with any compression can
+	// be read.
 	Compression Compression
 	// OmitDigest leaves the digest block out of snapshots (digest.enabled=false).
 	OmitDigest bool
@@ -59,16 +60,16 @@ type Store struct {
 	snapDir string
 	logDir  string
 	locks   []io.Closer
-	opened  []string // what Open repaired
+	opened  []string // notes about what Open has repaired
 	made    []string // the version-2 directories that Open made
 
 	log    logWriter
 	places []place // the version-2 directories, as Open found them
-	epochs Epochs  // as they were last saved
+	epochs Epochs  // the epochs that were last saved
 	ahead  ahead
 
-	mu      sync.Mutex // guards what follows; never held across I/O
-	failed  error      // what poisoned the store
+	mu      sync.Mutex // guards the fields below; never held during I/O
+	failed  error      // the error that poisoned the store
 	loaded  bool
 	last    wire.Zxid
 	synced  wire.Zxid
@@ -122,7 +123,7 @@ func (s *Store) open() error {
 		return err
 	}
 	for _, dir := range s.dirs() {
-		if err := s.tidy(dir); err != nil {
+		if err := s.removeUnfinished(dir); err != nil {
 			return err
 		}
 	}
@@ -140,18 +141,18 @@ func (s *Store) dirs() []string {
 	return []string{s.snapDir, s.logDir}
 }
 
-// makeDir creates a directory, or makes the name of an existing one durable: a file is no
-// more durable than the name of its directory.
+// makeDir creates a directory, or makes the name of an existing one durable: a file is
+// durable only if the name of its directory is.
 func (s *Store) makeDir(dir string) error {
 	info, err := s.fs.Stat(dir)
 	switch {
 	case err == nil && !info.Dir:
 		return &LayoutError{dir, "is a file", "move it away"}
 	case errors.Is(err, fs.ErrNotExist) && s.opts.NoDirCreate:
-		return &LayoutError{dir, "is missing, and zookeeper.datadir.autocreate is false", "make it, or allow it to be made"}
+		return &LayoutError{dir, "is missing, and zookeeper.datadir.autocreate is false", "create the directory, or set the key to true"}
 	}
 	if mkErr := s.fs.MkdirAll(dir); mkErr != nil {
-		return fmt.Errorf("data directory %s cannot be made: %w; name one that this user can write", dir, mkErr)
+		return fmt.Errorf("data directory %s cannot be created: %w; choose one that this user can write", dir, mkErr)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		s.made = append(s.made, dir)
@@ -169,8 +170,9 @@ func sameDir(fs FS, a, b string) bool {
 	return err == nil && x.SameFile(y)
 }
 
-// checkSplit refuses, as ZooKeeper does, separate directories if one contains files that
-// belong into the other: somebody has moved only a part of them.
+// checkSplit checks separate directories for snapshots and logs. As in ZooKeeper, they
+// are refused if one contains files that belong in the other, because then somebody has
+// moved only a part of the files.
 func checkSplit(fs FS, snapDir, logDir string) error {
 	if snapDir == logDir {
 		return nil
@@ -192,9 +194,9 @@ func checkSplit(fs FS, snapDir, logDir string) error {
 	return nil
 }
 
-// tidy removes unfinished files, and renames snapshots that ZooKeeper has left unfinished
-// and would later read.
-func (s *Store) tidy(dir string) error {
+// removeUnfinished removes unfinished files, and sets aside unfinished snapshots of
+// ZooKeeper, which ZooKeeper would later read.
+func (s *Store) removeUnfinished(dir string) error {
 	entries, err := s.fs.ReadDir(dir)
 	if err != nil {
 		return err
@@ -220,8 +222,8 @@ func (s *Store) tidy(dir string) error {
 	return nil
 }
 
-// Close makes the log durable and ends it, unless the store is poisoned, and unlocks the
-// directories.
+// Close makes the log durable and closes it, unless the store is poisoned, and unlocks
+// the directories.
 func (s *Store) Close() error {
 	err := s.usable()
 	if err == nil {
@@ -242,7 +244,8 @@ func (s *Store) unlock() error {
 	return err
 }
 
-// poison ends all use of the log, because the content of the disk is not known any more.
+// poison records that the content of the disk is not known any more, which ends all use
+// of the log.
 func (s *Store) poison(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// Two stores cannot have one directory, on the real file system too; the lock
-// leaves no file behind and ends with Close.
+// TestLock: two stores cannot use the same directory, on the real file system too. The
+// lock leaves no file and ends with Close.
 func TestLock(t *testing.T) {
 	dir := t.TempDir()
 	for name, fs := range map[string]FS{dir: OS(), "/data": NewMem(1)} {
@@ -35,7 +35,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// One directory under two names is one directory.
+// TestLinkedLogDirectory: if a directory has two names, the store treats it as one.
 func TestLinkedLogDirectory(t *testing.T) {
 	dir := t.TempDir()
 	data, logs := filepath.Join(dir, "data"), filepath.Join(dir, "logs")
@@ -46,7 +46,8 @@ func TestLinkedLogDirectory(t *testing.T) {
 	must(t, open(t, OS(), Options{DataDir: data, LogDir: logs}).Close())
 }
 
-// A server's life on the real file system: what was synced is there again.
+// TestOnRealFileSystem: on the real file system, everything that was fsynced is there
+// after a restart.
 func TestOnRealFileSystem(t *testing.T) {
 	o := Options{DataDir: filepath.Join(t.TempDir(), "new"), LogDir: filepath.Join(t.TempDir(), "new", "too"), Compression: Gzip}
 	s := open(t, OS(), o)
@@ -87,8 +88,8 @@ func TestOnRealFileSystem(t *testing.T) {
 	must(t, s.Close())
 }
 
-// Separate directories of which one holds the other's files are refused, as
-// upstream refuses them; files that are neither are not minded.
+// TestMixedDirectories: a start is refused if the log directory contains snapshots or the
+// snapshot directory logs, as in ZooKeeper. Other files are ignored.
 func TestMixedDirectories(t *testing.T) {
 	split := Options{DataDir: "/data", LogDir: "/logs"}
 	for _, c := range []struct{ dir, name string }{{"/data", "log.1"}, {"/logs", "snapshot.0"}, {"/logs", "snapshot.zz"}} {
@@ -114,7 +115,7 @@ func TestMixedDirectories(t *testing.T) {
 	}
 }
 
-// madeSure counts how often a directory was made, or made sure of.
+// madeSure counts how often each directory was created or made durable.
 type madeSure struct {
 	*Mem
 	times map[string]int
@@ -125,9 +126,9 @@ func (f *madeSure) MkdirAll(dir string) error {
 	return f.Mem.MkdirAll(dir)
 }
 
-// Directories that are there may not be durable: every start makes sure of
-// both, also where it may make none.
-func TestOpenMakesSureOfDirectories(t *testing.T) {
+// TestOpenMakesDirectoriesDurable: a directory that exists may not be durable, so every
+// start makes both durable, even if it may not create them.
+func TestOpenMakesDirectoriesDurable(t *testing.T) {
 	f := &madeSure{NewMem(1), map[string]int{}}
 	o := Options{DataDir: "/data", LogDir: "/log"}
 	for n := 1; n <= 3; n++ {
@@ -139,7 +140,8 @@ func TestOpenMakesSureOfDirectories(t *testing.T) {
 	}
 }
 
-// Where directories must not be made, a missing one is an error.
+// TestNoDirCreate: a missing directory is an error if the store may not create
+// directories.
 func TestNoDirCreate(t *testing.T) {
 	var layout *LayoutError
 	if _, err := Open(NewMem(1), Options{DataDir: "/data", NoDirCreate: true}); !errors.As(err, &layout) {
@@ -147,8 +149,8 @@ func TestNoDirCreate(t *testing.T) {
 	}
 }
 
-// Where an empty history needs the marker, it is found beside either
-// directory, and taken away only once the first snapshot is durable.
+// TestInitializeMarker: if an empty history needs the marker, the marker may be next to
+// either directory. It is removed only when the first snapshot is durable.
 func TestInitializeMarker(t *testing.T) {
 	o := Options{DataDir: "/data", LogDir: "/logs", NoDBCreate: true}
 	m := NewMem(1)
@@ -182,8 +184,8 @@ func TestInitializeMarker(t *testing.T) {
 	}
 }
 
-// What does not belong in the line is refused without effect: a gap, a
-// repetition, a log to which no snapshot belongs.
+// TestAppendOutOfLine: Append refuses a gap, a repetition, and a log without a snapshot
+// before it, and changes nothing.
 func TestAppendOutOfLine(t *testing.T) {
 	s := open(t, NewMem(1), dataOptions)
 	if err := s.Append([]*record.Txn{txn(1, 'a')}); err == nil {
@@ -206,8 +208,8 @@ func TestAppendOutOfLine(t *testing.T) {
 	must(t, s.Close())
 }
 
-// Purge keeps three snapshots at least, and of the logs all from the last
-// that begins at or before the oldest of them; broken ones do not count.
+// TestPurge: Purge keeps at least three sound snapshots. It keeps the log that contains
+// the zxid of the oldest of them, and all later logs. Damaged snapshots do not count.
 func TestPurge(t *testing.T) {
 	purge := func(m *Mem, keep int) string {
 		s := open(t, m, dataOptions)
@@ -266,7 +268,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// Truncation is refused without effect where the zxid is not in the history.
+// TestTruncateElsewhere: a truncation to a zxid that is not in the history is refused and
+// changes nothing.
 func TestTruncateElsewhere(t *testing.T) {
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)
@@ -288,8 +291,8 @@ func TestTruncateElsewhere(t *testing.T) {
 	must(t, s.Close())
 }
 
-// The log is read from any place that it can prove to be in it, and only up
-// to what is synced.
+// TestReadLog: ReadLog begins after any zxid that is provably in the log, and ends at the
+// last durable transaction.
 func TestReadLog(t *testing.T) {
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)
@@ -324,8 +327,8 @@ func TestReadLog(t *testing.T) {
 	readFails(t, s, 0xa9)
 }
 
-// A snapshot takes the place of one of the same zxid that is compressed
-// otherwise: the last one written counts.
+// TestSnapshotReplacesOtherForm: a new snapshot replaces one that has the same zxid and
+// another compression.
 func TestSnapshotReplacesOtherForm(t *testing.T) {
 	forms := []Compression{Plain, Gzip, Snappy}
 	for _, before := range forms {
@@ -365,8 +368,8 @@ func (p purging) ReadDir(dir string) ([]FileInfo, error) {
 	return list, errors.Join(err, p.FS.Remove(p.gone))
 }
 
-// A log that is purged while it is to be read is no longer in the log, which
-// is not an error of the disk.
+// TestReadLogBesidePurge: if a log is purged just before ReadLog opens it, ReadLog
+// reports that the zxid is no longer in the log, not an error of the disk.
 func TestReadLogBesidePurge(t *testing.T) {
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)
@@ -387,8 +390,8 @@ func readFails(t *testing.T, s *Store, after wire.Zxid) {
 	}
 }
 
-// Epoch files: made, read, mended where a crash explains it, refused where
-// none does.
+// TestEpochs: epoch files are created and read. A state that a crash can leave is
+// repaired, and any other is refused.
 func TestEpochs(t *testing.T) {
 	const none = "-"
 	for _, c := range []struct {
@@ -396,7 +399,7 @@ func TestEpochs(t *testing.T) {
 		last                   wire.Zxid
 		current, accepted, tmp string
 		want                   Epochs
-		file                   string // that is damaged
+		file                   string // the damaged file
 	}{
 		{"none yet", 5, none, none, none, Epochs{0, 0}, ""},
 		{"none yet, later log", 3<<32 + 5, none, none, none, Epochs{3, 3}, ""},
@@ -441,9 +444,9 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// However much is appended at once, no more than syncMax lies between two
-// syncs, unless one transaction alone is larger: on that rests how far back a
-// tear is believed.
+// TestLargeBatchIsSyncedInBetween: however much is appended at once, at most syncMax
+// bytes lie between two fsyncs, unless one transaction alone is larger. The distance from
+// the end at which a torn write is accepted depends on this.
 func TestLargeBatchIsSyncedInBetween(t *testing.T) {
 	d := newDriver(NewMem(1), Options{DataDir: "/data"})
 	must(t, d.start())
@@ -473,7 +476,7 @@ func TestLargeBatchIsSyncedInBetween(t *testing.T) {
 	}
 }
 
-// Appending allocates nothing for a transaction.
+// TestAppendAllocatesNothing: appending a transaction allocates no memory.
 func TestAppendAllocatesNothing(t *testing.T) {
 	var coder wire.Coder
 	buf := make([]byte, 0, 1<<20)

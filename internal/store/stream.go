@@ -9,12 +9,13 @@ import (
 	"bellwether/wire"
 )
 
-// streamEnd ends a snapshot that one server sends to another. Such a stream is the middle
-// of a snapshot file (sessions, ACLs, nodes, the string "/"), without header and seals,
-// and then this string.
+// streamEnd is the string that ends a snapshot which one server sends to another. Such a
+// stream is the middle part of a snapshot file (sessions, ACLs, nodes, the string "/"),
+// without header and seals, followed by streamEnd.
 const streamEnd = "BenWasHere"
 
-// EncodeStream writes src to w as a leader sends it after a SNAP packet.
+// EncodeStream writes src to w in the form in which a leader sends it after a SNAP
+// packet.
 func EncodeStream(w io.Writer, src Source) error {
 	e := snapshotEncoder{w: w, sum: adler32.New()}
 	if err := e.body(src); err != nil {
@@ -25,9 +26,9 @@ func EncodeStream(w io.Writer, src Source) error {
 	return e.err
 }
 
-// DecodeStream reads a snapshot after a SNAP packet with this zxid into sink,
-// SnapshotDone included, and not a byte more. An error is an [*UnsoundError]; sink has
-// then received a part.
+// DecodeStream reads the snapshot that follows a SNAP packet with this zxid into sink,
+// including the call of SnapshotDone, and not a byte more. An error is an
+// [*UnsoundError]; sink has then received a part of the snapshot.
 func DecodeStream(r *bufio.Reader, zxid wire.Zxid, sink Sink) error {
 	d := snapshotDecoder{r: r, exact: true, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
 	d.body()

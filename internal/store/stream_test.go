@@ -16,7 +16,8 @@ import (
 	"bellwether/wire"
 )
 
-// kept is a sink that can be written again as it was read.
+// kept is a sink from which the snapshot can be written again in the form in which it was
+// read.
 type kept struct {
 	recorded
 	sessions []keptSession
@@ -60,7 +61,7 @@ func (k *kept) SnapshotDone(z wire.Zxid, _ *SnapshotDigest) error {
 	return nil
 }
 
-// again is what was kept, as a source.
+// again returns a source of what was kept.
 type again struct{ *kept }
 
 func (a again) Sessions(yield func(id wire.SessionID, timeoutMS int32) error) error {
@@ -92,7 +93,7 @@ func (a again) Nodes(yield func(path string, n *record.DataNode) error) error {
 
 func (a again) Digest() (wire.Zxid, uint64) { return a.zxid, 0 }
 
-// recordedStreams are snapshots as real leaders sent them.
+// recordedStreams are snapshots that ZooKeeper leaders have sent.
 func recordedStreams(t *testing.T) [][]byte {
 	t.Helper()
 	text, err := os.ReadFile("../peerwire/testdata/zab.json")
@@ -113,8 +114,8 @@ func recordedStreams(t *testing.T) [][]byte {
 	return streams
 }
 
-// What a real leader sent is read to its last byte, no further, and written
-// again as it was.
+// TestStreamOfARealLeader: a snapshot that a ZooKeeper leader sent is read to its last byte and no
+// further, and encodes to the same bytes.
 func TestStreamOfARealLeader(t *testing.T) {
 	for _, want := range recordedStreams(t) {
 		r := bufio.NewReaderSize(io.MultiReader(bytes.NewReader(want), strings.NewReader("next")), 16)
@@ -134,7 +135,8 @@ func TestStreamOfARealLeader(t *testing.T) {
 	}
 }
 
-// A stream that ends early or in something else is refused.
+// TestStreamThatIsBroken: a stream that ends too early, or does not end with a snapshot's
+// last bytes, is refused.
 func TestStreamThatIsBroken(t *testing.T) {
 	want := recordedStreams(t)[0]
 	for n := range want {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A start that finds nothing, or snapshots and no log directory, tells what
-// shows that there was more; a first start tells nothing.
+// TestLostHistoryIsSuspected: a start without any history, or with snapshots but without
+// a log directory, reports the signs that there was more. A first start reports nothing.
 func TestLostHistoryIsSuspected(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -17,10 +17,10 @@ func TestLostHistoryIsSuspected(t *testing.T) {
 		{"myid", func(m *Mem) { create(t, m, "/data/myid") }, "/data/myid exists"},
 		{"myid and the marker", func(m *Mem) { create(t, m, "/data/myid"); create(t, m, "/data/initialize") }, ""},
 		{"epochs", func(m *Mem) { put(t, m, acceptedEpochName, []byte("3")); put(t, m, currentEpochName, []byte("3")) },
-			"currentEpoch and acceptedEpoch in /data/version-2 say 3 and 3"},
+			"currentEpoch and acceptedEpoch in /data/version-2 are 3 and 3"},
 		{"no snapshot directory", func(m *Mem) { must(t, m.MkdirAll("/logs/version-2")) }, "/data/version-2 was missing"},
 		{"no log directory", func(m *Mem) { must(t, m.MkdirAll("/data/version-2")) }, "/logs/version-2 was missing"},
-		{"snapshots and no log directory", func(m *Mem) { claimed{0, 0, 0, 0}.write(t, m) }, "/logs/version-2 was missing and is made anew"},
+		{"snapshots and no log directory", func(m *Mem) { claimed{0, 0, 0, 0}.write(t, m) }, "/logs/version-2 was missing and was created"},
 	} {
 		m := NewMem(1)
 		must(t, m.MkdirAll("/data"))

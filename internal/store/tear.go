@@ -18,15 +18,15 @@ import (
 //     missing. A log is only written where it was zeros before, so a missing sector
 //     reads as zeros to its end.
 //
-// No crash explains anything else (a complete record with a wrong checksum, a wrong
-// length with an intact payload). Nor can a tear be further than syncMax before the last
-// byte: everything before that was synced.
+// No crash explains anything else, such as a complete record with a wrong checksum, or a
+// wrong length with an intact payload. Nor can a torn write begin more than syncMax
+// before the last byte: everything before that was fsynced.
 
-// syncMax limits the bytes written between two syncs, unless one record is larger.
+// syncMax limits the bytes written between two fsyncs, unless a single record is larger.
 const syncMax = 8 << 20
 
-// judge decides about the offset s.off, where there is no whole record. n is the payload
-// length found there, -1 if it is not valid.
+// judge decides why there is no whole record at offset s.off. n is the payload length
+// found there; -1 if it is not valid.
 func (s *logScanner) judge(n int64, what string) (verdict, error) {
 	p := s.off
 	last, err := s.lastByte(p)
@@ -60,9 +60,9 @@ func (s *logScanner) judge(n int64, what string) (verdict, error) {
 	return s.judgeCut(last, fmt.Sprintf("%s: the sector at %d is missing", what, torn))
 }
 
-// judgeCut decides about a record of which a part is missing, possibly everything from
-// last on. If the bytes before last contain a whole record by its checksum, only its
-// length is wrong, and no crash causes that.
+// judgeCut decides whether a crash explains a record of which a part is missing, possibly
+// everything from last on. If the bytes before last contain a payload that matches the
+// checksum, only the length of the record is wrong, and no crash causes that.
 func (s *logScanner) judgeCut(last int64, what string) (verdict, error) {
 	p := s.off
 	if last-p >= recordHeadLen+record.TxnHeaderLen {
@@ -80,7 +80,7 @@ func (s *logScanner) judgeCut(last int64, what string) (verdict, error) {
 // wholeWithin reports whether the checksum at p fits a payload that ends,
 // with its end byte, at or before last.
 func (s *logScanner) wholeWithin(p, last int64) (bool, error) {
-	b, err := s.win.at(p, int(min(last-p, recordMax)))
+	b, err := s.win.at(p, int(min(last-p, RecordMax)))
 	if err != nil {
 		return false, err
 	}
@@ -102,8 +102,8 @@ func (s *logScanner) wholeWithin(p, last int64) (bool, error) {
 	}
 }
 
-// judgeHeader decides about a file that is at least as long as a header and does not
-// begin with one.
+// judgeHeader decides whether a crash explains a file that is at least as long as a
+// header and does not begin with one.
 func (s *logScanner) judgeHeader() (verdict, error) {
 	what := "the file does not begin with " + logMagic
 	last, err := s.lastByte(0)
@@ -145,9 +145,9 @@ func (s *logScanner) isMissing(p, off int64) bool {
 	return err == nil && at >= 0
 }
 
-// oneByteOff returns the offset of the byte of the record at p whose change alone
-// explains why the record is not whole, -1 if there is none. The two sums of Adler-32
-// tell by how much a byte is wrong and how far from the end it is.
+// oneByteOff looks for a single byte of the record at p whose change explains why the
+// record is not whole. It returns the byte's offset; -1 if there is none. The two sums of
+// Adler-32 tell by how much a byte is wrong and how far from the end it is.
 func (s *logScanner) oneByteOff(p, n int64) (int64, error) {
 	if n < 0 || s.isMissing(p, p) || s.isMissing(p, p+recordHeadLen-1) {
 		return -1, nil
@@ -187,8 +187,8 @@ func (s *logScanner) oneByteOff(p, n int64) (int64, error) {
 	return -1, nil
 }
 
-// oneByteApart returns where (from the high end) two checksums differ, if they differ in
-// a single byte, else -1.
+// oneByteApart returns the position, counted from the high end, at which two checksums
+// differ, if they differ in a single byte; otherwise -1.
 func oneByteApart(a, b uint64) int64 {
 	for at := range int64(8) {
 		if x := a ^ b; x != 0 && x&^(0xff<<(56-8*at)) == 0 {
@@ -198,8 +198,8 @@ func oneByteApart(a, b uint64) int64 {
 	return -1
 }
 
-// lastByte returns the offset after the last byte at or after off that is not zero, off
-// if there is none.
+// lastByte returns the offset after the last byte at or after off that is not zero. If
+// all are zero, it returns off.
 func (s *logScanner) lastByte(off int64) (int64, error) {
 	last := off
 	buf := make([]byte, min(windowLen, max(0, s.size-off)))

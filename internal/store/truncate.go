@@ -13,19 +13,19 @@ import (
 )
 
 // cutName is a file that contains, in hex, the zxid above which everything is being
-// removed from the history. It exists only while that goes on. If a crash interrupts it
-// the next open finishes it, so that nobody sees a history with a part missing in the
-// middle.
+// removed from the history. The file exists only during a truncation. If a crash
+// interrupts the truncation, the next open completes it, so that no server sees a history
+// with a gap in the middle.
 const cutName = "cutting"
 
 // ErrNotInLog says that the history does not contain the transaction asked for.
 var ErrNotInLog = errors.New("not in the log on disk")
 
-// Truncate removes everything after zxid from the history, durably. It sets aside the
-// snapshots that contain effects of later transactions and the later logs, and cuts the
-// log of zxid. If zxid cannot be reached from a sound snapshot it changes nothing and
-// returns ErrNotInLog. It must not run concurrently with any other call. The caller calls
-// Load afterwards.
+// Truncate durably removes everything after zxid from the history. It sets aside the
+// later logs and the snapshots that contain effects of later transactions, and cuts the
+// log that contains zxid. If zxid cannot be reached from a sound snapshot, it changes
+// nothing and returns ErrNotInLog. It must not run concurrently with any other call. The
+// caller calls Load afterwards.
 func (s *Store) Truncate(zxid wire.Zxid) error {
 	if err := s.Roll(); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (s *Store) Truncate(zxid wire.Zxid) error {
 	}
 	if err := s.beginCut(zxid); err != nil {
 		if _, begun, unknown := s.pendingCut(); begun || unknown != nil {
-			return s.poison(fmt.Errorf("truncate to %v: %w", zxid, err)) // the next start may continue it
+			return s.poison(fmt.Errorf("truncate to %v: %w", zxid, err)) // the next start may continue the truncation
 		}
 		if isFull(err) {
 			err = &FullError{File: filepath.Join(s.logDir, cutName), Zxid: s.Synced(), Err: err}
@@ -65,7 +65,7 @@ func (s *Store) reachable(zxid wire.Zxid) error {
 	}
 	var unused []wire.Zxid
 	for _, file := range slices.Backward(snapshots) {
-		knows, err := s.knows(file)
+		knows, err := s.newestEffect(file)
 		if err != nil {
 			return err
 		}
@@ -89,12 +89,12 @@ var errFound = errors.New("found")
 func (s *Store) reachableFrom(base wire.Zxid, unused []wire.Zxid, logs []fileName, zxid wire.Zxid) error {
 	h := &history{fs: s.fs, logs: logsFrom(logs, base), base: base, unused: unused}
 	h.report = func(d *DamageError) error { return d }
-	h.each = func(rec logRecord) error {
+	h.eachRecord = func(rec logRecord) error {
 		if rec.zxid == zxid {
 			return errFound
 		}
 		if rec.zxid > zxid {
-			return fmt.Errorf("%v comes instead: %w", rec.zxid, ErrNotInLog)
+			return fmt.Errorf("the log continues with %v: %w", rec.zxid, ErrNotInLog)
 		}
 		return nil
 	}
@@ -108,9 +108,9 @@ func (s *Store) reachableFrom(base wire.Zxid, unused []wire.Zxid, logs []fileNam
 	}
 }
 
-// knows returns the last transaction of which a snapshot has effects, as far as it says;
-// -1 if it is not sound or misnamed.
-func (s *Store) knows(file fileName) (wire.Zxid, error) {
+// newestEffect returns the last transaction whose effects a snapshot contains, as far as
+// the snapshot says; -1 if it is misnamed or not sound.
+func (s *Store) newestEffect(file fileName) (wire.Zxid, error) {
 	c, err := readSnapshot(s.fs, file, Discard{})
 	var unsound *UnsoundError
 	switch {
@@ -124,14 +124,14 @@ func (s *Store) knows(file fileName) (wire.Zxid, error) {
 	return max(file.zxid, c.last()), nil
 }
 
-// beginCut writes the file that says what cut will do. If that fails, pendingCut tells
-// whether the file exists nevertheless.
+// beginCut writes the file that tells cut and the next start what to remove. If it fails,
+// pendingCut tells whether the file exists nevertheless.
 func (s *Store) beginCut(zxid wire.Zxid) error {
 	return writeAtomic(s.fs, filepath.Join(s.logDir, cutName), strconv.FormatInt(int64(zxid), 16))
 }
 
 // cut removes everything above zxid from the history. Once beginCut has returned, a crash
-// during cut does no harm.
+// during cut does no harm: the next open completes the cut.
 func (s *Store) cut(zxid wire.Zxid) error {
 	if err := s.cutSnapshots(zxid); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (s *Store) finishCut() error {
 	if err != nil || !pending {
 		return err
 	}
-	s.opened = append(s.opened, fmt.Sprintf("went on to take out what comes after %v", zxid))
+	s.opened = append(s.opened, fmt.Sprintf("continued an interrupted truncation: removed the transactions after %v", zxid))
 	return s.cut(zxid)
 }
 
@@ -172,8 +172,9 @@ func (s *Store) pendingCut() (zxid wire.Zxid, pending bool, err error) {
 	return wire.Zxid(z), true, nil
 }
 
-// cutSnapshots sets aside the snapshots that contain effects of anything above zxid, and
-// those that cannot be read, because they may contain some.
+// cutSnapshots sets aside the snapshots that contain effects of transactions above zxid.
+// It also sets aside snapshots that cannot be read, because they may contain such
+// effects.
 func (s *Store) cutSnapshots(zxid wire.Zxid) error {
 	files, _, err := listFiles(s.fs, s.snapDir, snapshotPrefix)
 	if err != nil {
@@ -182,7 +183,7 @@ func (s *Store) cutSnapshots(zxid wire.Zxid) error {
 	for _, file := range slices.Backward(files) {
 		knows := file.zxid
 		if knows <= zxid {
-			if knows, err = s.knows(file); err != nil {
+			if knows, err = s.newestEffect(file); err != nil {
 				return err
 			}
 		}
@@ -232,8 +233,8 @@ func (s *Store) cutLog(log fileName, zxid wire.Zxid) error {
 	return errors.Join(err, f.Close())
 }
 
-// endUpTo returns the offset after the last record of a log that is not above zxid, or
-// the end of its header.
+// endUpTo returns the offset after the last record of a log whose zxid is not above zxid.
+// If there is none, it returns the end of the header.
 func endUpTo(fs FS, log fileName, zxid wire.Zxid) (end int64, err error) {
 	s, err := openLog(fs, log.path)
 	if err != nil {

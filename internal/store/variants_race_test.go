@@ -2,9 +2,9 @@
 
 package store
 
-// The room has one goroutine: what it does at every place is looked at without
-// the race detector, which makes each ten times as slow; here at some.
+// The race detector makes each case ten times as slow and finds nothing here, because
+// only one goroutine runs. So with the race detector only some places are tested.
 const (
 	variants = 3
-	apart    = 17 // places from one to the next; odd, so that every bit comes
+	apart    = 17 // distance between tested places; it is odd, so that every bit of a byte is tested
 )

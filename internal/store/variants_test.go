@@ -3,9 +3,9 @@
 package store
 
 const (
-	// variants are the ways in which one crash is tried: nothing unsynced kept,
-	// everything kept (the process alone died), and chances.
+	// variants is the number of ways in which one crash is tried: all unsynced data is
+	// lost, all is kept (only the process died), or each part is kept at random.
 	variants = 8
-	// apart is how far a place of damage is from the next.
+	// apart is the distance between two tested places of damage.
 	apart = 1
 )

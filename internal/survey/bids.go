@@ -24,11 +24,11 @@ func (p Parent) bids() (bids []bid, orphans []Orphan) {
 			bids = append(bids, bid{b, c, p.Path})
 		case b.Naming != claim.Foreign && b.Naming != claim.Plain && !isItem(c.Name):
 			orphans = append(orphans, Orphan{Path: claim.Join(p.Path, c.Name), Token: c.Stat.Czxid,
-				Why: "is persistent: it stays whoever leaves, and clients of other libraries wait for it"})
+				Why: "is persistent: it is not deleted when its client leaves, and clients of other libraries wait for it"})
 		}
 	}
 	order := parsed
-	if !claim.WornOut(parsed) {
+	if !claim.SequenceExhausted(parsed) {
 		names := make([]string, len(parsed))
 		for i, b := range parsed {
 			names[i] = b.Name
@@ -69,7 +69,7 @@ func queueUp(bids []bid, rule lines.Rule, holds string) []Participant {
 	for i, b := range bids {
 		s := b.participant(holds)
 		for _, ahead := range bids[:i] {
-			if rule != lines.Leases && !(b.Naming.Shared() && ahead.Naming.Shared()) {
+			if rule != lines.Leases && !(claim.IsShared(b.Naming) && claim.IsShared(ahead.Naming)) {
 				s.Behind = append(s.Behind, claim.Join(ahead.parent, ahead.Name))
 			}
 		}
@@ -124,8 +124,8 @@ func (p Parent) published(s *Recipe, leader Child) {
 	first := &s.Participants[0]
 	switch {
 	case leader.Stat.EphemeralOwner == 0:
-		s.Orphans = append(s.Orphans, Orphan{Path: own, Token: leader.Stat.Czxid, Why: "is persistent, so that no leader can make itself known"})
-	case err != nil: // written by another recipe
+		s.Orphans = append(s.Orphans, Orphan{Path: own, Token: leader.Stat.Czxid, Why: "is persistent, so no leader can publish itself"})
+	case err != nil: // the data was written by another recipe
 	case !slices.Contains(p.Names, n.Bid):
 		s.Orphans = append(s.Orphans, p.nameless(leader, n))
 	case claim.Join(p.Path, n.Bid) == first.Path:
@@ -135,7 +135,7 @@ func (p Parent) published(s *Recipe, leader Child) {
 
 // nameless returns the orphan for a LEADER whose bid is gone.
 func (p Parent) nameless(leader Child, n claim.Notice) Orphan {
-	return Orphan{Path: claim.Join(p.Path, leader.Name), Token: leader.Stat.Czxid, Why: fmt.Sprintf("names %s, which is gone", n.Bid), Missing: claim.Join(p.Path, n.Bid)}
+	return Orphan{Path: claim.Join(p.Path, leader.Name), Token: leader.Stat.Czxid, Why: fmt.Sprintf("names %s, which does not exist", n.Bid), Missing: claim.Join(p.Path, n.Bid)}
 }
 
 // twice finds bids that a lost reply has left behind. These are two bids with the same nonce or, in an
@@ -148,9 +148,9 @@ func twice(s Recipe) []Orphan {
 			why := ""
 			switch {
 			case stem(a) != "" && stem(a) == stem(b):
-				why = "is left over from a lost answer: the same bid stands here again, as " + path.Base(b.Path)
+				why = "is left over from a lost reply: its client has made the bid again, as " + path.Base(b.Path)
 			case s.Kind == claim.KindElection && a.Session == b.Session && a.ID == b.ID:
-				why = fmt.Sprintf("may be left over from a lost answer: session %v stands here again, as %s", a.Session, path.Base(b.Path))
+				why = fmt.Sprintf("may be left over from a lost reply: session %v has another bid, %s", a.Session, path.Base(b.Path))
 			default:
 				continue
 			}

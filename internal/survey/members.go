@@ -21,7 +21,7 @@ func (p Parent) ephemerals(role string) []Participant {
 		if c.Stat.EphemeralOwner != 0 && c.Name != "LEADER" && !claim.IsMark(c.Name) {
 			st := c.participant(p.Path, p.naming(c), role)
 			if st.Naming == claim.KazooItem || st.Naming == claim.Own {
-				st.ID = "" // the data of what is at work is random
+				st.ID = "" // the data of an item at work is random and no id
 			}
 			out = append(out, st)
 		}
@@ -79,7 +79,7 @@ func (p Parent) members(s *Recipe) {
 		return
 	case every(claim.HexBarrier, claim.CuratorBarrier):
 		p.barrier(s)
-		return // their data is their id
+		return // the data of a member is its id
 	case every(claim.CuratorInstance):
 		s.Kind = claim.KindService
 	}
@@ -91,7 +91,7 @@ func (p Parent) members(s *Recipe) {
 		case claim.CuratorNode:
 			m.ID = name[40:]
 		case claim.MemberName, claim.CuratorInstance:
-			m.ID = name // the data belongs to the application
+			m.ID = name // the data belongs to the application, so it is no id
 		}
 	}
 	for _, c := range p.Children {
@@ -114,7 +114,7 @@ func (p Parent) barrier(s *Recipe) {
 	for _, c := range p.Children {
 		if c.Name == "ready" && c.Stat.EphemeralOwner == 0 && c.Stat.Czxid < s.Participants[0].Token {
 			s.Orphans = append(s.Orphans, Orphan{Path: claim.Join(p.Path, c.Name), Token: c.Stat.Czxid, Plain: true,
-				Why: "is older than everybody who is in: it may be left over from a round whose members have died, and keeps the next from beginning together"})
+				Why: "is older than all present members: it may be left over from a round whose members have died, and then the next round does not begin together"})
 		}
 	}
 }

@@ -32,7 +32,7 @@ type Parent struct {
 // Participant is a znode by which a client takes part in a recipe.
 type Participant struct {
 	Path    string
-	ID      string // its data, if that is text
+	ID      string // the data of the znode, if it is text
 	Naming  claim.Naming
 	Session wire.SessionID
 	Token   wire.Zxid
@@ -105,7 +105,7 @@ var Suffixes = [...]string{lineSuffix, gateSuffix}
 // isItem reports whether a name is that of a queue item, in any naming scheme.
 func isItem(name string) bool {
 	_, ok := claim.ParseItem(name)
-	return ok || isCuratorItem(name) || queues.IsLater(name)
+	return ok || isCuratorItem(name) || queues.IsDelayed(name)
 }
 
 // isCuratorItem reports whether a name is queue-<seq>, with a priority, a time or an id before the number.
@@ -155,7 +155,7 @@ func Recognise(p Parent) (Recipe, bool) {
 func (p Parent) delayed() int {
 	n := 0
 	for _, name := range p.Names {
-		if queues.IsLater(name) {
+		if queues.IsDelayed(name) {
 			n++
 		}
 	}

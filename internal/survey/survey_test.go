@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// nonceOf is a nonce of one digit.
+// nonceOf returns a nonce that consists of one digit.
 func nonceOf(d string) string { return strings.Repeat(d, 32) }
 
 func uuidOf(d string) string {
@@ -19,8 +19,8 @@ func uuidOf(d string) string {
 	return r(8) + "-" + r(4) + "-" + r(4) + "-" + r(4) + "-" + r(12)
 }
 
-// placeOf is a place whose children are "name", ephemeral, of session 1, 2, …
-// in that order, or "name persistent", or "name session 7".
+// placeOf returns a parent with children. A child is given as "name" (an ephemeral of session 1, 2 and so on, by
+// its position), "name persistent" or "name session 7".
 func placeOf(at, beside string, children ...string) Parent {
 	p := Parent{Path: at, Beside: strings.Fields(beside)}
 	for i, c := range children {
@@ -38,7 +38,8 @@ func placeOf(at, beside string, children ...string) Parent {
 	return p
 }
 
-// text is a recipe in one line: each participant's session and role, and how many others it waits for.
+// text returns a recipe in one line: the session and the role of each participant, and for how many others it
+// waits.
 func text(s Recipe) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", s.Path, s.Kind)
@@ -60,7 +61,7 @@ func text(s Recipe) string {
 	return b.String()
 }
 
-// The recipes are known by the names that each library gives its znodes.
+// TestRecognise shows that a recipe is recognised by the names of its znodes, in the naming of each library.
 func TestRecognise(t *testing.T) {
 	a, b, c := nonceOf("a"), nonceOf("b"), nonceOf("c")
 	for _, tc := range []struct {
@@ -70,18 +71,18 @@ func TestRecognise(t *testing.T) {
 		{"/p lock; 1 holds; 2 waits for 1", []Parent{placeOf("/p", "", a+"-n_0000000000", b+"-n_0000000001")}},
 		{"/p election; 1 leads; 2 waits for 1", []Parent{placeOf("/p", "", "_c_"+uuidOf("a")+"-latch-0000000000", "_c_"+uuidOf("b")+"-latch-0000000001")}},
 		{"/p election; 1 leads", []Parent{placeOf("/p", "", "n_0000000000")}},
-		// Order is that of the numbers, not of the names or of the list.
+		// The sequence numbers decide the order, not the names or the order of the list.
 		{"/p lock; 2 holds; 1 waits for 1", []Parent{placeOf("/p", "", "_c_"+uuidOf("a")+"-lock-0000000009", "_c_"+uuidOf("b")+"-lock-0000000008")}},
 		{"/p lock; 1 holds; 2 waits for 1", []Parent{placeOf("/p", "", "_c_"+a+"-lock-0000000000", "_c_"+b+"-lock-0000000001")}},
 		{"/p lock; 1 holds; 2 waits for 1", []Parent{placeOf("/p", "", a+"__lock__0000000000", b+"__lock__0000000001")}},
-		// A counter that has run out: czxids order.
+		// The counter of the parent has reached its end: the czxids decide the order.
 		{"/p lock; 1 holds; 2 waits for 1", []Parent{placeOf("/p", "", b+"-n_2147483647", a+"-n_2147483647")}},
-		// Readers wait for writers alone, writers for all.
+		// Readers wait only for writers; writers wait for all.
 		{"/p read-write lock; 1 holds; 2 holds; 3 waits for 2; 4 waits for 1",
 			[]Parent{placeOf("/p", "", a+"__rlock__0000000000", b+"__rlock__0000000001", c+"__lock__0000000002", nonceOf("d")+"__rlock__0000000003")}},
 		{"/p read-write lock; 1 holds; 2 waits for 1", []Parent{placeOf("/p", "", "_c_"+uuidOf("a")+"-__WRIT__0000000000", "_c_"+uuidOf("b")+"-__READ__0000000001")}},
 		{"/p read-write lock; 1 holds; 2 waits for 1", []Parent{placeOf("/p", "", a+"-r_0000000000", b+"-n_0000000001")}},
-		// Of a semaphore the first at the gate waits, with a bid of its own among the leases.
+		// In a semaphore, the first client at the gate waits. Its bid is already among the leases.
 		{"/s semaphore; 1 holds; 2 holds; 3 waits for 2; 4 waits for 1", []Parent{
 			placeOf("/s/leases", "leases locks", a+"-n_0000000000", b+"-n_0000000001", c+"-n_0000000002"),
 			placeOf("/s/locks", "leases locks", a+"-n_0000000007 session 3", b+"-n_0000000008 session 4")}},
@@ -103,16 +104,17 @@ func TestRecognise(t *testing.T) {
 		{"/g group; 1 is in; 2 is in", []Parent{placeOf("/g", "", "host-a", "host-b")}},
 		{"/g group; 1 is in", []Parent{placeOf("/g", "", a+"__party__")}},
 		{"/p lock; 2 holds; orphan a", []Parent{placeOf("/p", "", a+"-n_0000000000 persistent", b+"-n_0000000001")}},
-		// The same bid twice is a remnant; two of one session are two threads, but in an election.
+		// Two bids with the same nonce come from a lost reply. Two bids of one session come from two threads,
+		// except in an election.
 		{"/p lock; 1 holds; 1 waits for 1; orphan a", []Parent{placeOf("/p", "", a+"-n_0000000000", a+"-n_0000000001 session 1")}},
 		{"/p lock; 1 holds; 1 waits for 1", []Parent{placeOf("/p", "", a+"__lock__0000000000", a[:31]+"b__lock__0000000001 session 1")}},
 		{"/p read-write lock; 1 holds; 1 waits for 1", []Parent{placeOf("/p", "", "_c_"+uuidOf("a")+"-__WRIT__0000000000", "_c_"+uuidOf("b")+"-__READ__0000000001 session 1")}},
 		{"/p election; 1 leads; 1 waits for 1; orphan _", []Parent{placeOf("/p", "", "_c_"+uuidOf("a")+"-latch-0000000000", "_c_"+uuidOf("b")+"-latch-0000000001 session 1")}},
 		{"/p lock; 1 holds; 1 waits for 1", []Parent{placeOf("/p", "", "x-0000000000", "x-0000000001 session 1")}},
-		// Curator's queues, and what their consumers work on.
+		// Curator's queues, and the znodes of items that consumers work on.
 		{"/q queue 3 items", []Parent{placeOf("/q", "", "queue-0000000000 persistent", "queue-0FFFFFFFB0000000001 persistent", "queue-|17A|0000000002 persistent")}},
 		{"/l work queue; 1 works; 2 works", []Parent{placeOf("/l", "", "queue-0000000000", "queue-|id|0000000001")}},
-		// A mark is nobody's place.
+		// A mark is not a participant.
 		{"", []Parent{placeOf("/v", "", "_m_"+a)}},
 		{"", []Parent{placeOf("/v", "", "_m_"+a[:22]+"0000000007")}},
 		{"/t transaction; 1 coordinates; 2 is in", []Parent{placeOf("/t/tx-"+a, "", "coordinator", "site_berlin", "decision persistent")}},
@@ -134,7 +136,7 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// Members are known by their names and by what they say of themselves.
+// TestRecogniseMembers shows that members are recognised by their names and data.
 func TestRecogniseMembers(t *testing.T) {
 	uuid, hex := uuidOf("a"), nonceOf("b")
 	counted := uuid[:26] + "0000000007" // an id that ends like a sequence number
@@ -164,8 +166,8 @@ func TestRecogniseMembers(t *testing.T) {
 	}
 }
 
-// kazoo writes how many leases there are into the semaphore's own znode, and
-// an odd id into its gate.
+// TestRecogniseKazooSemaphore shows that the number of leases is read from the data of the semaphore's own
+// znode, where kazoo writes it, and that the id which kazoo writes at its gate is shown as its user gave it.
 func TestRecogniseKazooSemaphore(t *testing.T) {
 	lease, gate := placeOf("/s", "s s-__lock__", nonceOf("a")), placeOf("/s-__lock__", "s s-__lock__", nonceOf("b")+"__lock__0000000000 session 2")
 	lease.Data, gate.Children[0].Data = []byte("1"), []byte("b'bob'")
@@ -177,8 +179,8 @@ func TestRecogniseKazooSemaphore(t *testing.T) {
 	}
 }
 
-// LEADER makes a lock's bids an election, tells since when, and is an orphan
-// when the bid that it names is gone.
+// TestRecogniseLeader shows that LEADER makes the bids of a lock those of an election and gives the time since
+// when the leader leads, and that LEADER is an orphan if the bid that it names is gone.
 func TestRecogniseLeader(t *testing.T) {
 	bid := nonceOf("a") + "-n_0000000000"
 	p := placeOf("/p", "", bid, "LEADER")
@@ -200,7 +202,8 @@ func TestRecogniseLeader(t *testing.T) {
 	}
 }
 
-// Items are not read: their names say it all. Those taken are.
+// TestReads shows that the items of a queue are not read, because their names are enough, and that items at work
+// are read.
 func TestReads(t *testing.T) {
 	item := "entry-100-0000000000"
 	if got := placeOf("/q", "", item, "x").Reads(); !slices.Equal(got, []string{"x"}) {
@@ -218,8 +221,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// Sessions that wait for each other in a circle are found, those who wait
-// behind them or can go on are not.
+// TestDeadlocks shows that sessions that wait for each other in a circle are found. Sessions that wait behind
+// them, and sessions that will get their turn, are not part of the result.
 func TestDeadlocks(t *testing.T) {
 	lock := func(at string, sessions ...int) Parent {
 		var names []string
@@ -244,14 +247,14 @@ func TestDeadlocks(t *testing.T) {
 		{[]Parent{lock("/1", 1, 2), lock("/2", 2, 3), lock("/3", 3, 1)}, "1 3 2."},
 		{[]Parent{lock("/1", 1, 2, 4), lock("/2", 2, 1, 5)}, "1 2."},
 		{[]Parent{lock("/1", 1, 2), lock("/2", 2, 1), lock("/3", 3, 4), lock("/4", 4, 3)}, "1 2.3 4."},
-		// Waiting in front of somebody is as bad as holding.
+		// A session that waits blocks those behind it like one that holds.
 		{[]Parent{lock("/1", 9, 1, 2), lock("/2", 2, 1)}, "1 2."},
 		{[]Parent{lock("/1", 1, 1)}, ""},
-		// Each leads one election and waits in the other: nobody waits for nobody.
+		// Each client leads one election and waits in the other one. That is no deadlock.
 		{[]Parent{election("/1", 1, 2), election("/2", 2, 1)}, ""},
 		{[]Parent{placeOf("/1", "", "w-0000000000 session 1", "w-0000000001 session 2"), placeOf("/2", "", "w-0000000000 session 2", "w-0000000001 session 1")}, ""},
 		{[]Parent{placeOf("/q.line", "q q.line", nonceOf("a")+"-n_0000000000 session 1", nonceOf("b")+"-n_0000000001 session 2"), lock("/2", 2, 1)}, ""},
-		// One of two leases comes back: nobody is stuck.
+		// One of the two leases will be released, so no session waits for ever.
 		{[]Parent{placeOf("/s", "s s-__lock__", nonceOf("a")+" session 1", nonceOf("b")+" session 3"),
 			placeOf("/s-__lock__", "s s-__lock__", nonceOf("a")+"__lock__0000000000 session 2"), lock("/2", 2, 1)}, ""},
 		{[]Parent{placeOf("/s", "s s-__lock__", nonceOf("a")+" session 1"),

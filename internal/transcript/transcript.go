@@ -17,10 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts")
 
-// Play runs each transcript of the calling package as a subtest. play carries out the
-// commands of a text and returns the text with their output; it keeps comments (#) and
-// blank lines.
-func Play(t *testing.T, play func(t *testing.T, text string) []byte) {
+// Play runs each transcript of the calling package as a subtest. start begins a transcript.
+// It returns the function that carries out a command, given as words, and writes the
+// output to out. Play copies comments (#) and blank lines.
+func Play(t *testing.T, start func(t *testing.T, out *bytes.Buffer) (command func(words []string))) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -32,7 +32,7 @@ func Play(t *testing.T, play func(t *testing.T, text string) []byte) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := play(t, string(want))
+			got := run(string(want), func(out *bytes.Buffer) func([]string) { return start(t, out) })
 			if *update {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
@@ -42,4 +42,20 @@ func Play(t *testing.T, play func(t *testing.T, text string) []byte) {
 			}
 		})
 	}
+}
+
+// run returns a transcript with the present output of its commands.
+func run(text string, start func(out *bytes.Buffer) (command func(words []string))) []byte {
+	var out bytes.Buffer
+	command := start(&out)
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, ">"):
+			out.WriteString(line)
+			command(strings.Fields(line[1:]))
+		case strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "":
+			out.WriteString(line)
+		}
+	}
+	return out.Bytes()
 }

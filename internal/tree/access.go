@@ -43,7 +43,42 @@ func (t *Tree) permitsList(list []wire.ACL, perm int32, ids []wire.ID) bool {
 	return false
 }
 
-// satisfies reports whether one of the identities is the one that an entry names.
+// rulings remembers what long ACLs permit, for the parts of one multi or multiRead: 20,000 parts
+// that each compare a long ACL with many identities would keep the tree busy for minutes. All
+// parts have the same identities, and a list of a znode never changes.
+type rulings map[ruling]bool
+
+// ruling is the question whether a list, which its first entry and its length identify, gives a
+// permission.
+type ruling struct {
+	list   *wire.ACL
+	length int
+	perm   int32
+}
+
+// rulingMin is how many comparisons an answer must cost to be remembered.
+const rulingMin = 256
+
+// permits is Tree.permitsList with a memory.
+func (r *rulings) permits(t *Tree, list []wire.ACL, perm int32, ids []wire.ID) bool {
+	if len(list)*len(ids) < rulingMin {
+		return t.permitsList(list, perm, ids)
+	}
+	key := ruling{&list[0], len(list), perm}
+	yes, known := (*r)[key]
+	if known {
+		return yes
+	}
+	if *r == nil {
+		*r = rulings{}
+	}
+	yes = t.permitsList(list, perm, ids)
+	(*r)[key] = yes
+	return yes
+}
+
+// satisfies reports whether one of the identities in ids matches the identity that an ACL
+// entry names.
 func (t *Tree) satisfies(ids []wire.ID, want *wire.ID) bool {
 	if isWorld(*want) {
 		return true
@@ -56,7 +91,7 @@ func (t *Tree) satisfies(ids []wire.ID, want *wire.ID) bool {
 	return false
 }
 
-// matches compares an identity with the id of an entry of its scheme.
+// matches compares an identity with the id of an ACL entry that has the same scheme.
 func (t *Tree) matches(id wire.ID, want string) bool {
 	switch id.Scheme {
 	case schemeDigest:
@@ -66,15 +101,16 @@ func (t *Tree) matches(id wire.ID, want string) bool {
 	case schemeX509:
 		return id.ID == want || t.o.X509Super != "" && id.ID == t.o.X509Super
 	case schemeSASL:
-		return id.ID == want || id.ID == schemeSuper ||
-			t.o.LetAnySASLUser != "" && want == t.o.LetAnySASLUser
+		return t.o.SchemeSASL && (id.ID == want || id.ID == schemeSuper ||
+			t.o.LetAnySASLUser != "" && want == t.o.LetAnySASLUser)
 	}
 	return false
 }
 
-// provesIdentity reports whether ids of the scheme replace `auth` in an ACL.
-func provesIdentity(scheme string) bool {
-	return scheme == schemeDigest || scheme == schemeX509 || scheme == schemeSASL
+// provesIdentity reports whether identities of the scheme are put in place of `auth` in
+// an ACL. An id of the scheme sasl can come from another server, whose configuration differs.
+func (t *Tree) provesIdentity(scheme string) bool {
+	return scheme == schemeDigest || scheme == schemeX509 || scheme == schemeSASL && t.o.SchemeSASL
 }
 
 // expandMax limits how many bytes the ids that replace `auth` may take in one request,
@@ -117,7 +153,7 @@ func (p *proposal) resolveACL(list []wire.ACL) ([]wire.ACL, bool) {
 // expand appends an entry for each id of the connection that proves an identity.
 func (p *proposal) expand(out []wire.ACL, perms int32) []wire.ACL {
 	for _, id := range p.ids {
-		if provesIdentity(id.Scheme) && p.expanded <= expandMax {
+		if p.t.provesIdentity(id.Scheme) && p.expanded <= expandMax {
 			p.expanded += len(id.Scheme) + len(id.ID) + 3*4
 			out = append(out, wire.ACL{Perms: perms, ID: id})
 		}
@@ -125,7 +161,7 @@ func (p *proposal) expand(out []wire.ACL, perms int32) []wire.ACL {
 	return out
 }
 
-// validID reports whether an entry may hold the id.
+// validID reports whether an entry of an ACL may have this id.
 func (t *Tree) validID(id wire.ID) bool {
 	switch id.Scheme {
 	case schemeWorld:

@@ -24,7 +24,7 @@ func (p *proposal) prepareSetACL(r *wire.SetACLRequest) (wire.OpCode, record.Txn
 	switch {
 	case !t.look(r.Path, &v):
 		return op, nil, wire.ErrNoNode
-	case !t.permitsList(v.acl, wire.PermAdmin, p.ids):
+	case !p.permits(v.acl, wire.PermAdmin):
 		return op, nil, wire.ErrNoAuth
 	case !versionFits(r.Version, v.stat.Aversion):
 		return op, nil, wire.ErrBadVersion

@@ -3,6 +3,7 @@ package tree
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"bellwether/internal/record"
 	"bellwether/wire"
@@ -38,14 +39,15 @@ func TestSetACLErrorOrder(t *testing.T) {
 	}
 }
 
-// TestResolveACL: what a list of a request becomes.
+// TestResolveACL: the entries of a request's ACL are resolved: auth becomes the
+// identities of the client, and invalid lists are refused.
 func TestResolveACL(t *testing.T) {
 	plain := []wire.ID{id("ip:127.0.0.1")}
 	two := []wire.ID{id("ip:127.0.0.1"), id("digest:a:b"), id("digest:c:d"), id("super:")}
 	for _, row := range []struct {
 		list []wire.ACL
 		ids  []wire.ID
-		want string // of fmt.Sprint; empty: refused
+		want string // the result as fmt.Sprint prints it; empty: the request is refused
 	}{
 		{nil, plain, ""},
 		{[]wire.ACL{}, plain, ""},
@@ -61,6 +63,7 @@ func TestResolveACL(t *testing.T) {
 		{[]wire.ACL{acl(31, ":x")}, plain, ""},
 		{[]wire.ACL{acl(31, "super:x")}, two, ""},
 		{[]wire.ACL{acl(31, "sasl:bob")}, plain, ""},
+		{[]wire.ACL{acl(31, "auth:")}, []wire.ID{id("sasl:bob")}, ""},
 		{[]wire.ACL{acl(31, "x509:CN=alice")}, plain, ""},
 		{[]wire.ACL{acl(31, "key:x")}, plain, ""},
 	} {
@@ -76,10 +79,14 @@ func TestResolveACL(t *testing.T) {
 			t.Errorf("%s is refused though its scheme is switched on", entry)
 		}
 	}
+	p.ids = []wire.ID{id("sasl:bob"), id("x509:CN=alice"), id("ip:127.0.0.1")}
+	if got, ok := p.resolveACL([]wire.ACL{acl(31, "auth:")}); !ok || fmt.Sprint(got) != "[{31 {sasl bob}} {31 {x509 CN=alice}}]" {
+		t.Errorf("auth becomes %v, %v", got, ok)
+	}
 }
 
-// TestExpansionIsBounded: many entries of auth times many logins are refused
-// before they take memory.
+// TestExpansionIsBounded: a list with many auth entries from a client with many
+// identities is refused before it takes memory.
 func TestExpansionIsBounded(t *testing.T) {
 	w := newWorld(t, Options{})
 	var list []wire.ACL
@@ -125,7 +132,7 @@ func TestValidIDs(t *testing.T) {
 	}
 }
 
-// TestPermits: who is let in.
+// TestPermits: an ACL permits exactly the identities that it names.
 func TestPermits(t *testing.T) {
 	list := []wire.ACL{acl(1, "digest:a:b"), acl(2, "ip:10.0.0.0/8"), acl(4, "x509:CN=a"), acl(8, "sasl:bob"), acl(16, "ip:2001:db8::/32")}
 	for _, row := range []struct {
@@ -139,7 +146,7 @@ func TestPermits(t *testing.T) {
 		{Options{}, "digest:a:b", 2, false},
 		{Options{}, "digest:a:b", 1 | 16, true},
 		{Options{}, "super:", 31, true},
-		{Options{}, "sasl:a:b", 1, false},
+		{Options{SchemeSASL: true}, "sasl:a:b", 1, false},
 		{Options{}, "ip:10.1.2.3", 2, true},
 		{Options{}, "ip:::ffff:10.1.2.3", 2, true},
 		{Options{}, "ip:11.1.2.3", 2, false},
@@ -150,11 +157,14 @@ func TestPermits(t *testing.T) {
 		{Options{}, "x509:CN=a", 4, true},
 		{Options{}, "x509:CN=root", 4, false},
 		{Options{X509Super: "CN=root"}, "x509:CN=root", 4, true},
-		{Options{}, "sasl:bob", 8, true},
-		{Options{}, "sasl:eve", 8, false},
-		{Options{}, "sasl:super", 8, true},
-		{Options{LetAnySASLUser: "bob"}, "sasl:eve", 8, true},
-		{Options{LetAnySASLUser: "bob"}, "digest:eve", 8, false},
+		{Options{SchemeSASL: true}, "sasl:bob", 8, true},
+		{Options{}, "sasl:bob", 8, false}, // as with ZooKeeper, if the scheme is not switched on
+		{Options{SchemeSASL: true}, "sasl:eve", 8, false},
+		{Options{SchemeSASL: true}, "sasl:super", 8, true},
+		{Options{SchemeSASL: true, LetAnySASLUser: "bob"}, "sasl:eve", 8, true},
+		{Options{SchemeSASL: true, LetAnySASLUser: "eve"}, "sasl:eve", 8, false},
+		{Options{LetAnySASLUser: "bob"}, "sasl:eve", 8, false},
+		{Options{SchemeSASL: true, LetAnySASLUser: "bob"}, "digest:eve", 8, false},
 		{Options{SkipACL: true}, "ip:1.1.1.1", 31, true},
 		{Options{}, "other:x", 31, false},
 	} {
@@ -182,8 +192,8 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-// TestGetACL: who may not administer a znode sees no hash, and who may
-// neither read nor administer it sees nothing.
+// TestGetACL: a client that may not administer a znode sees no password hash, and a
+// client that may neither read nor administer it sees nothing.
 func TestGetACL(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(createACL("/n", acl(16, "digest:boss:hash"), acl(1, "ip:127.0.0.1"), acl(31, "digest:other:hash2")))
@@ -214,7 +224,7 @@ func TestGetACL(t *testing.T) {
 	}
 }
 
-// TestACLTable: lists are kept once, and go with their last znode.
+// TestACLTable: equal lists are stored once. A list is removed together with the last znode that has it.
 func TestACLTable(t *testing.T) {
 	w := newWorld(t, Options{})
 	a := acl(31, "digest:a:b")
@@ -228,7 +238,7 @@ func TestACLTable(t *testing.T) {
 	w.ok(setACL("/x", -1, a).by(alice, super))
 	w.ok(remove("/y", -1))
 	w.ok(remove("/x", -1))
-	if n := len(w.tree.acls.places); n != 1 { // that of /zookeeper/config
+	if n := len(w.tree.acls.places); n != 1 { // the list of /zookeeper/config
 		t.Errorf("%d lists left", n)
 	}
 	w.ok(createACL("/z", a))
@@ -237,8 +247,8 @@ func TestACLTable(t *testing.T) {
 	}
 }
 
-// TestListsAreCheckedOnce (etcd 14571): the leader alone asks who may; a
-// server that applies the transaction does not ask again.
+// TestListsAreCheckedOnce (etcd 14571): only the leader checks permissions. A server that
+// applies the transaction does not check them again.
 func TestListsAreCheckedOnce(t *testing.T) {
 	w := newWorld(t, Options{})
 	me := id("digest:me:x")
@@ -256,9 +266,9 @@ func TestListsAreCheckedOnce(t *testing.T) {
 	}
 }
 
-// TestNewListCountsAtOnce: a request behind a setACL that is not applied yet is
-// decided by the new list, whether that grants or denies.
-func TestNewListCountsAtOnce(t *testing.T) {
+// TestPendingACLDecides: a setACL that is not applied yet decides whether a later request
+// is allowed, both when the new ACL grants access and when it denies it.
+func TestPendingACLDecides(t *testing.T) {
 	w := newWorld(t, Options{})
 	me := id("digest:me:x")
 	w.ok(createACL("/n", acl(31, "digest:me:x")))
@@ -280,5 +290,42 @@ func TestNewListCountsAtOnce(t *testing.T) {
 	}
 	if got := string(w.tree.find("/n").data()); got != "granted" {
 		t.Errorf("the data is %q", got)
+	}
+}
+
+// TestLongACLsAreComparedOnce shows that a multi and a multiRead with many parts do not compare a
+// long ACL with many identities for each part, which would block all others for minutes.
+func TestLongACLsAreComparedOnce(t *testing.T) {
+	const limit = 10 * time.Second // without the memory about 30 s for each
+	w := newWorld(t, Options{})
+	var ids []wire.ID
+	var list []wire.ACL
+	for i := range 1000 {
+		ids = append(ids, id(fmt.Sprintf("digest:user%d:hash", i)))
+	}
+	for i := range 40_000 {
+		list = append(list, acl(wire.PermAll, fmt.Sprintf("digest:other%d:hash", i)))
+	}
+	w.ok(createACL("/a", append(list, acl(wire.PermAll, "digest:user999:hash"))...))
+	var writes, reads []wire.Op
+	for range 2000 {
+		writes = append(writes, opSet("/a", "", -1), opCheck("/a", -1))
+		reads = append(reads, wire.Op{Type: wire.OpGetData, Request: &wire.PathWatchRequest{Path: "/a"}})
+	}
+	began := time.Now()
+	w.ok(multi(writes...).by(alice, ids...))
+	var r wire.MultiResponse
+	if code := w.tree.MultiRead(&conn{ids: ids}, reads, 1<<30, &r); code != wire.OK || r.Results[1999].Type != wire.OpGetData {
+		t.Errorf("multiRead: %v", code)
+	}
+	if d := time.Since(began); d > limit {
+		t.Errorf("the requests took %v", d)
+	}
+	ids = ids[:999]
+	if got := w.do(multi(writes...).by(alice, ids...)); got.Response.(*wire.MultiResponse).Results[0].Err != wire.ErrNoAuth {
+		t.Errorf("a multi of others: %+v", got)
+	}
+	if w.tree.MultiRead(&conn{ids: ids}, reads, 1<<30, &r); r.Results[1999].Err != wire.ErrNoAuth {
+		t.Errorf("a multiRead of others: %+v", r.Results[1999])
 	}
 }

@@ -21,8 +21,8 @@ func matchesIP(peer, want string) bool {
 	return err == nil && prefix.Contains(addr.Unmap().WithZone(""))
 }
 
-// parseIP parses the id of an entry: an address, or an address, a slash and the number of
-// bits that count.
+// parseIP parses the id of an ACL entry: an address, or an address, a slash and the
+// number of leading bits to compare.
 func parseIP(s string) (netip.Prefix, bool) {
 	text, bits, found := strings.Cut(s, "/")
 	parse := parseIPv4

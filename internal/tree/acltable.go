@@ -7,8 +7,8 @@ import (
 )
 
 // aclTable stores each different ACL once. Place 0 is the ACL that grants everything to
-// everybody. It has no entry in a snapshot and is not counted. The keys are those of
-// snapshots; none is used twice.
+// everybody; it has no entry in a snapshot and is not counted. The keys are those that
+// snapshots contain; no key is assigned twice.
 type aclTable struct {
 	entries []aclEntry
 	places  map[string]int32 // by the encoded list
@@ -41,8 +41,8 @@ func isOpen(list []wire.ACL) bool {
 
 func isWorld(id wire.ID) bool { return id.Scheme == "world" && id.ID == "anyone" }
 
-// place returns the place of an ACL, which it copies if it is new. The caller must call
-// use or release with it.
+// place returns the place of an ACL, which it copies if the table does not have it yet.
+// The caller must then call use or release with that place.
 func (a *aclTable) place(list []wire.ACL) int32 {
 	if isOpen(list) {
 		return 0
@@ -71,7 +71,7 @@ func (a *aclTable) place(list []wire.ACL) int32 {
 	return i
 }
 
-// use adds a znode to the users of an ACL, release removes one. An ACL without users is
+// use adds a znode to the users of an ACL; release removes one. An ACL without users is
 // dropped.
 func (a *aclTable) use(i int32) {
 	if i != 0 {

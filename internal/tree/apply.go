@@ -11,7 +11,7 @@ import (
 func (t *Tree) Apply(txn *record.Txn) Result {
 	t.mu.Lock()
 	res := t.applyBody(txn.Body, &txn.TxnHeader)
-	t.watches.unwatched = "" // a client may set a watch before the next transaction
+	t.watches.unwatched = "" // a client may set a watch before the next transaction is applied
 	t.last = max(t.last, txn.Zxid)
 	t.checkDigest(txn)
 	t.mu.Unlock()
@@ -19,9 +19,9 @@ func (t *Tree) Apply(txn *record.Txn) Result {
 	return res
 }
 
-// Replay is Apply for a transaction whose reply nobody waits for: its Result has no
-// Response. A follower replays what clients of other servers have asked for, and a start
-// replays the log.
+// Replay is Apply for a transaction whose reply no client of this server waits for: its
+// Result has no Response. A follower replays the writes of clients of other servers, and
+// a starting server replays its log.
 func (t *Tree) Replay(txn *record.Txn) Result {
 	t.unanswered = true
 	res := t.Apply(txn)

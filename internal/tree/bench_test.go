@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// fill gives a tree n znodes of 100 bytes in directories of 1000, through
-// the loader.
+// fill adds n znodes of 100 bytes to a tree, in directories of perDirectory, through the
+// loader.
 func fill(t testing.TB, tree *Tree, n, perDirectory int) {
 	t.Helper()
 	l := tree.Loader()
@@ -44,7 +44,7 @@ func liveHeap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkMillion reports what a million znodes of 100 bytes keep alive.
+// BenchmarkMillion reports the memory of a million znodes of 100 bytes.
 func BenchmarkMillion(b *testing.B) {
 	for b.Loop() {
 		before := liveHeap()
@@ -63,18 +63,18 @@ func benchTree(b *testing.B) *leader {
 	return l
 }
 
-// nobodyListens is a client that costs nothing.
-type nobodyListens struct{ ids []wire.ID }
+// noEventsClient is a client that ignores its events.
+type noEventsClient struct{ ids []wire.ID }
 
-func (*nobodyListens) Session() wire.SessionID { return alice }
-func (c *nobodyListens) Identities() []wire.ID { return c.ids }
-func (*nobodyListens) Notify(Event)            {}
-func (*nobodyListens) Overflow()               {}
-func (*nobodyListens) Reserve(wire.Zxid)       {}
+func (*noEventsClient) Session() wire.SessionID { return alice }
+func (c *noEventsClient) Identities() []wire.ID { return c.ids }
+func (*noEventsClient) Notify(Event)            {}
+func (*noEventsClient) Overflow()               {}
+func (*noEventsClient) Reserve(wire.Zxid)       {}
 
 func BenchmarkGetData(b *testing.B) {
 	l := benchTree(b)
-	c := &nobodyListens{ids: []wire.ID{id("ip:127.0.0.1")}}
+	c := &noEventsClient{ids: []wire.ID{id("ip:127.0.0.1")}}
 	var out wire.DataResponse
 	b.ReportAllocs()
 	for b.Loop() {
@@ -95,8 +95,8 @@ func BenchmarkSetData(b *testing.B) {
 	}
 }
 
-// BenchmarkCreateDelete creates sequential znodes, and deletes each again so that
-// the tree stays as large.
+// BenchmarkCreateDelete creates sequential znodes and deletes each again, so that the
+// tree keeps its size.
 func BenchmarkCreateDelete(b *testing.B) {
 	l := benchTree(b)
 	req := request(wire.OpCreate, &wire.CreateRequest{
@@ -110,7 +110,7 @@ func BenchmarkCreateDelete(b *testing.B) {
 
 func BenchmarkWatchAndFire(b *testing.B) {
 	l := benchTree(b)
-	c := &nobodyListens{ids: []wire.ID{id("ip:127.0.0.1")}}
+	c := &noEventsClient{ids: []wire.ID{id("ip:127.0.0.1")}}
 	req := request(wire.OpSetData, &wire.SetDataRequest{Path: "/directory-000042/node-0000004242", Data: make([]byte, 100), Version: -1})
 	var out wire.DataResponse
 	b.ReportAllocs()
@@ -120,12 +120,12 @@ func BenchmarkWatchAndFire(b *testing.B) {
 	}
 }
 
-// TestReadsAllocateNothing holds for reads without a watch.
+// TestReadsAllocateNothing: a read without a watch allocates no memory.
 func TestReadsAllocateNothing(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
 	w.ok(createACL("/closed", acl(1, "digest:x:y"), acl(1, "ip:127.0.0.1")))
-	c := &nobodyListens{ids: []wire.ID{id("ip:127.0.0.1")}}
+	c := &noEventsClient{ids: []wire.ID{id("ip:127.0.0.1")}}
 	var data wire.DataResponse
 	var stat wire.StatResponse
 	for name, read := range map[string]func() wire.Code{

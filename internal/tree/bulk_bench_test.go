@@ -25,9 +25,9 @@ func bigMulti(n int) *Request {
 	return request(wire.OpMulti, &r)
 }
 
-// BenchmarkMultiPrepare, BenchmarkMultiApply and BenchmarkMultiReplay take a multi
-// of 20,000 operations: on the leader without and with the tree's lock, and on a
-// server that nobody asked for it.
+// BenchmarkMultiPrepare, BenchmarkMultiApply and BenchmarkMultiReplay measure a multi of
+// 20,000 operations: preparing it on the leader without the tree's lock, applying it with
+// the lock, and applying it on a server that sends no reply.
 func BenchmarkMultiPrepare(b *testing.B) {
 	l := benchTree(b)
 	req := bigMulti(20_000)
@@ -49,7 +49,7 @@ func BenchmarkMultiApply(b *testing.B) {
 		txn := l.prepare(req)
 		b.StartTimer()
 		res := l.tree.Apply(txn)
-		AsAsked(res.Response.(*wire.MultiResponse), req.Plain)
+		RestoreCreateTypes(res.Response.(*wire.MultiResponse), req.WithoutStat)
 	}
 }
 
@@ -77,8 +77,8 @@ func ephemeralsOf(l *leader, n, perDirectory int) {
 	}
 }
 
-// threadTime is the processor time of this thread, which others on the machine
-// do not lengthen.
+// threadTime returns the processor time of this thread, which other programs do not
+// affect.
 func threadTime() time.Duration {
 	var u syscall.Rusage
 	const thread = 1 // RUSAGE_THREAD
@@ -88,9 +88,9 @@ func threadTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkEndSession ends a session with 500,000 ephemerals: the parts that
-// the leader's loop does before the log is written, and that every server does
-// with the tree's lock.
+// BenchmarkEndSession ends a session with 500,000 ephemerals. It measures what the
+// leader's loop does before the log is written, and what every server does with the
+// tree's lock.
 func BenchmarkEndSession(b *testing.B) {
 	const n = 500_000
 	for _, perDirectory := range []int{1000, n, 1} {
@@ -105,10 +105,10 @@ func BenchmarkEndSession(b *testing.B) {
 					switch watched {
 					case "parents":
 						for i := range n / perDirectory {
-							l.tree.watches.add(&nobodyListens{}, fmt.Sprintf("/e%06d", i), childOnce)
+							l.tree.watches.add(&noEventsClient{}, fmt.Sprintf("/e%06d", i), childOnce)
 						}
 					case "ephemerals":
-						client := &nobodyListens{}
+						client := &noEventsClient{}
 						for i := range n {
 							l.tree.watches.add(client, fmt.Sprintf("/e%06d/member-%06d", i/perDirectory, i), dataOnce)
 						}

@@ -11,9 +11,9 @@ import (
 	"bellwether/wire"
 )
 
-// TestListsOfWatchesLeaveTheTreeFree: the watches are looked up, sorted and
-// listed without the tree's lock, which somebody else may hold.
-func TestListsOfWatchesLeaveTheTreeFree(t *testing.T) {
+// TestListingWatchesDoesNotLockTheTree: watches are looked up, sorted and listed without
+// the tree's lock, so another goroutine may hold it.
+func TestListingWatchesDoesNotLockTheTree(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := &conn{session: alice}
 	for i := range 1000 {
@@ -39,21 +39,21 @@ func TestListsOfWatchesLeaveTheTreeFree(t *testing.T) {
 	}
 }
 
-// toldClient does something when it gets an event.
-type toldClient struct {
+// notifiedClient calls a function when it gets an event.
+type notifiedClient struct {
 	conn
 	notify func()
 }
 
-func (c *toldClient) Notify(Event) { c.notify() }
+func (c *notifiedClient) Notify(Event) { c.notify() }
 
-// TestSetWatchesLetsWritersIn: a transaction that waits for the tree's lock gets
-// it before very many watches are all set.
-func TestSetWatchesLetsWritersIn(t *testing.T) {
+// TestSetWatchesDoesNotBlockWriters: while a client sets very many watches, a transaction
+// that waits for the tree's lock gets it in between.
+func TestSetWatchesDoesNotBlockWriters(t *testing.T) {
 	const n = 100 * watchSlice
 	w := newWorld(t, Options{})
 	told, before := 0, make(chan int, 1)
-	c := &toldClient{notify: func() {
+	c := &notifiedClient{notify: func() {
 		if told++; told > 1 {
 			return
 		}
@@ -79,9 +79,9 @@ func TestSetWatchesLetsWritersIn(t *testing.T) {
 	}
 }
 
-// TestForgetLetsWritersIn: transactions are applied while the watches of a
+// TestForgetDoesNotBlockWriters: transactions are applied while the watches of a
 // connection that has ended are dropped.
-func TestForgetLetsWritersIn(t *testing.T) {
+func TestForgetDoesNotBlockWriters(t *testing.T) {
 	const n = 200 * watchSlice
 	tree := New(Options{})
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
@@ -109,10 +109,9 @@ func TestForgetLetsWritersIn(t *testing.T) {
 	t.Error("the tree was held until all watches were dropped")
 }
 
-// TestEndOfASessionWithManyEphemerals: no view is made of an ephemeral or of its
-// directory, whether the directories are many or few, and what is prepared and
-// applied allocates less than once for each ephemeral. Neither goes on for long
-// without yielding.
+// TestEndOfASessionWithManyEphemerals: the end of a session makes no view of an ephemeral
+// or of its directory, whether there are many directories or few. Preparing and applying
+// it allocate memory less than once for each ephemeral, and both yield often.
 func TestEndOfASessionWithManyEphemerals(t *testing.T) {
 	for _, perDirectory := range []int{10_000, 1} {
 		const n = 60_000
@@ -144,16 +143,16 @@ func TestEndOfASessionWithManyEphemerals(t *testing.T) {
 		if n, first := l.tree.DigestMismatches(); n != 0 {
 			t.Errorf("digest mismatch at %v", first)
 		}
-		if l.tree.pend.leaving != nil || l.tree.pend.closings.Len() != 0 {
+		if l.tree.pend.losses != nil || l.tree.pend.closings.Len() != 0 {
 			t.Error("what the session's end takes is still pending")
 		}
 		audit(t, l.tree)
 	}
 }
 
-// TestManyEndsOfSessionsAtOnce: the ends of sessions that share directories are
-// prepared over each other and over other changes of the directories, in any
-// order. Each sees what the earlier ones leave, and the digests hold.
+// TestManyEndsOfSessionsAtOnce: several sessions with ephemerals in the same directories
+// end at once, together with other changes of the directories, in any order. Each end is
+// prepared over the earlier ones, and the digests are right.
 func TestManyEndsOfSessionsAtOnce(t *testing.T) {
 	w := newWorld(t, Options{})
 	const carol wire.SessionID = 0x100000000000003
@@ -168,7 +167,7 @@ func TestManyEndsOfSessionsAtOnce(t *testing.T) {
 		}
 	}
 	steps := []*Request{
-		create("/d0/before", 0), // the directory has a view
+		create("/d0/before", 0), // since this request, /d0 has a view of its pending state
 		create("/d1/mine", wire.FlagEphemeral),
 		setData("/d2/0-"+fmt.Sprintf("%x", alice), "changed", -1),
 		closeSession(alice),
@@ -187,8 +186,8 @@ func TestManyEndsOfSessionsAtOnce(t *testing.T) {
 	var v view
 	last := txns[5].Zxid // the end of bob's session
 	for d, want := range []int32{1, 0, 0, 1, 0} {
-		if !w.tree.look(fmt.Sprintf("/d%d", d), &v) || v.kids != want || v.stat.Pzxid != last {
-			t.Errorf("/d%d will have %d children and pzxid %v, want %d and %v", d, v.kids, v.stat.Pzxid, want, last)
+		if !w.tree.look(fmt.Sprintf("/d%d", d), &v) || v.childCount != want || v.stat.Pzxid != last {
+			t.Errorf("/d%d will have %d children and pzxid %v, want %d and %v", d, v.childCount, v.stat.Pzxid, want, last)
 		}
 	}
 	if w.tree.look("/d5", &v) {
@@ -206,8 +205,7 @@ func TestManyEndsOfSessionsAtOnce(t *testing.T) {
 	audit(t, w.tree)
 }
 
-// TestLongMultiYields: neither preparing nor applying a long multi goes on for
-// long without yielding.
+// TestLongMultiYields: preparing and applying a long multi both yield often.
 func TestLongMultiYields(t *testing.T) {
 	l := &leader{tree: New(Options{Seed: 1})}
 	l.tree.Apply(l.prepare(&Request{Session: alice, Op: wire.OpCreateSession, Body: []byte{0, 0, 1, 0}}))
@@ -227,8 +225,9 @@ func mallocs() uint64 {
 	return m.Mallocs
 }
 
-// TestEventsOfASessionsEnd: the events come in the order of the paths, whether
-// or not the transaction names them all, and however the session got them.
+// TestEventsOfASessionsEnd: when a session ends, its events come in the order of the
+// paths, whether or not the transaction names all paths, and in whatever order the
+// ephemerals were created.
 func TestEventsOfASessionsEnd(t *testing.T) {
 	for _, named := range []int{0, 3, 100} {
 		w := newWorld(t, Options{})
@@ -256,8 +255,8 @@ func TestEventsOfASessionsEnd(t *testing.T) {
 	}
 }
 
-// TestEphemeralsBySessionInParts: the list is whole where nothing changes, and
-// does not hold the tree.
+// TestEphemeralsBySessionInParts: the list is complete if nothing changes meanwhile, and
+// the tree is not locked while it is made.
 func TestEphemeralsBySessionInParts(t *testing.T) {
 	const n = 5 * snapshotSlice
 	w := newWorld(t, Options{})

@@ -8,8 +8,8 @@ import "bellwether/wire"
 type Client interface {
 	// Session is the id of the session the connection is attached to.
 	Session() wire.SessionID
-	// Identities are those that the connection has proved so far. The slice is never
-	// changed in place.
+	// Identities are those that the connection has proved so far. The returned slice is
+	// never changed in place.
 	Identities() []wire.ID
 	// Notify queues an event. The tree's lock is held: for writing, or within this
 	// client's own setWatches for reading. So Notify must not block and must not call the
@@ -25,8 +25,8 @@ type Client interface {
 	Reserve(z wire.Zxid)
 }
 
-// Event is what a watch delivers. Zxid is that of the transaction that caused it, -1 if
-// setWatches found that it has happened.
+// Event is what a watch delivers. Zxid is that of the transaction that caused the event;
+// it is -1 if setWatches found that the event had happened before.
 type Event struct {
 	Type wire.EventType
 	Path string
@@ -41,12 +41,12 @@ type Request struct {
 	Op         wire.OpCode
 	Body       []byte // the encoded record; it must not change, because the transaction keeps parts of it
 	Identities []wire.ID
-	// Local: a session that is not open exists on one server only, and may do everything
-	// but own ephemerals.
+	// Local: if the session is not open in the tree, it exists on this server only. Such
+	// a session may do everything but own ephemerals.
 	Local bool
-	// Plain is set by Prepare: which operations of a multi are creates that are
-	// answered without a stat; nil: none. AsAsked takes it.
-	Plain []bool
+	// WithoutStat is set by Prepare. It says which operations of a multi are creates
+	// whose results have no stat; nil: there are none. RestoreCreateTypes needs it.
+	WithoutStat []bool
 }
 
 // Result is what the reply to a transaction says.

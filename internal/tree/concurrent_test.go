@@ -8,13 +8,13 @@ import (
 	"bellwether/wire"
 )
 
-// ordered is a client that checks what the order of leader changes' rules
-// asks for: no reply that reflects a transaction before the events of it.
+// ordered is a client that checks that the events of a transaction come before any reply
+// that shows its effects.
 type ordered struct {
 	id   wire.SessionID
 	mu   sync.Mutex
-	last wire.Zxid // of events
-	seen wire.Zxid // of replies
+	last wire.Zxid // the zxid of the last event
+	seen wire.Zxid // the zxid of the last reply
 	bad  string
 	got  int
 }
@@ -47,8 +47,8 @@ func (c *ordered) Reserve(z wire.Zxid) {
 	c.seen = z
 }
 
-// TestReadersBesideTheWriter: connections read, watch and leave while
-// transactions are applied and a snapshot is taken.
+// TestReadersBesideTheWriter: connections read, set watches and leave while transactions
+// are applied and a snapshot is taken.
 func TestReadersBesideTheWriter(t *testing.T) {
 	l := newLeader(1)
 	stop := make(chan struct{})

@@ -16,11 +16,11 @@ func (t *Tree) LastZxid() wire.Zxid {
 
 // Counts are the figures for four-letter words and metrics.
 type Counts struct {
-	Nodes      int64 // as ZooKeeper counts them: the root twice
+	Nodes      int64 // number of znodes as ZooKeeper counts them: the root twice
 	Ephemerals int64
 	Containers int64
 	TTLs       int64
-	DataBytes  int64 // of paths and data, as ZooKeeper estimates them
+	DataBytes  int64 // bytes of paths and data, as ZooKeeper estimates them
 	Sessions   int64
 	Watches    int64
 	WatchPaths int64 // paths with a watch
@@ -55,13 +55,13 @@ type PathWatchers struct {
 	Sessions []wire.SessionID
 }
 
-// dataWatches calls yield for each path that is watched for data, with the sessions that
-// watch it, in no order. Like ZooKeeper's lists it leaves out paths that are watched only
-// for children. It copies one shard of the table at a time, under that shard's lock, so
-// the result is not of one moment. The slice is valid only until yield returns.
+// dataWatches calls yield for each path that has a data watch, with the sessions that
+// watch it, in no order. Like ZooKeeper's lists it leaves out paths that have only child
+// watches. It copies one shard of the table at a time, under that shard's lock, so the
+// result does not show one moment. The slice is valid only until yield returns.
 func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 	var paths []*watchedPath
-	var ends []int // behind a path's among the watchers
+	var ends []int // index in watchers behind the last watcher of each path
 	var watchers []*watcher
 	var sessions []wire.SessionID
 	for i := range t.watches.shards {
@@ -90,7 +90,7 @@ func (t *Tree) dataWatches(yield func(path string, sessions []wire.SessionID)) {
 	}
 }
 
-// WatchesByPath lists the paths watched for data, sorted.
+// WatchesByPath lists the paths that have a data watch, sorted.
 //
 // It allocates its memory at once, because moving a million entries to a larger place is
 // one step of the runtime, and all goroutines may have to wait for it.
@@ -108,7 +108,8 @@ func (t *Tree) WatchesByPath() []PathWatchers {
 	return out
 }
 
-// DataWatches counts the watches for data, the paths that have one, and the sessions.
+// DataWatches counts the data watches, the paths that have one, and the sessions that set
+// them.
 func (t *Tree) DataWatches() (watches, paths, sessions int) {
 	seen := map[wire.SessionID]bool{}
 	t.dataWatches(func(_ string, ids []wire.SessionID) {
@@ -127,7 +128,7 @@ type SessionPaths struct {
 	Paths   []string
 }
 
-// WatchesBySession lists the same as WatchesByPath, by session id.
+// WatchesBySession lists the same watches as WatchesByPath, sorted by session id.
 func (t *Tree) WatchesBySession() []SessionPaths {
 	bySession := map[wire.SessionID][]string{}
 	t.dataWatches(func(path string, sessions []wire.SessionID) {

@@ -45,9 +45,9 @@ func CreatesEphemeral(op wire.OpCode, body []byte) bool {
 	})
 }
 
-// checkFlags makes the checks that come before that of the session. A createTTL must have
-// a mode with a TTL. ZooKeeper accepts others and logs the transaction; then applying it
-// fails, now and at every later start.
+// checkFlags makes the checks that come before the check of the session. A createTTL must
+// have a mode with a TTL. ZooKeeper accepts other modes and logs the transaction;
+// applying it then fails, at once and at every later start.
 func (t *Tree) checkFlags(op wire.OpCode, flags int32, ttl int64) wire.Code {
 	switch {
 	case flags < wire.FlagPersistent || flags > wire.FlagPersistentSequentialTTL:
@@ -90,7 +90,7 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	if !t.look(up, &parent) {
 		return op, nil, wire.ErrNoNode
 	}
-	if !t.permitsList(parent.acl, wire.PermCreate, p.ids) {
+	if !p.permits(parent.acl, wire.PermCreate) {
 		return op, nil, wire.ErrNoAuth
 	}
 	path := r.Path
@@ -109,7 +109,7 @@ func (p *proposal) prepareCreate(op wire.OpCode, r *wire.CreateRequest, ttl int6
 	}
 	counter := parent.stat.Cversion + 1
 	after := parent
-	after.kids++
+	after.childCount++
 	raiseCounter(&after.stat.Cversion, &after.stat.Pzxid, counter, p.zxid)
 	p.put(up, &parent, &after)
 	p.put(path, nil, &v)
@@ -157,8 +157,8 @@ func createTxn(op wire.OpCode, path string, data []byte, acl []wire.ACL, counter
 	return &record.CreateTxn{Path: path, Data: data, ACL: acl, Ephemeral: owner != 0, ParentCversion: counter}
 }
 
-// raiseCounter sets a parent's count of creates to that of a transaction, unless it is
-// higher already, because a fuzzy snapshot may contain later children. So the counter
+// raiseCounter sets a parent's count of creates to that of a transaction, unless the
+// count is higher already: a fuzzy snapshot may contain later children. So the counter
 // never decreases, not even at the end of its range.
 func raiseCounter(cversion *int32, pzxid *wire.Zxid, counter int32, z wire.Zxid) {
 	if counter > *cversion {
@@ -175,8 +175,8 @@ type created struct {
 	owner   int64
 }
 
-// above finds the parent of the znode that a transaction creates or deletes, nil if there
-// is none or the path is not that of a child.
+// above finds the parent of the znode that a transaction creates or deletes. It returns
+// nil if the parent does not exist or the path is not that of a child.
 func (t *Tree) above(path string) (parent *node, up, name string) {
 	up, name, ok := splitPath(path)
 	if !ok || name == "" || up == "/" {
@@ -190,12 +190,12 @@ func (t *Tree) applyCreate(c *created, h *record.TxnHeader) (*node, wire.Code) {
 	if parent == nil {
 		return nil, wire.ErrNoNode
 	}
-	n := parent.kids.get(name, t.key.name(name))
+	n := parent.children.get(name, t.key.name(name))
 	exists := n != nil
 	place := t.acls.place(c.acl)
 	t.acls.use(place)
 	if exists {
-		// The snapshot may name an ACL that was dropped since (ZOOKEEPER-4846).
+		// The snapshot may name an ACL that was dropped later (ZOOKEEPER-4846).
 		t.acls.release(n.acl)
 		n.acl = place
 	}

@@ -20,8 +20,8 @@ func createFlags(op wire.OpCode, path string, flags int32, list ...wire.ACL) *Re
 	return request(op, &wire.CreateRequest{Path: path, ACL: list, Flags: flags})
 }
 
-// TestCreateErrorOrder: each request fails at its check and at every later
-// check that can still be made to fail with it.
+// TestCreateErrorOrder: a request that fails several checks gets the error code of the
+// first of them.
 func TestCreateErrorOrder(t *testing.T) {
 	w := newWorld(t, Options{EnforceQuota: true})
 	open := acl(31, "world:anyone")
@@ -75,12 +75,12 @@ func TestCreateErrorOrder(t *testing.T) {
 	}
 }
 
-// nullPath is a create whose path is null, with neither data nor a list.
+// nullPath returns a create whose path is null, without data and without an ACL.
 func nullPath(flags byte) *Request {
 	return (&Request{Op: wire.OpCreate, Body: []byte{255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, flags}}).by(alice)
 }
 
-// TestTTLArguments: the range of a TTL, and which operation may have one.
+// TestTTLArguments: a TTL must be in its range, and only some operations may have one.
 func TestTTLArguments(t *testing.T) {
 	w := newWorld(t, Options{ExtendedTypes: true})
 	const most = int64(0xffffffffff)
@@ -95,7 +95,8 @@ func TestTTLArguments(t *testing.T) {
 		{"zero", createTTL("/a", 5, 0), wire.ErrBadArguments},
 		{"below zero", createTTL("/a", 5, -1), wire.ErrBadArguments},
 		{"too much", createTTL("/a", 5, most+1), wire.ErrBadArguments},
-		// ZooKeeper crashes on these for ever.
+		// If a ZooKeeper server logs one of these requests, it crashes at every later
+		// start.
 		{"no ttl mode, ttl -1", createTTL("/a", 0, -1), wire.ErrBadArguments},
 		{"ephemeral, ttl -1", createTTL("/a", 1, -1), wire.ErrBadArguments},
 		{"container, ttl -1", createTTL("/a", 4, -1), wire.ErrBadArguments},
@@ -119,7 +120,8 @@ func TestTTLArguments(t *testing.T) {
 	}
 }
 
-// TestCreateResponses: which operation answers with a stat.
+// TestCreateResponses: the reply to create has no stat; the replies to create2 and the
+// other kinds of create have one.
 func TestCreateResponses(t *testing.T) {
 	w := newWorld(t, Options{ExtendedTypes: true})
 	open := acl(31, "world:anyone")
@@ -138,8 +140,8 @@ func TestCreateResponses(t *testing.T) {
 	}
 }
 
-// TestContainerFlag: opcode 19 makes a container whatever its flags, the
-// flag on an ordinary create makes none, except within a multi.
+// TestContainerFlag: operation 19 makes a container whatever its flags are. An ordinary
+// create with the flag makes a container only within a multi.
 func TestContainerFlag(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(createFlags(wire.OpCreateContainer, "/real", 0, acl(31, "world:anyone")))
@@ -155,8 +157,8 @@ func TestContainerFlag(t *testing.T) {
 	}
 }
 
-// TestSequentialNames: the suffix is the parent's count of creates, of any
-// kind, without those that failed, and not set back by deletes.
+// TestSequentialNames: the suffix is the number of children of any kind that were created
+// in the parent. Failed creates do not count, and deletes do not lower it.
 func TestSequentialNames(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/s", 0))
@@ -185,9 +187,9 @@ func TestSequentialNames(t *testing.T) {
 	}
 }
 
-// TestSequenceEnds: at the end of its range the counter stays. ZooKeeper
-// gives pipelined creates numbers from below zero there, which its tree then
-// does not count; here pipelined or not the next create fails.
+// TestSequenceEnds: at the end of its range the counter does not change any more, and the
+// next create fails, pipelined or not. ZooKeeper gives pipelined creates negative numbers
+// there, and does not count them in its tree.
 func TestSequenceEnds(t *testing.T) {
 	for _, pipelined := range []bool{false, true} {
 		w := newWorld(t, Options{})
@@ -226,7 +228,8 @@ func TestSequenceEnds(t *testing.T) {
 	}
 }
 
-// TestNullAndEmptyData: they are different values, and stay so.
+// TestNullAndEmptyData: null data and empty data are different values and remain
+// different.
 func TestNullAndEmptyData(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: "/null", ACL: wire.OpenACL()}))
@@ -250,7 +253,8 @@ func TestNullAndEmptyData(t *testing.T) {
 	check("/", false)
 }
 
-// TestStats follows every field of a znode and its parent through the operations.
+// TestStats: after each operation, every field of the stat of a znode and of its parent
+// is right.
 func TestStats(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/p", 0))

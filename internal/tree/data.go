@@ -20,7 +20,7 @@ func (p *proposal) prepareSetData(r *wire.SetDataRequest) (wire.OpCode, record.T
 	if !t.look(r.Path, &v) {
 		return op, nil, wire.ErrNoNode
 	}
-	if !t.permitsList(v.acl, wire.PermWrite, p.ids) {
+	if !p.permits(v.acl, wire.PermWrite) {
 		return op, nil, wire.ErrNoAuth
 	}
 	if code := t.checkQuota(r.Path, 0, int64(len(r.Data))-int64(v.dataLen)); code != wire.OK {
@@ -40,8 +40,8 @@ func (p *proposal) prepareSetData(r *wire.SetDataRequest) (wire.OpCode, record.T
 	return op, &record.SetDataTxn{Path: r.Path, Data: r.Data, Version: after.stat.Version}, wire.OK
 }
 
-// applySetData replaces a znode's data. The version is that of the transaction, so that
-// applying it twice changes nothing more.
+// applySetData replaces a znode's data. The new version comes from the transaction, so
+// applying the transaction twice has the same effect as applying it once.
 func (t *Tree) applySetData(s *record.SetDataTxn, h *record.TxnHeader) (*node, wire.Code) {
 	n := t.find(s.Path)
 	if n == nil {
@@ -71,7 +71,7 @@ func (p *proposal) prepareCheck(r *wire.PathVersionRequest) (wire.OpCode, record
 		return op, nil, wire.ErrBadArguments
 	case !p.t.look(r.Path, &v):
 		return op, nil, wire.ErrNoNode
-	case !p.t.permitsList(v.acl, wire.PermRead, p.ids):
+	case !p.permits(v.acl, wire.PermRead):
 		return op, nil, wire.ErrNoAuth
 	case !versionFits(r.Version, v.stat.Version):
 		return op, nil, wire.ErrBadVersion

@@ -42,8 +42,8 @@ func TestSetDataErrorOrder(t *testing.T) {
 	}
 }
 
-// TestVersionNeverMinusOne_ZOOKEEPER_4743: a version that wraps around
-// skips -1, which would let every conditional write through.
+// TestVersionNeverMinusOne_ZOOKEEPER_4743: a version that wraps around skips -1. With
+// version -1 every conditional write would succeed.
 func TestVersionNeverMinusOne_ZOOKEEPER_4743(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/n", 0))
@@ -63,9 +63,9 @@ func TestVersionNeverMinusOne_ZOOKEEPER_4743(t *testing.T) {
 	}
 }
 
-// TestCheckStandsInMultiAlone_ZOOKEEPER_2623: by itself it is not known,
+// TestCheckOnlyInMulti_ZOOKEEPER_2623: a check outside a multi is an unknown operation
 // and proposes nothing.
-func TestCheckStandsInMultiAlone_ZOOKEEPER_2623(t *testing.T) {
+func TestCheckOnlyInMulti_ZOOKEEPER_2623(t *testing.T) {
 	w := newWorld(t, Options{})
 	txn, code := w.prepare(request(wire.OpCheck, &wire.PathVersionRequest{Path: "/", Version: 0}))
 	if txn != nil || code != wire.ErrUnimplemented {
@@ -73,7 +73,7 @@ func TestCheckStandsInMultiAlone_ZOOKEEPER_2623(t *testing.T) {
 	}
 }
 
-// TestNoWrites: what is no write proposes nothing.
+// TestNoWrites: a request that is not a write proposes nothing.
 func TestNoWrites(t *testing.T) {
 	w := newWorld(t, Options{})
 	for _, op := range []wire.OpCode{wire.OpGetData, wire.OpSync, wire.OpPing, wire.OpError, 0, 77, wire.OpMultiRead} {
@@ -83,7 +83,7 @@ func TestNoWrites(t *testing.T) {
 	}
 }
 
-// TestReconfigStandalone: what a server without an ensemble answers.
+// TestReconfigStandalone: a standalone server refuses reconfigurations.
 func TestReconfigStandalone(t *testing.T) {
 	for _, row := range []struct {
 		on      bool
@@ -99,7 +99,8 @@ func TestReconfigStandalone(t *testing.T) {
 	w.expect("cut short", &Request{Session: alice, Op: wire.OpReconfig}, wire.ErrMarshalling)
 }
 
-// TestReconfigTransaction: the log of an ensemble has them.
+// TestReconfigTransaction: the transaction of a reconfiguration is prepared and applied
+// as in an ensemble.
 func TestReconfigTransaction(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := &conn{}

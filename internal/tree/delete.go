@@ -26,13 +26,13 @@ func (p *proposal) checkDelete(r *wire.PathVersionRequest) wire.Code {
 	switch {
 	case !t.look(up, &parent):
 		return wire.ErrNoNode
-	case !t.permitsList(parent.acl, wire.PermDelete, p.ids):
+	case !p.permits(parent.acl, wire.PermDelete):
 		return wire.ErrNoAuth
 	case !t.look(r.Path, &v):
 		return wire.ErrNoNode
 	case !versionFits(r.Version, v.stat.Version):
 		return wire.ErrBadVersion
-	case v.kids > 0:
+	case v.childCount > 0:
 		return wire.ErrNotEmpty
 	}
 	p.remove(r.Path)
@@ -49,7 +49,7 @@ func (p *proposal) prepareDeleteContainer(r *wire.PathRequest) (wire.OpCode, rec
 		return wire.OpError, nil, wire.ErrUnimplemented
 	case !p.t.look(r.Path, &v) || reserved(r.Path):
 		return op, nil, wire.ErrNoNode
-	case v.kids > 0:
+	case v.childCount > 0:
 		return op, nil, wire.ErrNotEmpty
 	case !p.t.due(&v.stat, p.now):
 		return op, nil, wire.ErrBadVersion
@@ -58,8 +58,8 @@ func (p *proposal) prepareDeleteContainer(r *wire.PathRequest) (wire.OpCode, rec
 	return op, &record.DeleteTxn{Path: r.Path}, wire.OK
 }
 
-// due reports whether a znode without children is to be removed: a container that has had
-// a child, or has had none for too long; a znode whose TTL has passed.
+// due reports whether a znode without children is to be removed: either a container that
+// once had a child or has never had one for too long, or a znode whose TTL has passed.
 func (t *Tree) due(s *record.StatPersisted, nowMS int64) bool {
 	switch k, ttl := t.o.kindOf(s.Owner); k {
 	case kindContainer:
@@ -79,7 +79,7 @@ func (t *Tree) DueContainers(nowMS int64) []string {
 	var paths []string
 	for _, list := range []nodeList{t.containers, t.ttls} {
 		for _, n := range list {
-			if s := n.persisted(); n.kids.len() == 0 && t.due(&s, nowMS) {
+			if s := n.persisted(); n.children.len() == 0 && t.due(&s, nowMS) {
 				paths = append(paths, t.path(n))
 			}
 		}
@@ -88,14 +88,14 @@ func (t *Tree) DueContainers(nowMS int64) []string {
 	return paths
 }
 
-// applyDelete removes a znode. It updates the parent even if the znode is not there any
-// more, as with a fuzzy snapshot.
+// applyDelete removes a znode. It updates the parent even if the znode does not exist any
+// more, which happens over a fuzzy snapshot.
 func (t *Tree) applyDelete(path string, z wire.Zxid) wire.Code {
 	parent, up, name := t.above(path)
 	if parent == nil {
 		return wire.ErrNoNode
 	}
-	n := parent.kids.get(name, t.key.name(name))
+	n := parent.children.get(name, t.key.name(name))
 	if n == nil {
 		t.raisePzxid(parent, z)
 		return wire.ErrNoNode
@@ -104,8 +104,8 @@ func (t *Tree) applyDelete(path string, z wire.Zxid) wire.Code {
 	return wire.OK
 }
 
-// deleteNode removes an existing znode, updates its parent, whose path is up, and queues
-// the events.
+// deleteNode removes an existing znode, updates its parent, and queues the events. up is
+// the path of the parent.
 func (t *Tree) deleteNode(n *node, up, path string, z wire.Zxid) {
 	parent, list := n.parent, t.acls.entries[n.acl].list
 	t.raisePzxid(parent, z)

@@ -47,9 +47,9 @@ func deleteContainer(path string) *Request {
 	return request(wire.OpDeleteContainer, &wire.PathRequest{Path: path}).by(0)
 }
 
-// TestDueContainers: a container goes when it is empty again, a TTL znode
-// when it had no child and no write for its TTL. What is not due any more
-// when the deletion is prepared stays, and takes no zxid.
+// TestDueContainers: a container is due for deletion when it has become empty, and a TTL
+// znode when it has had no child and no write for its TTL. If a znode is no longer due
+// when the deletion is prepared, it stays, and no zxid is used.
 func TestDueContainers(t *testing.T) {
 	w := newWorld(t, Options{ExtendedTypes: true, ContainerMaxNeverUsedMS: 1000})
 	w.ok(container("/used"))

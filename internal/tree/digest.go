@@ -28,7 +28,8 @@ func (t *Tree) crcOf(path string, data []byte) uint32 {
 // scratchMax is the largest scratch memory that is kept for the next path.
 const scratchMax = 64 << 10
 
-// finish returns a znode's digest, from its first part and its stat.
+// finish computes a znode's digest from crc, the first part of the digest, and the
+// znode's stat.
 func (t *Tree) finish(crc uint32, s *record.StatPersisted) uint64 {
 	b := t.scratch[:0]
 	b = binary.BigEndian.AppendUint64(b, uint64(s.Czxid))
@@ -44,7 +45,8 @@ func (t *Tree) finish(crc uint32, s *record.StatPersisted) uint64 {
 	return uint64(crc32.Update(crc, crc32.IEEETable, b))
 }
 
-// sum returns the digest of one znode, 0 if the znode is outside the digest.
+// sum returns the digest of one znode; 0 if the znode does not count in the tree's
+// digest.
 func (t *Tree) sum(n *node) uint64 { return t.sumAt(n, 0) }
 
 // sumAt returns the digest that a znode will have once its children have changed at z.
@@ -70,8 +72,8 @@ type DigestEntry struct {
 	Digest uint64
 }
 
-// The digest of every digestEvery-th zxid is kept, the last digestHistory of them. Of the
-// mismatches the first mismatchesKept are kept.
+// The digest of every digestEvery-th zxid is kept, up to digestHistory of them. Of the
+// mismatches, the first mismatchesKept are kept.
 const (
 	digestEvery    = 128
 	digestHistory  = 1024
@@ -85,7 +87,8 @@ type digestLog struct {
 	mismatches int64
 	first      []wire.Zxid
 	// A tree is fuzzy when it was loaded from a snapshot and has not yet applied the
-	// transaction at which the snapshot's digest was taken. Until then only want counts.
+	// transaction at which the snapshot's digest was taken. Until then no digest is
+	// compared but want.
 	fuzzy bool
 	want  record.SnapshotDigest
 }
@@ -110,16 +113,16 @@ func (t *Tree) DigestHistory() []DigestEntry {
 	return append(append([]DigestEntry(nil), d.ring[d.next:]...), d.ring[:d.next]...)
 }
 
-// DigestMismatches counts the transactions after which the tree did not have their
-// digest, and names the first few.
+// DigestMismatches counts the transactions after which the digest of the tree was not the
+// expected one, and names the first few.
 func (t *Tree) DigestMismatches() (n int64, first []wire.Zxid) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.digests.mismatches, append([]wire.Zxid(nil), t.digests.first...)
 }
 
-// checkDigest compares the digest after a transaction with that of its leader, or of the
-// snapshot.
+// checkDigest compares the digest after a transaction with the digest that the leader
+// computed for it, or with that of the snapshot.
 func (t *Tree) checkDigest(txn *record.Txn) {
 	if t.o.DigestOff {
 		return
@@ -144,6 +147,6 @@ func (t *Tree) compare(z wire.Zxid, version int32, digest uint64) {
 	d.mismatches++
 	if len(d.first) < mismatchesKept {
 		d.first = append(d.first, z)
-		t.happen(DigestMismatch{z, t.digest, digest})
+		t.observe(DigestMismatch{z, t.digest, digest})
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"bellwether/wire"
 )
 
-// Expiry finds the sessions that have not been heard from for their timeout. As in
-// ZooKeeper a deadline is rounded up to the end of a bucket of one tick, so that a
-// session expires, together with others, between its timeout and one tick later. Times
-// are milliseconds of a clock that never goes back. One goroutine at a time may use an
-// Expiry.
+// Expiry finds the sessions from which nothing was heard for their timeout. As in
+// ZooKeeper, a deadline is rounded up to the end of a bucket of one tick. So a session
+// expires between its timeout and one tick later, together with the others of its bucket.
+// Times are milliseconds of a clock that never goes back. One goroutine at a time may use
+// an Expiry.
 //
-// Invariants: each session is in exactly one bucket, that of its deadline; no bucket is
-// before next.
+// Invariants: each session is in exactly one bucket, the one of its deadline; no bucket
+// is earlier than next.
 type Expiry struct {
 	tick     int64
 	sessions map[wire.SessionID]*deadline
@@ -37,8 +37,8 @@ func NewExpiry(tickMS int64) *Expiry {
 
 func (e *Expiry) bucket(now, timeout int64) int64 { return ((now+timeout)/e.tick + 1) * e.tick }
 
-// Add adds a session heard from at now, or gives a known session another timeout from now
-// on.
+// Add adds a session that was heard from at now. If the session is known, its timeout
+// changes, and counts from now.
 func (e *Expiry) Add(id wire.SessionID, timeoutMS int32, now int64) {
 	d := e.sessions[id]
 	if d == nil {
@@ -92,7 +92,7 @@ func (e *Expiry) Due(now int64) []wire.SessionID {
 	}
 }
 
-// Next returns the earliest deadline; false if there is none.
+// Next returns the earliest deadline; false if there is no session.
 func (e *Expiry) Next() (int64, bool) {
 	if len(e.buckets) == 0 {
 		return 0, false

@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// check reports the first invariant of Expiry that does not hold.
+// check returns an error for the first invariant of Expiry that does not hold.
 func (e *Expiry) check() error {
 	listed := 0
 	for at, bucket := range e.buckets {

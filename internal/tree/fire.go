@@ -11,8 +11,9 @@ import (
 // that may not read the znode, according to acl, gets nothing, but its one-shot watch is
 // removed.
 //
-// Created and changed match the data table, children changed the child table, deleted
-// both. A recursive watch gets all events of its path and below, except children changed.
+// A one-shot or persistent watch for data gets created, changed and deleted events of its
+// path; one for children gets children-changed and deleted events. A recursive watch gets
+// all events of its path and of the paths below it, except children-changed.
 func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid) {
 	w := &t.watches
 	if w.total.Load() == 0 {
@@ -46,13 +47,14 @@ func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid
 	}
 }
 
-// fireAt queues an event for the watches at one path. It returns how many connections
-// that were, and whether there was any watch. It goes backwards, because removing a used
-// watch moves the last one into its place.
+// fireAt queues an event for the watches at one path. It returns the number of
+// connections that got the event, and whether there was any watch. It goes through the
+// watchers backwards, because removing a used watch moves the last watcher into its
+// place.
 func (t *Tree) fireAt(at string, e Event, meets modes, acl []wire.ACL) (n int, watched bool) {
 	w := &t.watches
 	s := w.shard(at)
-	s.mu.Lock() // for the lists of watches, which do not hold the tree
+	s.mu.Lock() // for the listings of watches, which do not hold the tree's lock
 	defer s.mu.Unlock()
 	p := s.paths[at]
 	if p == nil {

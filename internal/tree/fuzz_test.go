@@ -19,8 +19,8 @@ func seeds() []*Request {
 	}
 }
 
-// FuzzPrepare: no body of a request panics, and whatever becomes a
-// transaction survives its encoding and leaves a sound tree.
+// FuzzPrepare: no request body causes a panic. Each resulting transaction can be encoded
+// and decoded, and leaves a consistent tree.
 func FuzzPrepare(f *testing.F) {
 	for _, req := range seeds() {
 		f.Add(int32(req.Op), req.Body, []byte{})
@@ -47,8 +47,8 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// FuzzApply: no transaction that can be decoded panics, however little sense
-// it makes, and it leaves a tree that can be saved and loaded.
+// FuzzApply: no decodable transaction causes a panic, even if it makes no sense. The tree
+// can be saved and loaded afterwards.
 func FuzzApply(f *testing.F) {
 	l := newLeader(1)
 	for _, req := range seeds() {

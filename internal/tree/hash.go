@@ -2,8 +2,8 @@ package tree
 
 import "math/bits"
 
-// hashKey is the secret of the tree's hashes. With a random seed a client
-// cannot choose names that collide.
+// hashKey is the secret key of the tree's hashes. If the seed is random, a client cannot
+// choose names that collide.
 type hashKey struct{ k0, k1 uint64 }
 
 // newHashKey spreads a seed over both halves of the key.
@@ -43,7 +43,7 @@ func (k hashKey) sum(s string) uint64 {
 	return h.v0 ^ h.v1 ^ h.v2 ^ h.v3
 }
 
-// name returns the hash by which a child is found.
+// name returns the hash by which a child with this name is found.
 func (k hashKey) name(s string) uint32 { return uint32(k.sum(s) >> 32) }
 
 type sipState struct{ v0, v1, v2, v3 uint64 }

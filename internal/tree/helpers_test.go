@@ -13,7 +13,7 @@ import (
 	"bellwether/wire"
 )
 
-// conn is a client connection that writes down what it is told, in order.
+// conn is a client connection that records its events and replies in order.
 type conn struct {
 	mu      sync.Mutex
 	session wire.SessionID
@@ -42,7 +42,7 @@ func (c *conn) Reserve(z wire.Zxid) {
 	c.log = append(c.log, fmt.Sprintf("reply %d", z))
 }
 
-// take returns what was written down since the last call.
+// take returns what was recorded since the last call.
 func (c *conn) take() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,12 +51,12 @@ func (c *conn) take() []string {
 	return log
 }
 
-// events is take without the replies.
+// events returns the same as take without the replies.
 func (c *conn) events() []string {
 	return slices.DeleteFunc(c.take(), func(s string) bool { return strings.HasPrefix(s, "reply ") })
 }
 
-// world is a tree with its leader: requests are prepared and applied at once.
+// world is a tree whose requests are prepared and applied at once.
 type world struct {
 	*testing.T
 	tree *Tree
@@ -65,7 +65,7 @@ type world struct {
 	txns []*record.Txn
 }
 
-// Sessions of the tests, open from the start in newWorld.
+// Sessions of the tests, which newWorld opens.
 const (
 	alice wire.SessionID = 0x100000000000001
 	bob   wire.SessionID = 0x100000000000002
@@ -83,8 +83,8 @@ func (w *world) open(id wire.SessionID) {
 	w.ok(&Request{Session: id, Op: wire.OpCreateSession, Body: binary.BigEndian.AppendUint32(nil, 30000)})
 }
 
-// prepare gives a request the next zxid; a request that proposes nothing
-// leaves it free.
+// prepare gives a request the next zxid. A request for which the tree proposes nothing
+// uses no zxid.
 func (w *world) prepare(req *Request) (*record.Txn, wire.Code) {
 	w.now++
 	txn, code := w.tree.Prepare(req, w.z+1, w.now)
@@ -98,7 +98,7 @@ func (w *world) prepare(req *Request) (*record.Txn, wire.Code) {
 	return txn, code
 }
 
-// apply sends a transaction through its encoding first, as a log would.
+// apply encodes and decodes a transaction, as a log does, and applies it.
 func (w *world) apply(txn *record.Txn) Result {
 	w.Helper()
 	back, err := record.DecodeTxn(txn.Append(nil))
@@ -115,7 +115,7 @@ func (w *world) apply(txn *record.Txn) Result {
 	return res
 }
 
-// do is a request from preparation to result. The result of one that
+// do prepares and applies a request and returns the result. The result of a request that
 // proposes nothing has zxid 0.
 func (w *world) do(req *Request) Result {
 	w.Helper()
@@ -125,7 +125,7 @@ func (w *world) do(req *Request) Result {
 	}
 	res := w.apply(txn)
 	if m, ok := res.Response.(*wire.MultiResponse); ok {
-		AsAsked(m, req.Plain)
+		RestoreCreateTypes(m, req.WithoutStat)
 	}
 	return res
 }
@@ -139,7 +139,7 @@ func (w *world) ok(req *Request) Result {
 	return res
 }
 
-// request of alice, without identities.
+// request makes a request of alice without identities.
 func request(op wire.OpCode, rec wire.Record) *Request {
 	return &Request{Session: alice, Cxid: 7, Op: op, Body: wire.Append(nil, rec)}
 }
@@ -200,7 +200,7 @@ func opCheck(path string, version int32) wire.Op {
 	return wire.Op{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: version}}
 }
 
-// acl is perms for scheme:id.
+// acl makes an ACL entry of perms for scheme:id.
 func acl(perms int32, text string) wire.ACL {
 	scheme, id, _ := strings.Cut(text, ":")
 	return wire.ACL{Perms: perms, ID: wire.ID{Scheme: scheme, ID: id}}
@@ -221,9 +221,9 @@ func (w *world) exists(path string) bool {
 	return w.tree.Exists(&conn{}, path, false, new(wire.StatResponse)) != wire.ErrNoNode
 }
 
-// dump is the whole tree as text, for comparison: every persisted field. The
-// usage of quotas is left out: it is counted anew where a snapshot is loaded,
-// and until then may be what a client wrote over it.
+// dump returns every persisted field of the tree as text, for comparison. It leaves out
+// the usage of quotas: loading a snapshot counts the usage again, and a client may have
+// overwritten it before.
 func dump(t *Tree) []string {
 	var out []string
 	s := t.Snapshot()
@@ -254,7 +254,7 @@ func dump(t *Tree) []string {
 	return out
 }
 
-// diff is the first line in which two dumps differ, empty if none.
+// diff returns the first line in which two dumps differ, empty if they are equal.
 func diff(a, b []string) string {
 	for i := range max(len(a), len(b)) {
 		var x, y string
@@ -271,7 +271,7 @@ func diff(a, b []string) string {
 	return ""
 }
 
-// recomputed is the digest of the tree, computed from nothing.
+// recomputed returns the digest of the tree, computed from all its znodes.
 func recomputed(t *Tree) uint64 {
 	var sum uint64
 	walk(t.root, func(n *node) {

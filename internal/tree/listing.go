@@ -71,17 +71,18 @@ func (n *Names) Code(c *wire.Coder) {
 	*c = wire.Encoder(b)
 }
 
-// Hold adds a user, and returns how many bytes had no user before. Parts that are shared
-// with other Names count once.
+// Hold adds a user. It returns the number of bytes that had no user before. A part that
+// several Names share counts once.
 func (n *Names) Hold() (bytes int) { return n.count(1, 1) }
 
-// Release removes a user, and returns how many bytes have no user any more.
+// Release removes a user. It returns the number of bytes that have no user any more.
 func (n *Names) Release() (bytes int) { return n.count(-1, 0) }
 
 // partCost is what one part costs the Names that contains it.
 const partCost = 8
 
-// count changes the number of users; bytes count when that number passes edge.
+// count changes the number of users by by. It returns the bytes of the parts whose number
+// of users becomes 1 (edge 1, adding) or 0 (edge 0, removing).
 func (n *Names) count(by, edge int32) (bytes int) {
 	if n.holds.Add(by) != edge {
 		return 0
@@ -122,7 +123,7 @@ func (e *encoded) clear() {
 
 // encode returns the encoded names of all children. It encodes only parts that have
 // changed since they were last encoded.
-func (k *kids) encode() *Names {
+func (k *childSet) encode() *Names {
 	if n := k.encoded.get(); n != nil {
 		return n
 	}
@@ -131,7 +132,7 @@ func (k *kids) encode() *Names {
 		n.text = k.appendNames()
 		n.Count, n.Bytes = k.len(), len(n.text)
 	} else {
-		n.parts = make([]*Names, 0, kidParts)
+		n.parts = make([]*Names, 0, childParts)
 		for i := range k.parts {
 			p := k.parts[i].encode()
 			n.parts = append(n.parts, p)
@@ -143,9 +144,9 @@ func (k *kids) encode() *Names {
 }
 
 // appendNames encodes names that are not divided into parts. It reads each child only
-// once, because many of them are far apart in memory, and guesses the length of all from
-// the first one.
-func (k *kids) appendNames() (text []byte) {
+// once, because the children may be far apart in memory, and estimates the total length
+// from the first child.
+func (k *childSet) appendNames() (text []byte) {
 	k.each(func(kid *node) {
 		if text == nil {
 			text = make([]byte, 0, (4+kid.nameLen())*k.len())
@@ -160,7 +161,7 @@ func (k *kids) appendNames() (text []byte) {
 // between them. After that Children finds most of them encoded. The caller must keep the
 // result until it has called Children.
 func (t *Tree) EncodeNames(path string) (ready []*Names) {
-	for i := 0; i < kidParts; i++ {
+	for i := 0; i < childParts; i++ {
 		n, more := t.encodePart(path, i)
 		ready = append(ready, n)
 		if !more {
@@ -176,10 +177,10 @@ func (t *Tree) encodePart(path string, i int) (n *Names, more bool) {
 	defer t.mu.RUnlock()
 	at := t.find(path)
 	switch {
-	case at == nil || at.kids.len() < manyChildren:
+	case at == nil || at.children.len() < manyChildren:
 		return nil, false
-	case at.kids.parts == nil:
-		return at.kids.encode(), false
+	case at.children.parts == nil:
+		return at.children.encode(), false
 	}
-	return at.kids.parts[i].encode(), true
+	return at.children.parts[i].encode(), true
 }

@@ -13,7 +13,7 @@ import (
 	"bellwether/wire"
 )
 
-// encodedNames are the names as a client decodes them.
+// encodedNames returns the names as a client decodes them.
 func encodedNames(t interface{ Fatal(...any) }, n *Names) []string {
 	out := wire.Encoder(nil)
 	count := int32(n.Count)
@@ -31,9 +31,9 @@ func encodedNames(t interface{ Fatal(...any) }, n *Names) []string {
 	return r.Children
 }
 
-// A listing of many children has the names of exactly those that there are,
-// whatever was created and deleted since the names were encoded before, while
-// the znode's children grow into parts and shrink again.
+// TestListingOfManyFollowsChanges: a listing of many children always has exactly the
+// names of the present children, although the names are encoded in advance, while the set
+// of children grows into parts and shrinks again.
 func TestListingOfManyFollowsChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := New(Options{Seed: rapid.Uint64().Draw(t, "seed")})
@@ -91,8 +91,8 @@ func TestListingOfManyFollowsChanges(t *testing.T) {
 	})
 }
 
-// Readers of an unchanged znode share one encoding, and a change of one child
-// leaves all other parts of it as they are.
+// TestListingIsEncodedOnce: readers of an unchanged znode share one encoding of its
+// listing. A change of one child changes only its part of the encoding.
 func TestListingIsEncodedOnce(t *testing.T) {
 	tree := New(Options{Seed: 1})
 	fill(t, tree, 3*divideAt, 3*divideAt)
@@ -116,7 +116,7 @@ func TestListingIsEncodedOnce(t *testing.T) {
 		t.Fatal("a change is not seen")
 	}
 	held := c.Many.Hold()
-	if most := c.Many.Bytes / kidParts * 4; held == 0 || held > most {
+	if most := c.Many.Bytes / childParts * 4; held == 0 || held > most {
 		t.Errorf("after one change %d bytes are new, want at most %d", held, most)
 	}
 	if freed := a.Many.Release() + b.Many.Release(); freed == 0 || freed > held*2 {
@@ -127,8 +127,8 @@ func TestListingIsEncodedOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkListing is a getChildren of 100,000 children: of a znode that does not
-// change, and behind a change of one child.
+// BenchmarkListing measures getChildren of 100,000 children: of an unchanged znode, and
+// after a change of one child.
 func BenchmarkListing(b *testing.B) {
 	tree := New(Options{Seed: 1})
 	fill(b, tree, 100_000, 100_000)
@@ -151,10 +151,10 @@ func BenchmarkListing(b *testing.B) {
 	}
 }
 
-// Listings that are read while children are created and deleted are those of one
-// moment: a writer creates children in order and deletes each a number of
-// creates later, so that a listing without gaps is right. Readers encode in steps
-// and read what others have encoded.
+// TestListingsWhileChildrenChange: a listing that is read while children are created and
+// deleted shows the children of one moment. A writer creates children in order and
+// deletes each some creates later, so a correct listing has no gaps. Readers encode in
+// steps, and use what others have encoded.
 func TestListingsWhileChildrenChange(t *testing.T) {
 	for _, kept := range []int{manyChildren, divideAt - 1, 2 * divideAt} {
 		t.Run(fmt.Sprint(kept, " children"), func(t *testing.T) {

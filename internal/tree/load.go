@@ -50,16 +50,16 @@ func (l *Loader) Session(id wire.SessionID, timeoutMS int32) error {
 	return nil
 }
 
-// ACL adds an ACL of the snapshot, under the key that its znodes use.
+// ACL adds an ACL of the snapshot, under the key by which the snapshot's znodes name it.
 func (l *Loader) ACL(key int64, acl []wire.ACL) error {
 	l.begin()
 	l.acls[key] = l.t.acls.place(acl)
 	return nil
 }
 
-// nobody replaces an ACL that the snapshot does not contain: its key was assigned while
-// the snapshot was written, and the log will set it again.
-var nobody = []wire.ACL{{Perms: 0, ID: wire.ID{Scheme: schemeWorld, ID: "anyone"}}}
+// noAccess is used for an ACL whose key the snapshot does not contain. Such a key was
+// assigned while the snapshot was written, and replaying the log sets the ACL again.
+var noAccess = []wire.ACL{{Perms: 0, ID: wire.ID{Scheme: schemeWorld, ID: "anyone"}}}
 
 func (l *Loader) place(key int64) int32 {
 	if key == openKey {
@@ -68,7 +68,7 @@ func (l *Loader) place(key int64) int32 {
 	if i, ok := l.acls[key]; ok {
 		return i
 	}
-	return l.t.acls.place(nobody)
+	return l.t.acls.place(noAccess)
 }
 
 // Node adds a znode of the snapshot. It fails if the parent did not come before it, or if
@@ -93,7 +93,7 @@ func (l *Loader) Node(path string, d *record.DataNode) error {
 	if !l.rooted || l.parent == nil {
 		return fmt.Errorf("snapshot: znode %q comes before its parent", path)
 	}
-	if l.parent.kids.get(name, t.key.name(name)) != nil {
+	if l.parent.children.get(name, t.key.name(name)) != nil {
 		return fmt.Errorf("snapshot: znode %q comes twice", path)
 	}
 	n := new(node)
@@ -103,7 +103,7 @@ func (l *Loader) Node(path string, d *record.DataNode) error {
 	return nil
 }
 
-// set gives a znode the stat and list of the snapshot.
+// set gives a znode the stat and the ACL that the snapshot has for it.
 func (l *Loader) set(n *node, d *record.DataNode) {
 	s := &d.Stat
 	n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime = s.Czxid, s.Mzxid, s.Pzxid, s.Ctime, s.Mtime
@@ -116,14 +116,14 @@ func (l *Loader) set(n *node, d *record.DataNode) {
 	}
 }
 
-// unknown is the want of a tree that contains effects of later transactions, if it is not
-// known of which.
+// unknown is the value of digestLog.want while the tree contains effects of later
+// transactions and nobody knows of which.
 var unknown = record.SnapshotDigest{Zxid: math.MaxInt64}
 
 // SnapshotDone ends the snapshot named after zxid. If the digest is that of a later
-// transaction the snapshot contains effects up to there, and no digest is compared until
-// that transaction has been replayed. A digest that belongs to no transaction says that
-// the snapshot came from a leader, as with CloseFuzzy.
+// transaction, the snapshot contains effects up to that transaction, and no digest is
+// compared until it has been replayed. A digest with zxid 0 shows that the snapshot came
+// from a leader; then the same holds as after CloseFuzzy.
 func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	t := l.t
 	if l.begun && !l.rooted {
@@ -138,7 +138,7 @@ func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) err
 		return nil
 	}
 	switch {
-	case digest.Zxid == 0 && zxid == 0: // before every transaction
+	case digest.Zxid == 0 && zxid == 0: // the tree before the first transaction
 	case digest.Zxid == 0:
 		t.digests.fuzzy, t.digests.want = true, unknown
 	case digest.Zxid == zxid:
@@ -155,17 +155,17 @@ func (l *Loader) Txn(txn *record.Txn) error {
 	return nil
 }
 
-// Close ends loading on a server of an ensemble. It removes nothing, because there
-// nothing changes without a transaction.
+// Close ends loading on a server of an ensemble. It removes nothing, because in an
+// ensemble only transactions change the tree.
 func (l *Loader) Close() {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
 	l.close()
 }
 
-// CloseFuzzy is Close for a snapshot that a leader has sent while transactions went on.
-// It contains effects of some later transactions, and it is not known of which, so no
-// digest is compared until Settled.
+// CloseFuzzy is Close for a snapshot that a leader sent while it applied transactions.
+// The snapshot contains effects of some later transactions, and nobody knows of which, so
+// no digest is compared until Settled is called.
 func (l *Loader) CloseFuzzy() {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()
@@ -183,8 +183,8 @@ func (t *Tree) Describe(members string, version, wallMS int64) {
 		&record.TxnHeader{Zxid: wire.Zxid(version), Time: wallMS})
 }
 
-// Settled says that all transactions have been applied of which a snapshot can have
-// contained effects.
+// Settled says that every transaction whose effects the snapshot may contain has been
+// applied. From then on digests are compared.
 func (t *Tree) Settled() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +194,7 @@ func (t *Tree) Settled() {
 func (l *Loader) close() {
 	if d := &l.t.digests; d.fuzzy && d.want != unknown {
 		d.fuzzy = false
-		l.t.happen(DigestNotReached{l.t.last, d.want.Zxid})
+		l.t.observe(DigestNotReached{l.t.last, d.want.Zxid})
 	}
 }
 

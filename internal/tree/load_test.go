@@ -14,7 +14,7 @@ func stat(czxid wire.Zxid, owner int64) record.StatPersisted {
 	return record.StatPersisted{Czxid: czxid, Mzxid: czxid, Pzxid: czxid, Owner: owner}
 }
 
-// begin starts a snapshot with what every one has.
+// begin returns the beginning of a snapshot: the znodes that every snapshot has.
 func begin(t *testing.T, o Options) (*Tree, *Loader) {
 	t.Helper()
 	tree := New(o)
@@ -33,7 +33,7 @@ func mustNode(t *testing.T, l *Loader, path string, acl int64, s record.StatPers
 	}
 }
 
-// TestUnsoundSnapshots: what is no tree is refused, and an older snapshot
+// TestUnsoundSnapshots: a snapshot that is not a tree is refused, and an older snapshot
 // can be loaded afterwards.
 func TestUnsoundSnapshots(t *testing.T) {
 	_, l := begin(t, Options{})
@@ -61,7 +61,7 @@ func TestUnsoundSnapshots(t *testing.T) {
 	}
 }
 
-// TestLogWithoutSnapshot: after Reset the log goes over an empty tree.
+// TestLogWithoutSnapshot: after Reset the log is replayed over an empty tree.
 func TestLogWithoutSnapshot(t *testing.T) {
 	tree := New(Options{})
 	tree.Apply(sampleTxns(t)[0])
@@ -74,8 +74,8 @@ func TestLogWithoutSnapshot(t *testing.T) {
 	checkSample(t, tree)
 }
 
-// TestDeadOwners: ephemerals of sessions that are not open go at the end of
-// loading, not before: the log may still open them.
+// TestDeadOwners: ephemerals of sessions that are not open are removed at the end of
+// loading and not before, because the log may still open these sessions.
 func TestDeadOwners(t *testing.T) {
 	tree, l := begin(t, Options{})
 	l.Session(7, 1000)
@@ -90,8 +90,8 @@ func TestDeadOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Txn(&record.Txn{TxnHeader: record.TxnHeader{Zxid: 6, Session: 8, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 5}})
-	// A server of an ensemble leaves them: what one alone takes away the others
-	// would still have.
+	// A server of an ensemble keeps them, because the other servers would still have
+	// them.
 	if l.Close(); tree.find("/p/dead1") == nil || tree.find("/p/dead2") == nil {
 		t.Error("Close has removed something")
 	}
@@ -99,7 +99,7 @@ func TestDeadOwners(t *testing.T) {
 		t.Errorf("removed %s", got)
 	}
 	audit(t, tree)
-	if n := tree.find("/p"); n.pzxid != 6 || n.kids.len() != 2 {
+	if n := tree.find("/p"); n.pzxid != 6 || n.children.len() != 2 {
 		t.Errorf("parent %+v", n)
 	}
 	if c := tree.Counts(); c.TTLs != 1 || c.Containers != 1 || c.Ephemerals != 2 || c.Sessions != 2 {
@@ -107,8 +107,8 @@ func TestDeadOwners(t *testing.T) {
 	}
 }
 
-// TestOwnerForms: TTLs are known whether or not new ones may be made; the
-// 3.5.3 form only where it is asked for.
+// TestOwnerForms: znodes with a TTL are recognised whether or not new ones may be
+// created. The form of 3.5.3 is recognised only if that is configured.
 func TestOwnerForms(t *testing.T) {
 	old := int64(-1<<63 + 77)
 	for _, row := range []struct {
@@ -133,8 +133,9 @@ func TestOwnerForms(t *testing.T) {
 	}
 }
 
-// TestListsOfSnapshot_ZOOKEEPER_4846: unused lists go; a missing one lets
-// nobody in until the log sets it (a create over a fuzzy snapshot must).
+// TestListsOfSnapshot_ZOOKEEPER_4846: ACLs of a snapshot that no znode uses are removed.
+// A znode whose ACL is missing from the snapshot permits nothing until replaying the log
+// sets the ACL, as a create over a fuzzy snapshot does.
 func TestListsOfSnapshot_ZOOKEEPER_4846(t *testing.T) {
 	tree, l := begin(t, Options{})
 	me := acl(31, "digest:me:x")
@@ -166,7 +167,8 @@ func TestListsOfSnapshot_ZOOKEEPER_4846(t *testing.T) {
 	audit(t, tree)
 }
 
-// TestCreateWithoutAList: logs of some clients have null; it is open.
+// TestCreateWithoutAList: a logged create with a null ACL, which some clients sent, makes
+// a znode that is open to all.
 func TestCreateWithoutAList(t *testing.T) {
 	tree := New(Options{})
 	tree.Apply(&record.Txn{TxnHeader: record.TxnHeader{Zxid: 1, Type: wire.OpCreate}, Body: &record.CreateTxn{Path: "/a", ParentCversion: -1}})
@@ -180,8 +182,8 @@ func TestCreateWithoutAList(t *testing.T) {
 	}
 }
 
-// TestApplyTwice: over a tree that has it already, a transaction changes
-// nothing that matters, and nothing of it fails loudly.
+// TestApplyTwice: a transaction that is applied to a tree which has its effects already
+// changes nothing and causes no error.
 func TestApplyTwice(t *testing.T) {
 	w := newWorld(t, Options{ExtendedTypes: true})
 	w.ok(create("/a", 0))
@@ -198,8 +200,8 @@ func TestApplyTwice(t *testing.T) {
 	}
 }
 
-// TestReplayOverLaterZnodes: a snapshot of ZooKeeper may hold a znode that was
-// deleted and made again, with its later children. The log goes through it.
+// TestReplayOverLaterZnodes: a snapshot of ZooKeeper may contain a znode that was deleted
+// and created again, with its later children. The log can be replayed over it.
 func TestReplayOverLaterZnodes(t *testing.T) {
 	w := newWorld(t, Options{})
 	for _, req := range []*Request{create("/a", 0), remove("/a", -1), create("/a", 0), create("/a/b", 0), create("/a/b/c", 1)} {
@@ -223,8 +225,8 @@ func TestReplayOverLaterZnodes(t *testing.T) {
 	}
 }
 
-// TestParentIsNotSetBack: what a fuzzy snapshot saw of a parent later than a
-// transaction is not undone by replaying it.
+// TestParentIsNotSetBack: a fuzzy snapshot may contain a later state of a parent than a
+// transaction. Replaying the transaction does not undo that state.
 func TestParentIsNotSetBack(t *testing.T) {
 	header := func(z wire.Zxid) record.TxnHeader { return record.TxnHeader{Zxid: z, Type: wire.OpCreate} }
 	for _, row := range []struct {
@@ -257,8 +259,9 @@ func TestParentIsNotSetBack(t *testing.T) {
 	}
 }
 
-// TestSnapshotLeavesOutLaterZnodes: their creates are replayed, also by a
-// 3.8.0 server, which keeps the list of a znode that is there already.
+// TestSnapshotLeavesOutLaterZnodes: a snapshot leaves out znodes that were created after
+// it began. Their creates are replayed, also by a server of ZooKeeper 3.8.0, which would
+// keep the ACL of a znode that exists.
 func TestSnapshotLeavesOutLaterZnodes(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/before", 0))
@@ -278,8 +281,8 @@ func TestSnapshotLeavesOutLaterZnodes(t *testing.T) {
 	}
 }
 
-// TestSessionTableIsInStep_ZOOKEEPER_3144: a snapshot named after a zxid
-// has the session that this zxid opened.
+// TestSessionTableIsInStep_ZOOKEEPER_3144: a snapshot that is named after a zxid contains
+// the session that this zxid opened.
 func TestSessionTableIsInStep_ZOOKEEPER_3144(t *testing.T) {
 	w := newWorld(t, Options{})
 	s := w.tree.Snapshot()
@@ -300,8 +303,8 @@ func TestSessionTableIsInStep_ZOOKEEPER_3144(t *testing.T) {
 	}
 }
 
-// TestDigestChecks: mismatches are counted, told once each up to a bound,
-// and not looked for while the snapshot is fuzzy.
+// TestDigestChecks: digest mismatches are counted, and up to a limit each is reported
+// once. While the snapshot is fuzzy, digests are not compared.
 func TestDigestChecks(t *testing.T) {
 	txn := func(z wire.Zxid, digest uint64) *record.Txn {
 		return &record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpCreateSession, Session: 1}, Body: &record.CreateSessionTxn{},
@@ -321,10 +324,10 @@ func TestDigestChecks(t *testing.T) {
 	if n != 37 || len(first) != 16 || first[0] != 2 || first[1] != 4 {
 		t.Errorf("%d mismatches, first %v", n, first)
 	}
-	h := tree.Happenings()
+	h := tree.Observations()
 	want := "digests are not matching at zxid 0x2: 1371985504 here, 1371985505 expected; this server's tree differs from its leader's"
 	if len(h) != 16 || h[0].String() != want {
-		t.Errorf("%d happenings, first %v", len(h), h[0])
+		t.Errorf("%d observations, first %v", len(h), h[0])
 	}
 
 	for _, row := range []struct {
@@ -355,14 +358,14 @@ func TestDigestChecks(t *testing.T) {
 			l.Txn(txn)
 		}
 		l.Finish()
-		h := tree.Happenings()
+		h := tree.Observations()
 		if n, _ := tree.DigestMismatches(); n != row.want || row.told != "" && (len(h) != 1 || h[0].String() != row.told) || int(n) != len(h) && row.told == "" {
 			t.Errorf("%s: %d mismatches, told %v", row.name, n, h)
 		}
 	}
 }
 
-// TestDigestOff: nothing is computed, stored or compared.
+// TestDigestOff: with digests disabled, none is computed, stored or compared.
 func TestDigestOff(t *testing.T) {
 	w := newWorld(t, Options{DigestOff: true})
 	w.ok(create("/a", 0))
@@ -374,7 +377,8 @@ func TestDigestOff(t *testing.T) {
 		Digest: &record.TxnDigest{Version: 2, Tree: 7}})
 }
 
-// TestDigestHistory: every 128th, the last 1024 of them.
+// TestDigestHistory: the history has the digest of every 128th transaction, and at most
+// 1024 of them.
 func TestDigestHistory(t *testing.T) {
 	tree := New(Options{})
 	for z := wire.Zxid(1); z <= 128*1030; z++ {
@@ -386,8 +390,8 @@ func TestDigestHistory(t *testing.T) {
 	}
 }
 
-// TestFuzzyStream: a snapshot between servers may hold effects of transactions
-// that come behind it. Their digests do not fit before all have come.
+// TestFuzzyStream: a snapshot sent between servers may contain effects of transactions
+// that follow it. Digests are not compared until all these transactions are applied.
 func TestFuzzyStream(t *testing.T) {
 	tree, l := begin(t, Options{})
 	mustNode(t, l, "/a", openKey, stat(2, 0))
@@ -410,8 +414,8 @@ func TestFuzzyStream(t *testing.T) {
 	}
 }
 
-// TestInstalledSnapshot: one that came from a leader is fuzzy after a restart
-// too, which its file says with a digest of no transaction.
+// TestInstalledSnapshot: a snapshot from a leader is still fuzzy after a restart. The
+// server recognises it by the digest in the file, which belongs to no transaction.
 func TestInstalledSnapshot(t *testing.T) {
 	tree, l := begin(t, Options{})
 	if err := l.SnapshotDone(2, &record.SnapshotDigest{Version: record.DigestVersion}); err != nil {
@@ -424,7 +428,7 @@ func TestInstalledSnapshot(t *testing.T) {
 	l.Txn(wrong(3))
 	l.Close()
 	tree.Apply(wrong(4))
-	if n, _ := tree.DigestMismatches(); n != 0 || len(tree.Happenings()) != 0 {
+	if n, _ := tree.DigestMismatches(); n != 0 || len(tree.Observations()) != 0 {
 		t.Errorf("%d mismatches before the server serves", n)
 	}
 	tree.Settled()
@@ -434,7 +438,8 @@ func TestInstalledSnapshot(t *testing.T) {
 	}
 }
 
-// TestDescribe: the membership stands in the tree at its version, in the digest it does not.
+// TestDescribe: the znode with the membership has the membership's version, but does not
+// count in the digest.
 func TestDescribe(t *testing.T) {
 	w := newWorld(t, Options{})
 	last, digest := w.tree.Digest()

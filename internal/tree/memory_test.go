@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestMemoryPerZnode: what a znode of 100 bytes with a name of 15 keeps
-// alive, many or few of them in one directory.
+// TestMemoryPerZnode: a znode with 100 bytes of data and a name of 15 bytes uses a
+// limited amount of memory, with many or few znodes in a directory.
 func TestMemoryPerZnode(t *testing.T) {
 	const n, limit = 200_000, 300
 	for _, perDirectory := range []int{10, 1000, n} {
@@ -25,8 +25,8 @@ func TestMemoryPerZnode(t *testing.T) {
 	}
 }
 
-// TestMemoryPerWatch: one-shot watches on paths of 26 bytes, each by one of
-// 1000 connections.
+// TestMemoryPerWatch: a one-shot watch uses a limited amount of memory. The paths have 26
+// bytes, and 1000 connections have watches.
 func TestMemoryPerWatch(t *testing.T) {
 	const n, limit = 200_000, 250
 	tree := New(Options{Seed: 1})

@@ -5,10 +5,10 @@ import (
 	"bellwether/wire"
 )
 
-// prepareMulti prepares the operations one after the other, each over the earlier ones.
-// If one fails, the changes of the earlier ones are rolled back, and the transaction,
-// which is logged all the same, says so. If one fails with ErrMarshalling the whole
-// request fails with it.
+// prepareMulti prepares the operations one after the other, each over the effects of the
+// earlier ones. If an operation fails, the changes of the earlier ones are rolled back;
+// the transaction is logged all the same and records the failure. If an operation fails
+// with ErrMarshalling, the whole request fails with that code.
 //
 // A create2 is stored as a create, because the tree does the same for both, and servers
 // of ZooKeeper 3.8.0 and 3.8.1 silently ignore a create2 in a multi.
@@ -20,7 +20,7 @@ func (p *proposal) prepareMulti(req *Request) (wire.OpCode, record.TxnBody, wire
 	if code := p.checkSession(); code != wire.OK {
 		return wire.OpMulti, nil, code
 	}
-	p.multi, req.Plain = true, plainCreates(r.Ops)
+	p.multi, req.WithoutStat = true, createsWithoutStat(r.Ops)
 	start := p.mark()
 	txn := &record.MultiTxn{Ops: make([]record.SubTxn, len(r.Ops))}
 	for i, op := range r.Ops {
@@ -51,8 +51,8 @@ func fail(ops []record.SubTxn, code wire.Code) {
 }
 
 // allWrites reports whether all operations are writes, and no create has flags for which
-// ZooKeeper refuses the whole request instead of one operation. The flags of a createTTL
-// are checked later.
+// ZooKeeper refuses the whole request and not only the operation. The flags of a
+// createTTL are checked later.
 func allWrites(ops []wire.Op) bool {
 	for _, op := range ops {
 		switch r := op.Request.(type) {
@@ -67,8 +67,8 @@ func allWrites(ops []wire.Op) bool {
 	return true
 }
 
-// multiType returns the type of an operation. Only within a multi, the container flag
-// makes an ordinary create one of a container.
+// multiType returns the type of an operation. An ordinary create with the container flag
+// makes a container, but only within a multi.
 func multiType(op wire.Op) wire.OpCode {
 	if r, ok := op.Request.(*wire.CreateRequest); ok && r.Flags == wire.FlagContainer {
 		return wire.OpCreateContainer
@@ -76,8 +76,9 @@ func multiType(op wire.Op) wire.OpCode {
 	return op.Type
 }
 
-// applyMulti applies all operations in their order under one zxid, or none. Each create
-// is answered as a create2; AsAsked turns the result into that of the request.
+// applyMulti applies all operations in their order under one zxid, or none of them. The
+// result of each create has the form of a create2; RestoreCreateTypes gives it the form
+// that the request asked for.
 func (t *Tree) applyMulti(m *record.MultiTxn, h *record.TxnHeader) Result {
 	if t.unanswered {
 		t.replayMulti(m, h)
@@ -116,7 +117,7 @@ func (t *Tree) replayMulti(m *record.MultiTxn, h *record.TxnHeader) {
 	}
 }
 
-// subResult turns the result of an operation into one of a multi's results.
+// subResult turns the Result of one operation into its entry in the reply to the multi.
 func subResult(op wire.OpCode, r Result) wire.OpResult {
 	switch {
 	case r.Err != wire.OK:
@@ -127,11 +128,11 @@ func subResult(op wire.OpCode, r Result) wire.OpResult {
 	return wire.OpResult{Type: op, Response: r.Response}
 }
 
-// AsAsked gives the results of a multi the types of its request: a create is
-// answered without a stat, a create2 with one, and the transaction says the same of
-// both. plain tells which operations are creates; Prepare sets it, or PlainCreates
-// finds it.
-func AsAsked(m *wire.MultiResponse, plain []bool) {
+// RestoreCreateTypes gives the results of a multi the types of its request. The result of
+// a create has no stat and that of a create2 has one, but the transaction does not
+// distinguish them. plain says which operations are creates; Prepare sets it
+// (Request.WithoutStat), and CreatesWithoutStat computes it.
+func RestoreCreateTypes(m *wire.MultiResponse, plain []bool) {
 	for i := range min(len(m.Results), len(plain)) {
 		if r, ok := m.Results[i].Response.(*wire.PathStatResponse); ok && plain[i] {
 			m.Results[i] = wire.OpResult{Type: wire.OpCreate, Response: &wire.PathResponse{Path: r.Path}}
@@ -139,18 +140,18 @@ func AsAsked(m *wire.MultiResponse, plain []bool) {
 	}
 }
 
-// PlainCreates decodes the body of a multi that another server has prepared, and
-// reports which of its operations are creates that are answered without a stat; nil:
+// CreatesWithoutStat decodes the body of a multi that another server has prepared. It
+// reports which of the operations are creates whose results have no stat; nil: there are
 // none, or the body cannot be decoded.
-func PlainCreates(body []byte) []bool {
+func CreatesWithoutStat(body []byte) []bool {
 	var r wire.MultiRequest
 	if decode(wire.OpMulti, body, &r) != wire.OK {
 		return nil
 	}
-	return plainCreates(r.Ops)
+	return createsWithoutStat(r.Ops)
 }
 
-func plainCreates(ops []wire.Op) []bool {
+func createsWithoutStat(ops []wire.Op) []bool {
 	var plain []bool
 	for i, op := range ops {
 		if multiType(op) != wire.OpCreate {

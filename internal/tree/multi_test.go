@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// results is a multi's answer in short: type and code of each.
+// results prints the result of a multi: type and code of each operation.
 func results(res Result) string {
 	out := ""
 	for _, r := range res.Response.(*wire.MultiResponse).Results {
@@ -18,7 +18,7 @@ func results(res Result) string {
 	return out
 }
 
-// TestMultiUndecodable: what makes the whole request undecodable.
+// TestMultiUndecodable: a multi that contains any of these is undecodable as a whole.
 func TestMultiUndecodable(t *testing.T) {
 	w := newWorld(t, Options{ExtendedTypes: true})
 	good := opCreate("/a", 0)
@@ -48,8 +48,8 @@ func TestMultiUndecodable(t *testing.T) {
 	}
 }
 
-// TestMultiSuccess: each operation sees the earlier ones; all share a zxid;
-// the stats are those right after each operation.
+// TestMultiSuccess: each operation sees the effects of the earlier ones, all have the
+// same zxid, and the stats are those directly after each operation.
 func TestMultiSuccess(t *testing.T) {
 	w := newWorld(t, Options{ExtendedTypes: true})
 	ttl := wire.Op{Type: wire.OpCreateTTL, Request: &wire.CreateTTLRequest{
@@ -85,19 +85,19 @@ func TestMultiSuccess(t *testing.T) {
 	if got := results(w.ok(multi())); got != "" {
 		t.Errorf("empty multi: %s", got)
 	}
-	// A check is stored with the version behind the one that was asked for.
+	// A check is stored with the version after the requested one.
 	m := w.txns[len(w.txns)-2].Body.(*record.MultiTxn)
 	if c := m.Ops[4].Body.(*record.CheckTxn); c.Version != 3 {
 		t.Errorf("check is stored with version %d", c.Version)
 	}
-	// So is a create2 as a create, which all servers know.
+	// A create2 is stored as a create, which all servers know.
 	if sub := m.Ops[5]; sub.Type != wire.OpCreate {
 		t.Errorf("create2 is stored as %v", sub.Type)
 	}
 }
 
-// TestMultiFailure: nothing happens, and the answer says which one failed
-// though its header does not.
+// TestMultiFailure: a multi that fails changes nothing. Its results show which operation
+// failed; its header does not.
 func TestMultiFailure(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/n", 0))
@@ -136,7 +136,7 @@ func TestMultiFailure(t *testing.T) {
 	w.expect("what the failed multi deleted", setData("/n", "y", 0), wire.OK)
 }
 
-// TestMultiChecks: each operation fails with the code it has alone.
+// TestMultiChecks: each operation in a multi fails with the same code as outside a multi.
 func TestMultiChecks(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(createACL("/closed", acl(2, "world:anyone")))
@@ -169,7 +169,8 @@ func TestMultiChecks(t *testing.T) {
 	}
 }
 
-// TestMultiCreateDeleteSamePathOneEventEach (etcd 17247).
+// TestMultiCreateDeleteSamePathOneEventEach (etcd 17247): a multi that creates and
+// deletes a path causes one event for each.
 func TestMultiCreateDeleteSamePathOneEventEach(t *testing.T) {
 	w := newWorld(t, Options{})
 	once, stays, deep := &conn{}, &conn{}, &conn{}
@@ -197,8 +198,8 @@ func TestMultiCreateDeleteSamePathOneEventEach(t *testing.T) {
 	}
 }
 
-// TestReplayLeavesTheSameTree: a transaction that nobody waits for does the same,
-// events included, and builds no reply. What is applied next has one again.
+// TestReplayLeavesTheSameTree: Replay has the same effects as Apply, including events,
+// but builds no reply. A transaction that is applied afterwards has a reply again.
 func TestReplayLeavesTheSameTree(t *testing.T) {
 	leader, other := newWorld(t, Options{}), newWorld(t, Options{})
 	seen, told := &conn{}, &conn{}

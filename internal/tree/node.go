@@ -8,22 +8,22 @@ import (
 // node is a znode. A million of them is a normal load, so a node is one object of 120
 // bytes and one byte slice.
 type node struct {
-	parent *node // nil: the root, or a znode no longer in the tree
-	kids   *kids // nil: no child
+	parent   *node     // nil: the root, or a znode no longer in the tree
+	children *childSet // nil: no child
 	// text is the name, followed by the data. It is replaced as a whole and never
 	// changed, so that readers may keep parts of it.
 	text []byte
 
 	czxid, mzxid, pzxid wire.Zxid
 	ctime, mtime        int64
-	owner               int64 // as stored on disk: a session, or what kindOf says
+	owner               int64 // as stored on disk: a session id, or a number that stands for a kind of znode (see kindOf)
 
 	version  int32
 	cversion int32 // creates of children so far; clients see a different number
 	aversion int32
 	acl      int32  // in the tree's aclTable
-	crc      uint32 // of path and data: the first part of the digest
-	hash     uint32 // of the name
+	crc      uint32 // checksum of path and data: the first part of the digest
+	hash     uint32 // hash of the name
 	slot     uint32 // index in the nodeList of its owner
 	meta     uint32 // length of the name, and the flags below
 }
@@ -79,7 +79,7 @@ func (n *node) rewrite(data []byte) {
 
 // stat fills in the stat that clients see.
 func (t *Tree) stat(n *node, s *wire.Stat) {
-	count := int32(n.kids.len())
+	count := int32(n.children.len())
 	*s = wire.Stat{
 		Czxid: n.czxid, Mzxid: n.mzxid, Pzxid: n.pzxid, Ctime: n.ctime, Mtime: n.mtime,
 		Version: n.version, Cversion: record.VisibleCversion(n.cversion, count), Aversion: n.aversion,
@@ -108,9 +108,9 @@ const (
 	kindTTL
 )
 
-// kindOf decodes an owner field. It recognises TTLs even if no new ones may be created.
-// ZooKeeper takes them for ephemerals then, so that they would be deleted at the next
-// start.
+// kindOf decodes an owner field. It recognises TTLs even if no new TTL znodes may be
+// created. In that case ZooKeeper takes such znodes for ephemerals, and would delete them
+// at the next start.
 func (o *Options) kindOf(owner int64) (k kind, ttl int64) {
 	switch owner {
 	case 0:
@@ -127,7 +127,7 @@ func (o *Options) kindOf(owner int64) (k kind, ttl int64) {
 	return kindEphemeral, 0
 }
 
-// nodeList holds the znodes of one owner. Each of them knows its index.
+// nodeList holds the znodes of one owner. Each znode stores its index in the list.
 type nodeList []*node
 
 func (l *nodeList) add(n *node) {

@@ -9,19 +9,22 @@ type Options struct {
 	EnforceQuota   bool   // hard limits refuse writes
 	SkipACL        bool   // nothing is checked against access-control lists
 	DigestOff      bool   // no digest is computed, stored or compared
-	Reconfig       bool   // reconfig is enabled; a standalone server then answers ErrUnimplemented
-	SchemeSASL     bool   // requests may put ids of scheme sasl into lists
-	SchemeX509     bool   // requests may put ids of scheme x509 into lists: clients can come over TLS
+	Reconfig       bool   // reconfig is enabled in the configuration; a standalone server then answers ErrUnimplemented
+	SchemeSASL     bool   // requests may put ids of scheme sasl into ACLs, and such ids give access
+	SchemeX509     bool   // requests may put ids of scheme x509 into ACLs, because clients can connect over TLS
 	LetAnySASLUser string // the sasl id that every sasl identity satisfies; empty: none
 	X509Super      string // the subject that satisfies every x509 id; empty: none
 	// ContainerMaxNeverUsedMS is after how long a container that has never had a child is
 	// removed; 0: never.
 	ContainerMaxNeverUsedMS int64
-	// Seed is that of the hashes of names and paths. In a server it is random, so that
-	// clients cannot choose names that collide. The order of children and of a snapshot's
-	// znodes depends on it.
+	// Seed is the seed of the hashes of names and paths. In a server it is random, so
+	// that clients cannot choose names that collide. The order of children and of a
+	// snapshot's znodes depends on it.
 	Seed uint64
-	// Fired, if set, is called for each change that somebody watched for, with the number
-	// of connections. It is called under the tree's lock.
+	// Fired, if set, is called under the tree's lock for each event that at least one
+	// connection watched for. watchers is the number of these connections.
 	Fired func(typ wire.EventType, watchers int)
+	// SessionDeleted, if set, is called for each ephemeral znode that is deleted because its
+	// session ended. It is called under the tree's lock.
+	SessionDeleted func(session wire.SessionID, path string)
 }

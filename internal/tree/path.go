@@ -27,7 +27,8 @@ func splitPath(path string) (parent, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// canonical returns the one spelling that is used for the root.
+// canonical returns the path itself, but "/" for the root if it is given as "". Views and
+// watches are stored under this spelling.
 func canonical(path string) string {
 	if path == "" {
 		return "/"

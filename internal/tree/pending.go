@@ -16,58 +16,59 @@ type pending struct {
 	sessions map[wire.SessionID]pendingSession
 	// ephemerals are the pending creates of each session, oldest first.
 	ephemerals map[wire.SessionID][]touch
-	// leaving are the znodes without a view that lose children by pending ends of
-	// sessions, and closings those ends, oldest first. A session may own an ephemeral in
-	// each of very many directories; a view of each directory would take several times as
-	// much memory.
-	leaving  map[*node]leave
+	// losses are the znodes without a view that lose children because ends of sessions
+	// are pending; closings are those ends, oldest first. They exist to save memory: a
+	// session may own an ephemeral in each of very many directories, and a view of each
+	// directory would take several times as much.
+	losses   map[*node]pendingLoss
 	closings fifo.Queue[closing]
 	// touched lists every change of views, sessions and ephemerals, oldest first, so that
 	// each is removed when its transaction is applied.
 	touched fifo.Queue[touch]
-	// digest is the digest of the tree with everything pending applied.
+	// digest is the digest that the tree will have once everything pending is applied.
 	digest uint64
 }
 
-// view is a znode as the next request will find it. Only the transaction that has added
-// it to the overlay changes it.
+// view is a znode as the next request will find it. Only the transaction that added the
+// view to the overlay changes it.
 type view struct {
-	stat    record.StatPersisted
-	acl     []wire.ACL
-	zxid    wire.Zxid // of the transaction that changed it last; 0: committed
-	kids    int32
-	dataLen int32
-	crc     uint32
-	outside bool
-	gone    bool
+	stat       record.StatPersisted
+	acl        []wire.ACL
+	zxid       wire.Zxid // zxid of the transaction that changed it last; 0: committed
+	childCount int32
+	dataLen    int32
+	crc        uint32
+	outside    bool
+	gone       bool
 }
 
 // pendingSession is a session that a pending transaction has opened or ended.
 type pendingSession struct {
-	zxid wire.Zxid // of the last such transaction
-	live bool      // that transaction has opened it
-	// ended is the zxid of the last transaction that ended it, 0: none. Ephemerals that
-	// the session owned before that are gone.
+	zxid wire.Zxid // zxid of the last transaction that opened or closed the session
+	live bool      // the last such transaction has opened the session
+	// ended is the zxid of the last transaction that ended the session; 0: none did.
+	// Ephemerals that the session owned before that transaction are deleted.
 	ended wire.Zxid
 }
 
-// leave is what a znode loses by pending ends of sessions.
-type leave struct {
-	kids int32
-	zxid wire.Zxid // of the last of them, which becomes the znode's pzxid
+// pendingLoss is the number of children that a znode loses because ends of sessions are
+// pending.
+type pendingLoss struct {
+	count int32
+	zxid  wire.Zxid // zxid of the last of these ends, which becomes the znode's pzxid
 }
 
-// closing is a pending end of a session, and what it removes from znodes that have no
-// view.
+// closing is a pending end of a session, with the children that it removes from znodes
+// that have no view.
 type closing struct {
 	zxid wire.Zxid
-	from []departure
+	from []childLoss
 }
 
-// departure is how many children a znode loses. A znode may occur more than once.
-type departure struct {
+// childLoss is how many children a znode loses. A znode may occur more than once.
+type childLoss struct {
 	parent *node
-	kids   int32
+	count  int32
 }
 
 // touch is one change by a pending transaction, of a path or of a session.
@@ -85,7 +86,7 @@ func (p *pending) clear() {
 	}
 }
 
-// applied removes from the overlay what the transactions up to z have added.
+// applied removes from the overlay everything that the transactions up to z have added.
 func (p *pending) applied(z wire.Zxid) {
 	p.left(z)
 	for f := p.touched.First(); f != nil && f.zxid <= z; f = p.touched.First() {
@@ -103,28 +104,28 @@ func (p *pending) applied(z wire.Zxid) {
 	}
 }
 
-// left removes from leaving what ends of sessions up to z have taken.
+// left removes from losses the children that ends of sessions up to z have removed.
 func (p *pending) left(z wire.Zxid) {
 	for c := p.closings.First(); c != nil && c.zxid <= z; c = p.closings.First() {
 		for _, d := range c.from {
 			if p.closings.Len() == 1 {
 				break
 			}
-			if l := p.leaving[d.parent]; l.kids > d.kids {
-				l.kids -= d.kids
-				p.leaving[d.parent] = l
+			if l := p.losses[d.parent]; l.count > d.count {
+				l.count -= d.count
+				p.losses[d.parent] = l
 			} else {
-				delete(p.leaving, d.parent)
+				delete(p.losses, d.parent)
 			}
 		}
 		p.closings.Pop()
 	}
 	if p.closings.Len() == 0 {
-		p.leaving = nil
+		p.losses = nil
 	}
 }
 
-// trim removes a session's creates up to z.
+// trim removes a session's creates up to z from ephemerals.
 func (p *pending) trim(id wire.SessionID, z wire.Zxid) {
 	list := p.ephemerals[id]
 	n := 0
@@ -141,8 +142,8 @@ func (p *pending) trim(id wire.SessionID, z wire.Zxid) {
 // Discard drops everything that is prepared and not applied.
 func (t *Tree) Discard() { t.pend.clear() }
 
-// look fills in v for a path as the next request will find it, looked up verbatim. It
-// returns false if there is no such znode.
+// look fills in v for the znode at a path, as the next request will find it. The path is
+// looked up verbatim. It returns false if there is no such znode.
 func (t *Tree) look(path string, v *view) bool {
 	if p := t.pend.views[canonical(path)]; p != nil {
 		*v = *p
@@ -159,12 +160,12 @@ func (t *Tree) look(path string, v *view) bool {
 // view fills in v for a znode that has no view in the overlay.
 func (t *Tree) view(n *node, v *view) {
 	*v = view{
-		stat: n.persisted(), acl: t.acls.entries[n.acl].list, kids: int32(n.kids.len()),
+		stat: n.persisted(), acl: t.acls.entries[n.acl].list, childCount: int32(n.children.len()),
 		dataLen: int32(n.dataLen()), crc: n.crc, outside: n.meta&flagOutside != 0,
 	}
-	if len(t.pend.leaving) > 0 {
-		l := t.pend.leaving[n]
-		v.kids -= l.kids
+	if len(t.pend.losses) > 0 {
+		l := t.pend.losses[n]
+		v.childCount -= l.count
 		v.stat.Pzxid = max(v.stat.Pzxid, l.zxid)
 	}
 }
@@ -186,8 +187,8 @@ func (t *Tree) sumView(v *view) uint64 {
 	return t.finish(v.crc, &v.stat)
 }
 
-// proposal is a transaction while it is prepared. Its changes of the overlay can be
-// rolled back, which a multi that fails needs.
+// proposal is a transaction that is being prepared. Its changes of the overlay can be
+// rolled back, which is needed when a multi fails.
 type proposal struct {
 	t       *Tree
 	zxid    wire.Zxid
@@ -196,19 +197,25 @@ type proposal struct {
 	ids     []wire.ID
 	multi   bool
 	local   bool // the session exists on one server only
-	undo    []undo
+	undo    []undoStep
 	// expanded is how many bytes of ids have replaced `auth`.
 	expanded int
+	rulings  rulings
 }
 
-// undo is what the overlay held for a path before.
-type undo struct {
+// permits reports whether a list gives the client a permission.
+func (p *proposal) permits(list []wire.ACL, perm int32) bool {
+	return p.rulings.permits(p.t, list, perm, p.ids)
+}
+
+// undoStep is what the overlay held for a path before a change.
+type undoStep struct {
 	path string
 	view *view
 }
 
-// put makes v what the next request finds at path, instead of old (nil: nothing was
-// there), and updates the digest.
+// put makes v the view that the next request finds at path, in place of old (nil: there
+// was no znode), and updates the digest.
 func (p *proposal) put(path string, old, v *view) {
 	t := p.t
 	path = canonical(path)
@@ -217,14 +224,14 @@ func (p *proposal) put(path string, old, v *view) {
 	}
 	t.pend.digest += t.sumView(v)
 	if before := t.pend.views[path]; before != nil && before.zxid == p.zxid {
-		// An earlier operation of this multi has added it, and noted what was there
-		// before.
+		// An earlier operation of this multi has added the view, and recorded what was
+		// there before.
 		*before = *v
 		before.zxid = p.zxid
 		return
 	}
 	if p.multi {
-		p.undo = append(p.undo, undo{path, t.pend.views[path]})
+		p.undo = append(p.undo, undoStep{path, t.pend.views[path]})
 	}
 	kept := new(view)
 	*kept = *v
@@ -255,12 +262,12 @@ func (p *proposal) remove(path string) {
 		return
 	}
 	after := parent
-	after.kids--
+	after.childCount--
 	after.stat.Pzxid = max(after.stat.Pzxid, p.zxid)
 	p.put(up, &parent, &after)
 }
 
-// mark is a state of the overlay; rollback undoes everything since.
+// mark is a state of the overlay, to which rollback returns.
 type mark struct {
 	digest  uint64
 	touched int
@@ -285,7 +292,7 @@ func (p *proposal) rollback(m mark) {
 	pend.untrim(p.session, p.zxid)
 }
 
-// untrim removes a session's creates of one transaction, the newest.
+// untrim removes from ephemerals the newest creates of a session, those of transaction z.
 func (p *pending) untrim(id wire.SessionID, z wire.Zxid) {
 	list := p.ephemerals[id]
 	for len(list) > 0 && list[len(list)-1].zxid == z {

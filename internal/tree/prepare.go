@@ -8,11 +8,12 @@ import (
 )
 
 // Prepare turns a request into the transaction with the given zxid and time (ms since
-// 1970). A request that must fail becomes an error transaction, also one that cannot be
-// decoded. If the transaction is nil nothing is proposed and z is not used. Then the
-// request is answered with the returned code and the current zxid (ErrUnimplemented: it
-// is no write; ErrMarshalling: it is a reconfig or a createSession that cannot be
-// decoded), or dropped if it came from the server itself.
+// 1970). A request that must fail becomes an error transaction, even if it cannot be
+// decoded. If the returned transaction is nil, nothing is proposed and z is not used.
+// Then the server answers the request with the returned code and the current zxid, or
+// drops it if it came from the server itself. The code is ErrUnimplemented if the request
+// is no write, and ErrMarshalling if it is a reconfig or a createSession that cannot be
+// decoded.
 //
 // Session 0 is the server itself (deleteContainer). The body of a createSession is the
 // timeout in ms as an int32; that of a closeSession is ignored.
@@ -104,7 +105,7 @@ func decode(op wire.OpCode, body []byte, rec wire.Record) wire.Code {
 	return wire.ErrMarshalling
 }
 
-// one prepares a single operation, by itself or within a multi.
+// one prepares one operation, which may be part of a multi.
 func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, record.TxnBody, wire.Code) {
 	switch r := rec.(type) {
 	case *wire.CreateRequest:
@@ -128,8 +129,9 @@ func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, record.Txn
 	return op, nil, wire.ErrUnimplemented
 }
 
-// checkSession refuses requests of sessions that are closing or do not exist. Within a
-// multi the whole request was checked already.
+// checkSession refuses requests of sessions that are closing or do not exist. It accepts
+// an operation within a multi, because prepareMulti has checked the session of the whole
+// request.
 func (p *proposal) checkSession() wire.Code {
 	if p.multi || p.local || p.t.open(p.session) {
 		return wire.OK

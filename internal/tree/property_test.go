@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// writer draws requests over few paths and sessions, so that they meet.
+// writer draws requests for few paths and sessions, so that requests affect each other.
 type writer struct {
 	*rapid.T
 	sessions []wire.SessionID
@@ -43,7 +43,7 @@ func (w *writer) acl() []wire.ACL {
 	}).Draw(w.T, "acl")
 }
 
-// op draws an operation that may stand in a multi.
+// op draws an operation that is allowed in a multi.
 func (w *writer) op() wire.Op {
 	version := rapid.SampledFrom([]int32{-1, -1, 0, 1}).Draw(w.T, "version")
 	switch rapid.IntRange(0, 9).Draw(w.T, "op") {
@@ -92,7 +92,7 @@ func (w *writer) request() *Request {
 	return req
 }
 
-// leader is a tree with the counters of one who prepares.
+// leader is a tree with the zxid and the clock of a leader.
 type leader struct {
 	tree *Tree
 	z    wire.Zxid
@@ -107,7 +107,7 @@ func newLeader(seed uint64) *leader {
 	return l
 }
 
-// prepare returns nil where nothing is proposed.
+// prepare prepares a request. It returns nil if the tree proposes nothing.
 func (l *leader) prepare(req *Request) *record.Txn {
 	l.now++
 	txn, _ := l.tree.Prepare(req, l.z+1, l.now)
@@ -117,7 +117,7 @@ func (l *leader) prepare(req *Request) *record.Txn {
 	return txn
 }
 
-// audit compares every count and index of the tree with the znodes.
+// audit compares every count and index of the tree with its znodes.
 func audit(t rapid.TB, tree *Tree) {
 	t.Helper()
 	var nodes, ephemerals, size int64
@@ -179,8 +179,8 @@ func audit(t rapid.TB, tree *Tree) {
 	}
 }
 
-// TestDigestFollowsTheTree: whatever is written, what the leader foresaw is
-// what the tree then is, all counts are true, and a failed multi changes nothing.
+// TestDigestFollowsTheTree: after any write, the tree's digest is the one that the leader
+// predicted, all counts are right, and a failed multi has changed nothing.
 func TestDigestFollowsTheTree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, l := newWriter(t), newLeader(1)
@@ -206,10 +206,10 @@ func TestDigestFollowsTheTree(t *testing.T) {
 	})
 }
 
-// TestPipelinedIsOneByOne: requests prepared over pending ones become the
-// same transactions as when each is applied before the next is prepared; a
-// follower that only applies them has the same tree.
-func TestPipelinedIsOneByOne(t *testing.T) {
+// TestPipelinedEqualsOneByOne: requests that are prepared over pending ones become the
+// same transactions as if each were applied before the next is prepared. A follower that
+// only applies these transactions has the same tree.
+func TestPipelinedEqualsOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, one, piped, follower := newWriter(t), newLeader(1), newLeader(2), newLeader(3)
 		var waiting []*record.Txn
@@ -248,8 +248,8 @@ func TestPipelinedIsOneByOne(t *testing.T) {
 	})
 }
 
-// load copies what a snapshot yields into another tree, and calls pause
-// wherever the tree may go on meanwhile.
+// load copies a snapshot into another tree. It calls pause where other transactions may
+// change the first tree.
 func load(t rapid.TB, from *Snapshot, to *Tree, pause func()) *Loader {
 	t.Helper()
 	check := func(err error) {
@@ -273,8 +273,8 @@ func load(t rapid.TB, from *Snapshot, to *Tree, pause func()) *Loader {
 	return l
 }
 
-// TestFuzzySnapshot: a snapshot taken while the tree goes on, with the later
-// transactions replayed over it, is the tree.
+// TestFuzzySnapshot: a snapshot taken while the tree changes, with the later transactions
+// replayed over it, gives the same tree.
 func TestFuzzySnapshot(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, l := newWriter(t), newLeader(rapid.Uint64Range(0, 5).Draw(t, "seed"))
@@ -303,7 +303,7 @@ func TestFuzzySnapshot(t *testing.T) {
 			t.Fatalf("ephemerals without a session: %v", dead)
 		}
 		audit(t, copied)
-		for _, h := range copied.Happenings() {
+		for _, h := range copied.Observations() {
 			if _, ok := h.(QuotaExceeded); !ok {
 				t.Fatal(h)
 			}
@@ -314,7 +314,7 @@ func TestFuzzySnapshot(t *testing.T) {
 	})
 }
 
-// watchModel is what ZooKeeper's rules say of watches, in the plainest form.
+// watchModel implements ZooKeeper's rules for watches in the simplest way.
 type watchModel struct {
 	modes  map[*conn]map[string]modes
 	events map[*conn][]string
@@ -355,7 +355,7 @@ func (m *watchModel) fire(typ wire.EventType, path string, z wire.Zxid) {
 	}
 }
 
-// apply fires what the successful parts of a transaction cause.
+// apply fires the events of the successful operations of a transaction.
 func (m *watchModel) apply(body record.TxnBody, z wire.Zxid) {
 	created := func(path string) {
 		up, _, _ := splitPath(path)
@@ -391,8 +391,8 @@ func (m *watchModel) apply(body record.TxnBody, z wire.Zxid) {
 	}
 }
 
-// TestWatchesExactlyOnce: against the model, each connection gets each event
-// that it watches for, once, in order.
+// TestWatchesExactlyOnce: each connection gets each event that it watches for exactly
+// once and in order, as in the model.
 func TestWatchesExactlyOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, l := newWriter(t), newLeader(1)

@@ -7,16 +7,16 @@ import (
 	"bellwether/wire"
 )
 
-// quotaFor finds the quota for which a path counts: that of the longest prefix with
-// limits. The root has none.
+// quotaFor finds the quota to which a path counts: the quota of the longest prefix of the
+// path that has limits. The root has no quota.
 func (t *Tree) quotaFor(path string) (q *node, prefix string) {
-	if t.quotas == nil || t.quotas.kids == nil || len(path) < 2 {
+	if t.quotas == nil || t.quotas.children == nil || len(path) < 2 {
 		return nil, ""
 	}
 	n, end := t.quotas, 0
 	for rest := path[1:]; ; {
 		name, more, found := strings.Cut(rest, "/")
-		if n = n.kids.get(name, t.key.name(name)); n == nil {
+		if n = n.children.get(name, t.key.name(name)); n == nil {
 			return q, prefix
 		}
 		end += 1 + len(name)
@@ -30,9 +30,9 @@ func (t *Tree) quotaFor(path string) (q *node, prefix string) {
 	}
 }
 
-func (t *Tree) child(n *node, name string) *node { return n.kids.get(name, t.key.name(name)) }
+func (t *Tree) child(n *node, name string) *node { return n.children.get(name, t.key.name(name)) }
 
-// account adds to the usage of the quota for which a path counts.
+// account adds a change at a path to the usage of the quota that the path belongs to.
 func (t *Tree) account(path string, count, bytes int64) {
 	if count == 0 && bytes == 0 {
 		return
@@ -47,7 +47,7 @@ func (t *Tree) account(path string, count, bytes int64) {
 	}
 	before, ok := quota.Parse(string(stats.data()))
 	if !ok || before.Count < 0 || before.Bytes < 0 {
-		t.recount(stats, prefix) // a client has overwritten it
+		t.recount(stats, prefix) // a client has overwritten the usage with other data
 		return
 	}
 	after := quota.Quota{Count: before.Count + count, Bytes: before.Bytes + bytes}
@@ -57,15 +57,15 @@ func (t *Tree) account(path string, count, bytes int64) {
 	t.crossed(prefix, true, limits.Bytes, limits.HardBytes, before.Bytes, after.Bytes)
 }
 
-// crossed reports a limit once, when the usage passes it. A hard limit replaces a soft
-// one.
+// crossed reports a limit once, when the usage exceeds it. If there is a hard limit, the
+// soft limit is not looked at.
 func (t *Tree) crossed(prefix string, bytes bool, soft, hard, before, after int64) {
 	limit := soft
 	if hard >= 0 {
 		limit = hard
 	}
 	if limit >= 0 && before <= limit && after > limit {
-		t.happen(QuotaExceeded{Path: prefix, Bytes: bytes, Hard: hard >= 0, Used: after, Limit: limit})
+		t.observe(QuotaExceeded{Path: prefix, Bytes: bytes, Hard: hard >= 0, Used: after, Limit: limit})
 	}
 }
 
@@ -75,7 +75,7 @@ func (t *Tree) writeUsage(stats *node, q quota.Quota) {
 	stats.rewrite([]byte(text))
 }
 
-// recount writes the usage of a prefix, which it counts anew.
+// recount counts the usage of a prefix anew and writes it.
 func (t *Tree) recount(stats *node, prefix string) {
 	var q quota.Quota
 	if top := t.find(prefix); top != nil {
@@ -94,11 +94,12 @@ func walk(top *node, visit func(*node)) {
 		n := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		visit(n)
-		n.kids.each(func(kid *node) { stack = append(stack, kid) })
+		n.children.each(func(kid *node) { stack = append(stack, kid) })
 	}
 }
 
-// quotaCreated writes the usage into a new stats znode, whatever its data was.
+// quotaCreated writes the usage into a new stats znode, and ignores the data with which
+// it was created.
 func (t *Tree) quotaCreated(path string, n *node) {
 	rest, ok := strings.CutPrefix(path, quota.Root)
 	if !ok {
@@ -109,8 +110,8 @@ func (t *Tree) quotaCreated(path string, n *node) {
 	}
 }
 
-// recountAll counts the usage of every quota that has limits, as after
-// loading a snapshot.
+// recountAll counts the usage of every quota that has limits. It is needed after loading
+// a snapshot.
 func (t *Tree) recountAll() {
 	if t.quotas == nil {
 		return
@@ -139,7 +140,7 @@ func (t *Tree) checkQuota(path string, count, bytes int64) wire.Code {
 	node := t.child(q, quota.LimitsName)
 	limits, ok := quota.Parse(string(node.data()))
 	if !ok || node.data() == nil {
-		t.happen(QuotaUnreadable{Path: prefix, Limits: string(node.data())})
+		t.observe(QuotaUnreadable{Path: prefix, Limits: string(node.data())})
 		return wire.ErrMarshalling
 	}
 	stats := t.child(q, quota.StatsName)
@@ -154,6 +155,6 @@ func (t *Tree) checkQuota(path string, count, bytes int64) wire.Code {
 			return wire.OK
 		}
 	}
-	t.happen(over)
+	t.observe(over)
 	return wire.ErrQuotaExceeded
 }

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// setQuota makes a quota as clients do.
+// setQuota sets a quota in the same way as clients do.
 func (w *world) setQuota(path, limits string) {
 	w.Helper()
 	at := quota.Root
@@ -34,8 +34,8 @@ func (w *world) usage(path string) string {
 	return string(out.Data)
 }
 
-// TestQuotaUsage: the usage follows creates, deletes and changes of data
-// below the longest prefix, without a transaction, a stat or an event.
+// TestQuotaUsage: creates, deletes and changes of data update the usage of the longest
+// path with a quota, without a transaction, a change of a stat or an event.
 func TestQuotaUsage(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
@@ -74,15 +74,15 @@ func TestQuotaUsage(t *testing.T) {
 		t.Errorf("events %v", e)
 	}
 	want := "[quota exceeded: /a has 4 znodes, soft limit 3 quota exceeded: /a has 22 bytes, soft limit 20]"
-	if h := fmt.Sprint(w.tree.Happenings()); h != want {
-		t.Errorf("happenings %s", h)
+	if h := fmt.Sprint(w.tree.Observations()); h != want {
+		t.Errorf("observations %s", h)
 	}
-	if h := w.tree.Happenings(); h != nil {
+	if h := w.tree.Observations(); h != nil {
 		t.Errorf("told twice: %v", h)
 	}
 }
 
-// TestQuotaUsageOverwritten: what a client writes over the usage does not last.
+// TestQuotaUsageOverwritten: the server replaces a usage that a client has written.
 func TestQuotaUsageOverwritten(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
@@ -94,8 +94,8 @@ func TestQuotaUsageOverwritten(t *testing.T) {
 	}
 }
 
-// TestQuotaEnforced: hard limits refuse, soft ones do not, and without the
-// switch nothing does.
+// TestQuotaEnforced: a write above a hard limit is refused if enforceQuota is set. A soft
+// limit never refuses.
 func TestQuotaEnforced(t *testing.T) {
 	for _, row := range []struct {
 		enforce bool
@@ -116,15 +116,16 @@ func TestQuotaEnforced(t *testing.T) {
 		w.expect(row.limits+" grow", setData("/a", "0123", -1), row.grow)
 		w.expect(row.limits+" shrink", setData("/a", "0", -1), wire.OK)
 		w.expect(row.limits+" elsewhere", create("/ab", 0), wire.OK)
-		told := len(w.tree.Happenings()) > 0
+		told := len(w.tree.Observations()) > 0
 		if over := row.limits[:7] != "count=9"; told != over {
 			t.Errorf("%s: told %v", row.limits, told)
 		}
 	}
 }
 
-// TestQuotaUnreadable: limits that are no quota refuse every write below, alone
-// and in a multi, are reported, and can be set anew.
+// TestQuotaUnreadable: if the text of a quota's limits cannot be parsed, every write
+// below its path is refused, by itself and in a multi. The bad limits are reported, and a
+// client can set them again.
 func TestQuotaUnreadable(t *testing.T) {
 	for _, enforce := range []bool{false, true} {
 		w := newWorld(t, Options{EnforceQuota: enforce})
@@ -140,7 +141,7 @@ func TestQuotaUnreadable(t *testing.T) {
 		w.expect("elsewhere", create("/ab", 0), wire.OK)
 		const text = `quota of /a cannot be read: /zookeeper/quota/a/zookeeper_limits holds "countHardLimit=x"; ` +
 			`writes below /a are refused until it is set anew or deleted`
-		all := w.tree.Happenings()
+		all := w.tree.Observations()
 		for _, h := range all {
 			if h.String() != text {
 				t.Errorf("reported %q", h)
@@ -154,7 +155,7 @@ func TestQuotaUnreadable(t *testing.T) {
 	}
 }
 
-// TestNoQuotaOfRoot: limits right below /zookeeper/quota mean nothing.
+// TestNoQuotaOfRoot: limits directly below /zookeeper/quota have no effect.
 func TestNoQuotaOfRoot(t *testing.T) {
 	w := newWorld(t, Options{EnforceQuota: true})
 	w.ok(request(wire.OpCreate, &wire.CreateRequest{Path: quota.Root + "/" + quota.LimitsName, ACL: wire.OpenACL(),
@@ -166,7 +167,7 @@ func TestNoQuotaOfRoot(t *testing.T) {
 	}
 }
 
-// TestQuotaRecount: loading counts the usage anew where there are limits.
+// TestQuotaRecount: loading a snapshot counts the usage again for each quota.
 func TestQuotaRecount(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))

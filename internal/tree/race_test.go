@@ -4,7 +4,7 @@ package tree
 
 import "flag"
 
-// The room has one goroutine but where readers come in: what it does by itself
-// is looked at without the race detector, which makes it ten times as slow;
-// here in fewer stories.
+// Under the race detector the random tests are ten times as slow, so they run fewer
+// cases. Without it they run all cases; that is enough, because only the tests with
+// readers use several goroutines.
 func init() { flag.Set("rapid.checks", "20") }

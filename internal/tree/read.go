@@ -7,10 +7,9 @@ import (
 	"bellwether/wire"
 )
 
-// A read takes the read lock once, looks, sets the watch, and reserves the reply's
-// position. Paths are looked up verbatim; "" is the root. What a read puts into its
-// response is never changed afterwards. A path that comes together with a watch is
-// copied.
+// A read takes the read lock once, looks up the znode, sets the watch, and reserves the
+// reply's position. Paths are looked up verbatim; "" is the root. What a read puts into
+// its response is never changed afterwards. If a read sets a watch, it copies the path.
 
 // readable finds a znode and checks a permission.
 func (t *Tree) readable(c Client, path string, perm int32) (*node, wire.Code) {
@@ -40,7 +39,7 @@ func (t *Tree) GetData(c Client, path string, watch bool, out *wire.DataResponse
 	return code
 }
 
-// Exists answers exists. It also watches a znode that does not exist.
+// Exists answers exists. It sets the watch even if the znode does not exist.
 func (t *Tree) Exists(c Client, path string, watch bool, out *wire.StatResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -93,11 +92,11 @@ func (t *Tree) children(c Client, path string, watch, ready bool, out *Listing) 
 	n, code := t.readable(c, path, wire.PermRead)
 	out.Children, out.Many = nil, nil
 	if code == wire.OK {
-		switch many := n.kids.len() >= manyChildren; {
-		case many && ready && n.kids.encoded.get() == nil:
+		switch many := n.children.len() >= manyChildren; {
+		case many && ready && n.children.encoded.get() == nil:
 			return code, false
 		case many:
-			out.Many = n.kids.encode()
+			out.Many = n.children.encode()
 		default:
 			out.Children = names(n)
 		}
@@ -115,11 +114,11 @@ func (t *Tree) children(c Client, path string, watch, ready bool, out *Listing) 
 func names(n *node) []string {
 	var text strings.Builder
 	text.Grow(namesBytes(n))
-	n.kids.each(func(kid *node) {
+	n.children.each(func(kid *node) {
 		text.Write(kid.name())
 		text.WriteByte('/')
 	})
-	list := make([]string, 0, n.kids.len())
+	list := make([]string, 0, n.children.len())
 	for rest := text.String(); rest != ""; {
 		name, more, _ := strings.Cut(rest, "/")
 		list, rest = append(list, name), more
@@ -130,15 +129,15 @@ func names(n *node) []string {
 // namesBytes returns how many bytes the names of the children take, with a byte after
 // each.
 func namesBytes(n *node) (bytes int) {
-	n.kids.each(func(kid *node) { bytes += kid.nameLen() + 1 })
+	n.children.each(func(kid *node) { bytes += kid.nameLen() + 1 })
 	return bytes
 }
 
-// CountAll answers getAllChildrenNumber: all descendants. ZooKeeper keeps the root under
-// two names and counts / as a child of the other, the empty one. Very many znodes are
-// counted in steps, so that writers wait for one step only. Then the count is not of one
-// moment; ZooKeeper's is not either. Between two steps CountAll calls goOn; if that
-// returns false nobody needs the answer any more, and CountAll returns ErrSystem.
+// CountAll answers getAllChildrenNumber: it counts all descendants. ZooKeeper stores the
+// root under two names, "" and /, and counts / as a child of "". Very many znodes are
+// counted in steps, so that a writer waits for one step only. Then the count does not
+// show one moment; ZooKeeper's does not either. Between two steps CountAll calls goOn. If
+// goOn returns false, nobody needs the answer any more, and CountAll returns ErrSystem.
 func (t *Tree) CountAll(c Client, path string, goOn func() bool, out *wire.CountResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -167,30 +166,30 @@ func (t *Tree) CountAll(c Client, path string, goOn func() bool, out *wire.Count
 
 // counter counts the descendants of a znode while the tree changes.
 type counter struct {
-	stack []cursor
-	kids  []*node
+	stack    []cursor
+	children []*node
 }
 
-// cursor is a znode whose children are still to be counted, from a hash on.
+// cursor is a znode with the hash at which counting its children continues.
 type cursor struct {
 	node *node
 	next uint64
 }
 
-// step counts about as many znodes as it may under one hold of the lock. It reports
+// step counts up to about a fixed number of znodes under one hold of the lock. It reports
 // whether all are counted. A znode that was deleted meanwhile has no children.
 func (w *counter) step(count *int32) (done bool) {
 	for left := yieldEvery; left > 0 && len(w.stack) > 0; left-- {
 		top := len(w.stack) - 1
 		at := w.stack[top]
-		w.kids, at.next = at.node.kids.scan(w.kids[:0], at.next, left)
+		w.children, at.next = at.node.children.scan(w.children[:0], at.next, left)
 		if w.stack[top] = at; at.next == hashEnd {
 			w.stack = w.stack[:top]
 		}
-		left -= len(w.kids)
-		*count += int32(len(w.kids))
-		for _, kid := range w.kids {
-			if kid.kids.len() > 0 {
+		left -= len(w.children)
+		*count += int32(len(w.children))
+		for _, kid := range w.children {
+			if kid.children.len() > 0 {
 				w.stack = append(w.stack, cursor{node: kid})
 			}
 		}
@@ -198,8 +197,8 @@ func (w *counter) step(count *int32) (done bool) {
 	return len(w.stack) == 0
 }
 
-// Ephemerals answers getEphemerals with those of the client's own session whose path
-// begins with the prefix, sorted. A null or blank prefix, or /, stands for all.
+// Ephemerals answers getEphemerals with the ephemerals of the client's own session whose
+// path begins with the prefix, sorted. A null or blank prefix, or /, selects all.
 func (t *Tree) Ephemerals(c Client, prefix wire.NullString, out *wire.EphemeralsResponse) wire.Code {
 	t.mu.RLock()
 	out.Paths = t.ownedPaths(c.Session())
@@ -219,21 +218,22 @@ func (t *Tree) Ephemerals(c Client, prefix wire.NullString, out *wire.Ephemerals
 
 // EphemeralsBytes returns about how many bytes the answer of Ephemerals takes.
 func (t *Tree) EphemeralsBytes(c Client) int {
-	const each = 64 // of a path and its slice entry
+	const each = 64 // bytes of a path and its slice entry
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return resultBytes + each*len(t.ownedNodes(c.Session()))
 }
 
-// MultiRead answers multiRead: each operation by itself, without watches. If it returns
-// ErrMarshalling, for an operation that is no read, out holds the results so far, which
-// ZooKeeper sends after the header. It stops with ErrSystem once the results take more
-// than most bytes.
+// MultiRead answers multiRead. It carries out each operation by itself, without watches.
+// If an operation is no read, it returns ErrMarshalling, and out holds the results so
+// far, which ZooKeeper sends after the header. It stops with ErrSystem once the results
+// take more than most bytes.
 func (t *Tree) MultiRead(c Client, ops []wire.Op, most int, out *wire.MultiResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	c.Reserve(t.last)
 	out.Results = make([]wire.OpResult, 0, len(ops))
+	var memory rulings
 	for _, op := range ops {
 		r, ok := op.Request.(*wire.PathWatchRequest)
 		if !ok {
@@ -242,7 +242,7 @@ func (t *Tree) MultiRead(c Client, ops []wire.Op, most int, out *wire.MultiRespo
 		if most -= t.readBytes(op.Type, r.Path); most < 0 {
 			return wire.ErrSystem
 		}
-		out.Results = append(out.Results, t.readOne(c, op.Type, r.Path))
+		out.Results = append(out.Results, t.readOne(c, &memory, op.Type, r.Path))
 	}
 	return wire.OK
 }
@@ -284,22 +284,26 @@ func (t *Tree) readBytes(op wire.OpCode, path string) int {
 	case op != wire.OpGetChildren && op != wire.OpGetChildren2:
 		return resultBytes + len(n.data())
 	}
-	if n.kids.len() < manyChildren {
-		return resultBytes + nameBytes*n.kids.len() + namesBytes(n)
+	if n.children.len() < manyChildren {
+		return resultBytes + nameBytes*n.children.len() + namesBytes(n)
 	}
-	if names := n.kids.encoded.get(); names != nil {
+	if names := n.children.encoded.get(); names != nil {
 		return resultBytes + names.Bytes
 	}
-	return resultBytes + nameBytes*n.kids.len() // reading each name would take too long
+	return resultBytes + nameBytes*n.children.len() // reading each name would take too long
 }
 
-func (t *Tree) readOne(c Client, op wire.OpCode, path string) wire.OpResult {
-	n, code := t.readable(c, path, wire.PermRead)
-	if code != wire.OK {
-		return wire.OpResult{Type: wire.OpError, Err: code}
+// readOne carries out one part of a multiRead.
+func (t *Tree) readOne(c Client, memory *rulings, op wire.OpCode, path string) wire.OpResult {
+	n := t.find(path)
+	if n == nil {
+		return wire.OpResult{Type: wire.OpError, Err: wire.ErrNoNode}
 	}
-	if op == wire.OpGetChildren && n.kids.len() >= manyChildren {
-		return wire.OpResult{Type: op, Response: n.kids.encode()}
+	if e := &t.acls.entries[n.acl]; e.world&wire.PermRead == 0 && !memory.permits(t, e.list, wire.PermRead, c.Identities()) {
+		return wire.OpResult{Type: wire.OpError, Err: wire.ErrNoAuth}
+	}
+	if op == wire.OpGetChildren && n.children.len() >= manyChildren {
+		return wire.OpResult{Type: op, Response: n.children.encode()}
 	}
 	if op == wire.OpGetChildren {
 		return wire.OpResult{Type: op, Response: &wire.ChildrenResponse{Children: names(n)}}

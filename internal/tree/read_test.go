@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestReadErrors: what each read answers, and that it reserves the reply's
-// place exactly once, with the last zxid.
+// TestReadErrors: each read returns the right code, and reserves the place of its reply
+// exactly once, with the last zxid.
 func TestReadErrors(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(createACL("/closed", acl(31&^1, "world:anyone")))
@@ -29,7 +29,7 @@ func TestReadErrors(t *testing.T) {
 		} {
 			switch {
 			case name == "getACL" && path == "/closed":
-				want = wire.OK // ADMIN is enough
+				want = wire.OK // the permission ADMIN is enough for getACL
 			case name == "exists" && path == "/missing/\x00":
 				want = wire.ErrBadArguments
 			}
@@ -98,10 +98,10 @@ func TestChildrenAndCounts(t *testing.T) {
 
 func goOn() bool { return true }
 
-// TestCountLetsWritersIn: what has very many descendants is counted in steps,
-// between which transactions are applied, and no longer than somebody wants it.
-// What stays there all the time counts once.
-func TestCountLetsWritersIn(t *testing.T) {
+// TestCountDoesNotBlockWriters: very many descendants are counted in steps. Transactions
+// are applied between two steps, and the count stops when its caller gives up. A znode
+// that exists all the time is counted once.
+func TestCountDoesNotBlockWriters(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/p", 0))
 	w.ok(create("/p/deep", 0))
@@ -128,7 +128,8 @@ func TestCountLetsWritersIn(t *testing.T) {
 	}
 }
 
-// TestMultiRead: each read by itself; a write among them ends it.
+// TestMultiRead: each read of a multiRead has a result of its own. A write among them
+// makes the whole request fail.
 func TestMultiRead(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
@@ -165,8 +166,8 @@ func TestMultiRead(t *testing.T) {
 	}
 }
 
-// TestReadersKeepWhatTheyGot: data handed out does not change with the znode,
-// and a znode keeps nothing of the memory of its request.
+// TestReadersKeepWhatTheyGot: data that a reader got does not change when the znode
+// changes, and a znode keeps none of the memory of its request.
 func TestReadersKeepWhatTheyGot(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))

@@ -14,9 +14,10 @@ import (
 	"bellwether/wire"
 )
 
-// The data directory of a ZooKeeper 3.8.0 server, and what a client of it saw.
+// The samples are the data directory of a ZooKeeper 3.8.0 server, and what a client read
+// from it.
 
-// readSampleLog returns the transactions of one of its log files.
+// readSampleLog returns the transactions of one log file of the samples.
 func readSampleLog(t *testing.T, name string) []*record.Txn {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata/datadir", name))
@@ -50,7 +51,7 @@ func sampleTxns(t *testing.T) []*record.Txn {
 	return txns
 }
 
-// loadSampleSnapshot reads one of its snapshots into the loader.
+// loadSampleSnapshot reads one snapshot of the samples into the loader.
 func loadSampleSnapshot(t *testing.T, l *Loader, name string) wire.Zxid {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata/datadir", name))
@@ -120,7 +121,7 @@ type sampleTree struct {
 	}
 }
 
-// checkSample compares a tree with what the client saw.
+// checkSample compares a tree with what the client read.
 func checkSample(t *testing.T, tree *Tree) {
 	t.Helper()
 	b, err := os.ReadFile("testdata/tree.json")
@@ -200,8 +201,8 @@ func TestSampleFromLog(t *testing.T) {
 	checkSample(t, tree)
 }
 
-// TestSampleFromSnapshots loads each snapshot, one of them fuzzy, and
-// replays the log behind it.
+// TestSampleFromSnapshots loads each snapshot, one of which is fuzzy, and replays the
+// rest of the log.
 func TestSampleFromSnapshots(t *testing.T) {
 	for _, name := range []string{"snapshot.0", "snapshot.3c", "snapshot.91", "snapshot.95"} {
 		t.Run(name, func(t *testing.T) {
@@ -220,8 +221,8 @@ func TestSampleFromSnapshots(t *testing.T) {
 			if gone := l.Finish(); len(gone) != 0 {
 				t.Errorf("ephemerals %v removed", gone)
 			}
-			if h := tree.Happenings(); len(h) != 0 {
-				t.Errorf("happenings %v", h)
+			if h := tree.Observations(); len(h) != 0 {
+				t.Errorf("observations %v", h)
 			}
 			checkSample(t, tree)
 		})

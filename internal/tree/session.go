@@ -8,9 +8,9 @@ import (
 	"bellwether/wire"
 )
 
-// session is an entry of the session table. An entry that is not live exists only for the
-// ephemerals that name it; a log replayed over a fuzzy snapshot may have them for a
-// while.
+// session is an entry of the session table. An entry that is not live exists only because
+// ephemerals name the session as owner. While a log is replayed over a fuzzy snapshot,
+// there may be such entries.
 //
 // Invariants: an entry is live or owns an ephemeral; owned holds exactly the znodes of
 // the tree whose owner is this session; Tree.live is the number of live entries.
@@ -45,8 +45,8 @@ type located struct {
 	node *node
 }
 
-// locate fills in the path of each znode. The paths share one piece of memory. Most
-// siblings follow each other, so that few paths of parents have to be built.
+// locate fills in the path of each znode. The paths share one piece of memory. Siblings
+// mostly follow each other in the list, so that few parent paths have to be built.
 func (t *Tree) locate(list []located, nodes []*node) {
 	const guess = 32 // bytes of a path
 	var text strings.Builder
@@ -97,7 +97,7 @@ func (t *Tree) openSession(id wire.SessionID, timeoutMS int32) {
 	s.timeoutMS = timeoutMS
 }
 
-// endSession removes a session. Its ephemerals must be deleted already.
+// endSession removes a session. The caller has deleted its ephemerals.
 func (t *Tree) endSession(id wire.SessionID) {
 	s := t.sessions[id]
 	if s == nil {
@@ -124,7 +124,7 @@ func (t *Tree) deadOwners() []wire.SessionID {
 	return dead
 }
 
-// Session returns a session's timeout as its transaction had it.
+// Session returns the timeout that the session's createSession transaction set.
 func (t *Tree) Session(id wire.SessionID) (timeoutMS int32, ok bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -176,12 +176,12 @@ func (t *Tree) prepareCreateSession(p *proposal, body []byte) (record.TxnBody, w
 	return txn, wire.OK
 }
 
-// prepareCloseSession lists what is to be deleted: the committed ephemerals and those of
-// pending creates, except those of pending deletes. A session that is closing already
-// gets no second transaction.
+// prepareCloseSession lists the ephemerals to be deleted: the committed ones and those of
+// pending creates, without those that a pending transaction deletes. A session that is
+// closing already gets no second transaction.
 //
-// A session may own very many ephemerals, so the overlay gets no view of each: look
-// treats them as deleted because the end of their session is pending.
+// A session may own very many ephemerals, so the overlay gets no view of each. Instead,
+// look treats an ephemeral as deleted if the end of its session is pending.
 func (t *Tree) prepareCloseSession(p *proposal) (record.TxnBody, wire.Code) {
 	if !t.open(p.session) {
 		return nil, wire.ErrSessionExpired
@@ -193,17 +193,17 @@ func (t *Tree) prepareCloseSession(p *proposal) (record.TxnBody, wire.Code) {
 	return &record.CloseSessionTxn{Paths: t.listed(going.nodes, changed)}, wire.OK
 }
 
-// untouched are the ephemerals that go with a session and that nothing pending has
-// changed. overlaid are the paths of those of their parents, and maybe of other znodes,
-// that have a view in the overlay.
+// untouched are the ephemerals that the end of a session deletes and that no pending
+// transaction has changed. overlaid are the paths of those of their parents that have a
+// view in the overlay; the map may also contain other znodes with a view.
 type untouched struct {
 	nodes    []*node
 	overlaid map[*node]string
 }
 
-// going returns the ephemerals that the session owns once everything pending is applied:
-// those that nothing pending changes, and the sorted paths of those that a pending
-// transaction has created or changed.
+// going returns the ephemerals that the session owns once everything pending is applied,
+// in two groups: those that no pending transaction has changed, and the sorted paths of
+// those that a pending transaction has created or changed.
 func (p *proposal) going() (untouched, []string) {
 	t := p.t
 	g := untouched{nodes: t.ownedNodes(p.session)}
@@ -229,7 +229,7 @@ func (p *proposal) going() (untouched, []string) {
 	return g, slices.Compact(changed)
 }
 
-// ownedNodes returns a session's ephemerals, in no order. The slice is the tree's.
+// ownedNodes returns a session's ephemerals, in no order. The slice belongs to the tree.
 func (t *Tree) ownedNodes(id wire.SessionID) []*node {
 	if s := t.sessions[id]; s != nil {
 		return s.owned
@@ -237,9 +237,9 @@ func (t *Tree) ownedNodes(id wire.SessionID) []*node {
 	return nil
 }
 
-// overlaid returns the paths of the znodes, and of their parents, that have a view in the
-// overlay; there may be others among them. It looks at each view or at each znode,
-// whichever are fewer.
+// overlaid returns the paths of those znodes and parents of znodes that have a view in
+// the overlay; the map may contain other znodes too. It goes through all views or through
+// all nodes, whichever are fewer.
 func (t *Tree) overlaid(nodes []*node) map[*node]string {
 	views := t.pend.views
 	if len(views) == 0 || len(nodes) == 0 {
@@ -264,8 +264,8 @@ func (t *Tree) overlaid(nodes []*node) map[*node]string {
 	return found
 }
 
-// removeUntouched removes ephemerals of the session from the pending digest, and from the
-// children that their parents will have.
+// removeUntouched removes the session's untouched ephemerals from the pending digest and
+// from the pending children counts of their parents.
 func (p *proposal) removeUntouched(g untouched) {
 	t, pend := p.t, &p.t.pend
 	c := closing{zxid: p.zxid}
@@ -275,31 +275,31 @@ func (p *proposal) removeUntouched(g untouched) {
 		if _, has := g.overlaid[n.parent]; has {
 			p.removeChildren(g.overlaid[n.parent], 1)
 		} else if last := len(c.from) - 1; last >= 0 && c.from[last].parent == n.parent {
-			c.from[last].kids++
+			c.from[last].count++
 		} else {
-			c.from = append(c.from, departure{n.parent, 1})
+			c.from = append(c.from, childLoss{n.parent, 1})
 		}
 	}
 	if len(c.from) == 0 {
 		return
 	}
-	if pend.leaving == nil {
-		pend.leaving = make(map[*node]leave, len(c.from))
+	if pend.losses == nil {
+		pend.losses = make(map[*node]pendingLoss, len(c.from))
 	}
 	for i, d := range c.from {
 		t.mayYield(i)
-		l := pend.leaving[d.parent]
+		l := pend.losses[d.parent]
 		if l.zxid != p.zxid {
 			pend.digest += t.sumAt(d.parent, p.zxid) - t.sumAt(d.parent, l.zxid)
 		}
-		pend.leaving[d.parent] = leave{l.kids + d.kids, p.zxid}
+		pend.losses[d.parent] = pendingLoss{l.count + d.count, p.zxid}
 	}
 	pend.closings.Push(c)
 }
 
-// removeTouched removes ephemerals of the session that have a view from the pending
-// digest, and updates their parents: each once, or a few times if children of others come
-// between them.
+// removeTouched removes the session's ephemerals that have a view from the pending
+// digest, and updates their parents. Each parent is updated once, or a few times if paths
+// of other parents' children are sorted between those of its own.
 func (p *proposal) removeTouched(paths []string) {
 	t := p.t
 	for i := 0; i < len(paths); {
@@ -325,7 +325,7 @@ func (p *proposal) removeChildren(path string, kids int32) {
 		return
 	}
 	after := v
-	after.kids -= kids
+	after.childCount -= kids
 	after.stat.Pzxid = max(after.stat.Pzxid, p.zxid)
 	p.put(path, &v, &after)
 }
@@ -335,13 +335,13 @@ func (p *proposal) removeChildren(path string, kids int32) {
 // because the session owns them.
 const closeListMax = wire.FrameMax / 2
 
-// sortedMax is how many ephemerals of a session are deleted in the order of their paths
-// at most. If there are more the order is arbitrary, because sorting would take as long
-// as all the rest.
+// sortedMax is the largest number of ephemerals of one session that are deleted in the
+// order of their paths. If there are more, the order is arbitrary, because sorting would
+// take as long as all other work.
 const sortedMax = 10_000
 
-// listed returns as many paths as the transaction names. It is never null, which is
-// encoded differently.
+// listed returns the paths that the transaction names, as many as closeListMax allows.
+// The result is never null, because null is encoded differently.
 func (t *Tree) listed(nodes []*node, changed []string) []string {
 	n, size := 0, 0
 	for n < len(nodes) && (size <= closeListMax || len(nodes) <= sortedMax) {
@@ -360,7 +360,7 @@ func (t *Tree) listed(nodes []*node, changed []string) []string {
 }
 
 // copied copies the paths that a transaction names into one piece of memory, because the
-// transaction is kept for long.
+// transaction is kept for a long time.
 func copied(list []located) []string {
 	n, size := 0, 0
 	for ; n < len(list); n++ {
@@ -400,48 +400,54 @@ func (t *Tree) open(id wire.SessionID) bool {
 	return s != nil && s.live
 }
 
-// applyCloseSession deletes the listed paths in their order, whoever owns them, then
-// everything else that the session owns, sorted if it is not too much.
+// applyCloseSession deletes the listed paths in their order, whoever owns them. Then it
+// deletes all other znodes that the session owns, sorted unless they are too many.
 func (t *Tree) applyCloseSession(id wire.SessionID, z wire.Zxid, listed []string) {
 	for i, path := range listed {
 		t.mayYield(i)
-		t.applyDelete(path, z)
+		if t.applyDelete(path, z) == wire.OK && t.o.SessionDeleted != nil {
+			t.o.SessionDeleted(id, path)
+		}
 	}
 	t.deleteOwned(id, z)
 	t.endSession(id)
 }
 
-// deleteOwned deletes the ephemerals that a session owns: a part at a time, so that not
-// all paths are in memory at once, or in order if somebody may watch them and they are
-// not too many.
+// deleteOwned deletes the ephemerals that a session owns. If clients may watch them and
+// they are not too many, it deletes them in order; otherwise part by part, so that not
+// all paths are in memory at once.
 func (t *Tree) deleteOwned(id wire.SessionID, z wire.Zxid) {
 	nodes := slices.Clone(t.ownedNodes(id))
 	if len(nodes) <= sortedMax && t.watches.total.Load() > 0 {
 		list := t.located(nodes)
 		sortLocated(list)
-		t.deleteLocated(list, z)
+		t.deleteLocated(id, list, z)
 		return
 	}
 	for part := range slices.Chunk(nodes, snapshotSlice) {
 		t.yield()
-		t.deleteLocated(t.located(part), z)
+		t.deleteLocated(id, t.located(part), z)
 	}
 }
 
-// deleteLocated deletes znodes. It skips those that an earlier one had below it, as in a
-// fuzzy snapshot, because they are deleted with it.
-func (t *Tree) deleteLocated(list []located, z wire.Zxid) {
+// deleteLocated deletes znodes of a session. It skips those that were deleted together
+// with an earlier one of the list, because they were below it. That happens only over a
+// fuzzy snapshot.
+func (t *Tree) deleteLocated(id wire.SessionID, list []located, z wire.Zxid) {
 	for i, e := range list {
 		t.mayYield(i)
 		if e.node.parent != nil {
 			up, _, _ := splitPath(e.path)
 			t.deleteNode(e.node, up, e.path, z)
+			if t.o.SessionDeleted != nil {
+				t.o.SessionDeleted(id, e.path)
+			}
 		}
 	}
 }
 
-// located returns the znodes that are still in the tree, with their paths. It changes
-// nodes.
+// located returns those of the nodes that are still in the tree, with their paths. It
+// overwrites the slice nodes.
 func (t *Tree) located(nodes []*node) []located {
 	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n.parent == nil })
 	list := make([]located, len(nodes))
@@ -449,8 +455,8 @@ func (t *Tree) located(nodes []*node) []located {
 	return list
 }
 
-// EphemeralsBySession lists the sessions with ephemerals, by session id. It holds the
-// lock for a part at a time, so the list is not of one moment.
+// EphemeralsBySession lists the sessions with ephemerals, by session id. It takes the
+// lock for one part at a time, so the list does not show one moment.
 func (t *Tree) EphemeralsBySession() []SessionPaths {
 	var out []SessionPaths
 	for _, id := range t.owners() {
@@ -475,8 +481,8 @@ func (t *Tree) owners() []wire.SessionID {
 	return ids
 }
 
-// ephemeralsOf returns the paths of a session's ephemerals, sorted, without those that
-// are deleted meanwhile.
+// ephemeralsOf returns the paths of a session's ephemerals, sorted. Ephemerals that are
+// deleted meanwhile are left out.
 func (t *Tree) ephemeralsOf(id wire.SessionID) []string {
 	t.mu.RLock()
 	var nodes []*node

@@ -9,7 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestSessionLife: open, own, close; what the transactions say.
+// TestSessionLife: a session is opened, owns ephemerals and is closed, and the
+// transactions have the right content.
 func TestSessionLife(t *testing.T) {
 	w := newWorld(t, Options{})
 	if ms, ok := w.tree.Session(alice); !ok || ms != 30000 {
@@ -57,8 +58,8 @@ func TestSessionLife(t *testing.T) {
 	}
 }
 
-// TestCloseSessionSeesPending: creates and deletes that are not applied yet
-// count, and requests behind the close find the session gone.
+// TestCloseSessionSeesPending: closing a session takes into account creates and deletes
+// that are not applied yet. Requests after the close fail because the session has ended.
 func TestCloseSessionSeesPending(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/old", wire.FlagEphemeral))
@@ -115,7 +116,8 @@ func TestPendingSession(t *testing.T) {
 	}
 }
 
-// TestDiscard: what was prepared and never committed leaves nothing behind.
+// TestDiscard: transactions that were prepared and never committed have no effect after
+// Discard.
 func TestDiscard(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
@@ -134,8 +136,8 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestCloseSessionOfOldLogs: a closeSession without a list deletes what the
-// session owns; one with a list deletes that, whoever owns it.
+// TestCloseSessionOfOldLogs: a closeSession without a list deletes the znodes that the
+// session owns. A closeSession with a list deletes the listed znodes, whoever owns them.
 func TestCloseSessionOfOldLogs(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", wire.FlagEphemeral))
@@ -155,8 +157,8 @@ func TestCloseSessionOfOldLogs(t *testing.T) {
 	}
 }
 
-// TestCloseSessionWithALongList: the transaction stays readable, everything
-// is deleted, and the digest is right.
+// TestCloseSessionWithALongList: a closeSession with very many paths can still be read,
+// deletes everything, and has the right digest.
 func TestCloseSessionWithALongList(t *testing.T) {
 	w := newWorld(t, Options{})
 	long := "/" + strings.Repeat("x", 50_000)
@@ -224,7 +226,7 @@ func TestExpiryBuckets(t *testing.T) {
 	if !e.Touch(3, 700) { // 2000
 		t.Error("session 3 is not known")
 	}
-	e.Touch(2, 100) // older than what is known
+	e.Touch(2, 100) // earlier than the last known time
 	due(1500, "[0x1]")
 	if e.Touch(1, 1600) || e.Touch(99, 0) {
 		t.Error("an expired or unknown session is touched")

@@ -7,10 +7,10 @@ import (
 	"bellwether/wire"
 )
 
-// Snapshot is the tree as a snapshot file contains it: with every effect up to Zxid, and
-// with those later ones that the passes meet. Replaying the later transactions over it
-// gives the same tree. It holds the read lock for snapshotSlice znodes at a time, and
-// never while it yields.
+// Snapshot is the tree as a snapshot file contains it: with every effect of the
+// transactions up to Zxid, and with those effects of later transactions that the passes
+// meet. Replaying the later transactions over it gives the same tree. A pass holds the
+// read lock for snapshotSlice znodes at a time, and never while it calls yield.
 //
 // The passes are called in the order Sessions, ACLs, Nodes, Digest, by one goroutine.
 type Snapshot struct {
@@ -22,10 +22,10 @@ type Snapshot struct {
 // snapshotSlice is about how many znodes one hold of the lock looks at.
 const snapshotSlice = 256
 
-// Snapshot begins a snapshot. It need not be ended.
+// Snapshot begins a snapshot. The caller need not end it.
 func (t *Tree) Snapshot() *Snapshot { return &Snapshot{t, t.LastZxid(), snapshotSlice} }
 
-// Zxid returns the transaction after which the snapshot must be named.
+// Zxid returns the zxid after which the snapshot must be named.
 func (s *Snapshot) Zxid() wire.Zxid { return s.zxid }
 
 // Sessions yields the open sessions.
@@ -38,8 +38,8 @@ func (s *Snapshot) Sessions(yield func(id wire.SessionID, timeoutMS int32) error
 	return nil
 }
 
-// ACLs yields the ACLs by their keys. An ACL that is first used later is missing; the
-// transaction that brought it is replayed.
+// ACLs yields the ACLs by their keys. An ACL that is first used after this pass is
+// missing; the transaction that first uses it is replayed.
 func (s *Snapshot) ACLs(yield func(key int64, acl []wire.ACL) error) error {
 	s.t.mu.RLock()
 	entries := slices.Clone(s.t.acls.entries)
@@ -59,8 +59,9 @@ func (s *Snapshot) ACLs(yield func(key int64, acl []wire.ACL) error) error {
 // Digest returns the last applied zxid and the digest at it.
 func (s *Snapshot) Digest() (wire.Zxid, uint64) { return s.t.Digest() }
 
-// Nodes yields every znode, parents before children, the root as "". It leaves out a
-// znode made after Zxid, and everything below it, because the create will be replayed.
+// Nodes yields every znode, parents before children; the root has the path "". It leaves
+// out a znode that was created after Zxid, and everything below it, because that create
+// will be replayed.
 func (s *Snapshot) Nodes(yield func(path string, n *record.DataNode) error) error {
 	w := walker{t: s.t, since: s.zxid}
 	w.start()
@@ -78,14 +79,14 @@ func (s *Snapshot) Nodes(yield func(path string, n *record.DataNode) error) erro
 // walker walks a tree that changes meanwhile, depth first. For each znode on its way down
 // it keeps a cursor into the hashes of the children.
 type walker struct {
-	t     *Tree
-	since wire.Zxid
-	stack []level
-	batch []walked
-	kids  []*node
+	t        *Tree
+	since    wire.Zxid
+	stack    []walkLevel
+	batch    []walked
+	children []*node
 }
 
-type level struct {
+type walkLevel struct {
 	node *node
 	path string // without a slash at the end
 	next uint64
@@ -118,24 +119,24 @@ func (w *walker) step(limit int) int {
 	top := len(w.stack) - 1
 	at := w.stack[top]
 	if at.next == hashEnd {
-		w.stack[top] = level{}
+		w.stack[top] = walkLevel{}
 		w.stack = w.stack[:top]
 		return 0
 	}
-	w.kids, w.stack[top].next = at.node.kids.scan(w.kids[:0], at.next, limit)
-	for _, n := range w.kids {
+	w.children, w.stack[top].next = at.node.children.scan(w.children[:0], at.next, limit)
+	for _, n := range w.children {
 		if n.czxid <= w.since {
 			w.visit(n, at.path+"/"+string(n.name()))
 		}
 	}
-	return len(w.kids)
+	return len(w.children)
 }
 
 func (w *walker) visit(n *node, path string) {
 	w.batch = append(w.batch, walked{path, record.DataNode{
 		Data: n.data(), ACL: w.t.acls.entries[n.acl].key, Stat: n.persisted(),
 	}})
-	if n.kids != nil {
-		w.stack = append(w.stack, level{node: n, path: path})
+	if n.children != nil {
+		w.stack = append(w.stack, walkLevel{node: n, path: path})
 	}
 }

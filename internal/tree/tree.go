@@ -26,28 +26,28 @@ type Tree struct {
 	ttls       nodeList
 	nodes      int64 // without the root
 	ephemerals int64
-	bytes      int64 // of paths and data
+	bytes      int64 // bytes of paths and data
 	last       wire.Zxid
 	digest     uint64
 	digests    digestLog
 
 	watches watches
 
-	// Only the goroutine that prepares and applies uses what follows.
-	pend       pending
-	happenings []Happening
-	scratch    []byte
-	onYield    func()
-	unanswered bool // nobody waits for replies to what is applied
+	// Only the goroutine that prepares and applies uses the fields below.
+	pend         pending
+	observations []Observation
+	scratch      []byte
+	onYield      func()
+	unanswered   bool // no client waits for replies to the transactions being applied
 }
 
-// yieldEvery is after how many znodes or operations long work yields: about a
+// yieldEvery is the number of znodes or operations after which long work yields: about a
 // millisecond's work.
 const yieldEvery = 1024
 
-// OnYield sets f to be called every few milliseconds while Prepare or Apply work on one
-// long request or transaction, so that the caller can do what must not wait. f must not
-// use the tree, which may be locked.
+// OnYield sets f to be called every few milliseconds while Prepare or Apply works on one
+// long request or transaction, so that the caller can do urgent work. f must not use the
+// tree, which may be locked.
 func (t *Tree) OnYield(f func()) { t.onYield = f }
 
 func (t *Tree) yield() {
@@ -56,7 +56,8 @@ func (t *Tree) yield() {
 	}
 }
 
-// mayYield yields once in yieldEvery calls; i counts them from 0. It does not yield at 0.
+// mayYield calls the function of OnYield once in yieldEvery calls; i counts the calls
+// from 0. It does not yield at 0.
 func (t *Tree) mayYield(i int) {
 	if i%yieldEvery == yieldEvery-1 {
 		t.yield()
@@ -126,15 +127,15 @@ func (t *Tree) find(path string) *node {
 		if name == "" {
 			return nil
 		}
-		if n = n.kids.get(name, t.key.name(name)); n == nil || !found {
+		if n = n.children.get(name, t.key.name(name)); n == nil || !found {
 			return n
 		}
 		rest = more
 	}
 }
 
-// attach adds a znode, whose name, data, stat and ACL are set, to a parent that has no
-// child of that name, and counts it everywhere.
+// attach adds a znode to a parent that has no child of that name, and counts it in all
+// totals. The name, data, stat and ACL of the znode are set already.
 func (t *Tree) attach(parent, n *node, path string) {
 	n.parent = parent
 	n.hash = t.key.name(path[len(path)-n.nameLen():])
@@ -142,10 +143,10 @@ func (t *Tree) attach(parent, n *node, path string) {
 	if parent.meta&flagOutside != 0 || outsideDigest(path) {
 		n.meta |= flagOutside
 	}
-	if parent.kids == nil {
-		parent.kids = new(kids)
+	if parent.children == nil {
+		parent.children = new(childSet)
 	}
-	parent.kids.add(n)
+	parent.children.add(n)
 	if path == quota.Root {
 		t.quotas = n
 	}
@@ -169,19 +170,19 @@ func (t *Tree) listAdd(n *node) {
 	}
 }
 
-// detach removes a znode and everything below it: over a fuzzy snapshot a znode may still
-// have children that later transactions made.
+// detach removes a znode and everything below it. A znode that is deleted may still have
+// children only over a fuzzy snapshot: later transactions have created them.
 func (t *Tree) detach(n *node, path string) {
-	if n.kids != nil {
+	if n.children != nil {
 		var below []*node
-		n.kids.each(func(kid *node) { below = append(below, kid) })
+		n.children.each(func(kid *node) { below = append(below, kid) })
 		for _, kid := range below {
 			t.detach(kid, path+"/"+string(kid.name()))
 		}
 	}
 	parent := n.parent
-	if parent.kids.remove(n); parent.kids.len() == 0 {
-		parent.kids = nil
+	if parent.children.remove(n); parent.children.len() == 0 {
+		parent.children = nil
 	}
 	n.parent = nil
 	if n == t.quotas {

@@ -22,7 +22,7 @@ const (
 	childTable = childOnce | childStays
 )
 
-// count returns how many entries the modes have in ZooKeeper's two tables.
+// count returns how many entries the modes would have in ZooKeeper's two tables.
 func (m modes) count() int64 {
 	var n int64
 	if m&dataTable != 0 {
@@ -35,22 +35,23 @@ func (m modes) count() int64 {
 }
 
 // watches is the table of watches, divided into shards by the hash of the path. Readers
-// change it while Tree.mu is held for reading, each shard under its mutex and each
-// watcher under its own, taken in this order. Events are fired while Tree.mu is held for
-// writing, with the shard's mutex. So the watches can be listed with the mutexes of
-// shards and watchers, without Tree.mu.
+// change the table while they hold Tree.mu for reading; a shard's mutex guards the shard,
+// and a watcher's mutex the watcher. The mutexes are taken in this order. Events are
+// fired while Tree.mu is held for writing, with the shard's mutex. So a listing of the
+// watches needs only the mutexes of shards and watchers, not Tree.mu.
 type watches struct {
 	key       hashKey
 	shards    [watchShards]watchShard
-	total     atomic.Int64 // as modes.count counts
+	total     atomic.Int64 // number of watches, as modes.count counts them
 	recursive atomic.Int64
 
 	clientsMu sync.Mutex
 	clients   map[Client]*watcher
 
-	event uint64 // the last one fired
-	// unwatched is a parent without watches, as the transaction that is being applied has
-	// found; no watch can come meanwhile. Empty: none is known.
+	event uint64 // the number of the last event that was fired
+	// unwatched is the path of a parent that has no watches, as the transaction being
+	// applied has found out; no watch can be set meanwhile. Empty: no such parent is
+	// known.
 	unwatched string
 }
 
@@ -65,14 +66,15 @@ type watchShard struct {
 type watchedPath struct {
 	path     string
 	watchers []*watch
-	index    map[*watcher]int32 // index of each in watchers; nil until there were more than indexMin
-	// first and one hold the only watch, because most paths have one, and its entry in
-	// watchers.
+	index    map[*watcher]int32 // index of each watcher in watchers; nil until there were more than indexMin
+	// first and one avoid allocations for a path with a single watch, as most paths have:
+	// first is the watch, and one the memory of watchers.
 	first watch
 	one   [1]*watch
 }
 
-// indexMin is up to how many watchers of a path are found by looking at each of them.
+// indexMin is the number of watchers of a path up to which a watcher is found by a linear
+// search.
 const indexMin = 16
 
 // watch is what one client watches at a path. The shard's mutex guards it, except slot,
@@ -95,11 +97,11 @@ const watchCost = 140
 // watcher is a client with at least one watch.
 type watcher struct {
 	client Client
-	seen   uint64 // the last event that it got
+	seen   uint64 // the number of the last event that the client got
 
 	mu    sync.Mutex
 	own   []*watch
-	bytes int // the memory of its watches, about
+	bytes int // memory of the client's watches, estimated
 }
 
 func (w *watches) init(key hashKey) {
@@ -114,7 +116,7 @@ func (w *watches) shard(path string) *watchShard {
 	return &w.shards[w.key.sum(path)%watchShards]
 }
 
-// watcher returns a client's entry, made if there is none.
+// watcher returns a client's entry; it creates the entry if there is none.
 func (w *watches) watcher(c Client) *watcher {
 	w.clientsMu.Lock()
 	defer w.clientsMu.Unlock()
@@ -157,8 +159,8 @@ func (w *watches) add(c Client, path string, m modes) {
 	w.change(mine, mine.modes|m)
 }
 
-// of returns a client's watch at the path, nil if there is none. The caller holds the
-// shard's mutex, also for the next three functions.
+// of returns a client's watch at the path; nil if there is none. The caller of this
+// function and of the next three holds the shard's mutex.
 func (p *watchedPath) of(o *watcher) *watch {
 	if p.index != nil {
 		if place, ok := p.index[o]; ok {
@@ -194,7 +196,7 @@ func (p *watchedPath) admit(o *watcher) *watch {
 	return mine
 }
 
-// dismiss removes a watch from the path; the last one takes its index.
+// dismiss removes a watch from the path; the path's last watch moves to the free index.
 func (p *watchedPath) dismiss(mine *watch) {
 	end := len(p.watchers) - 1
 	moved := p.watchers[end]
@@ -208,7 +210,7 @@ func (p *watchedPath) dismiss(mine *watch) {
 	mine.watcher = nil
 }
 
-// take adds a watch to a client's own.
+// take adds a watch to the list of the client's own watches.
 func (o *watcher) take(mine *watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -217,7 +219,8 @@ func (o *watcher) take(mine *watch) {
 	o.bytes += watchCost + len(mine.path.path)
 }
 
-// lose removes a watch from a client's own; the last one takes its index.
+// lose removes a watch from the list of the client's own watches; the last watch moves to
+// the free index.
 func (o *watcher) lose(mine *watch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -231,7 +234,7 @@ func (o *watcher) lose(mine *watch) {
 	o.bytes -= watchCost + len(mine.path.path)
 }
 
-// full reports whether a watch on a path of n bytes would exceed WatchBytesMax.
+// full reports whether another watch, on a path of n bytes, would exceed WatchBytesMax.
 func (o *watcher) full(n int) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -309,9 +312,9 @@ func (w *watches) take(s *watchShard, mine *watch, m modes) {
 	}
 }
 
-// forget removes a client and returns its watches, for drop. It needs no lock on the
-// tree.
-func (w *watches) forget(c Client) (o *watcher, paths []*watchedPath) {
+// removeWatcher removes a client and returns its watches, which the caller then passes to
+// drop. The caller need not hold the tree's lock.
+func (w *watches) removeWatcher(c Client) (o *watcher, paths []*watchedPath) {
 	w.clientsMu.Lock()
 	o = w.clients[c]
 	delete(w.clients, c)

@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// watchAs sets a watch in one of the ways clients have.
+// watchAs sets a watch; how names its kind.
 func (w *world) watchAs(c *conn, how, path string) {
 	w.Helper()
 	switch how {
@@ -32,9 +32,9 @@ func (w *world) watchAs(c *conn, how, path string) {
 	c.take()
 }
 
-// TestWhatFires: for each way of watching /w, what is delivered for a
-// sequence of writes. Zxids count from the first of them.
-func TestWhatFires(t *testing.T) {
+// TestDeliveredEvents: a table shows which events each kind of watch on /w delivers for a
+// sequence of writes. Zxids count from the first write.
+func TestDeliveredEvents(t *testing.T) {
 	writes := func(w *world) []*Request {
 		return []*Request{
 			create("/w/kid", 0),                 // 1
@@ -72,7 +72,7 @@ func TestWhatFires(t *testing.T) {
 		c := &conn{}
 		for _, how := range fields(row.how) {
 			w.watchAs(c, how, "/w")
-			w.watchAs(c, how, "/w") // twice is no more than once
+			w.watchAs(c, how, "/w") // setting a watch twice has no further effect
 		}
 		first := w.z
 		for _, req := range writes(w) {
@@ -104,8 +104,8 @@ func fields(s string) []string {
 	return out
 }
 
-// TestDeleteFiresOnce: one with a data and a child watch hears of the
-// deletion once, and both are used up.
+// TestDeleteFiresOnce: a connection with a data watch and a child watch gets one event
+// for a deletion, and both watches end.
 func TestDeleteFiresOnce(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/w", 0))
@@ -127,8 +127,8 @@ func TestDeleteFiresOnce(t *testing.T) {
 	}
 }
 
-// TestExistsWatchesMissing: a watch on a znode that is not there fires when
-// it comes; getData and getChildren leave none.
+// TestExistsWatchesMissing: a watch on a missing znode fires when the znode is created.
+// getData and getChildren of a missing znode set no watch.
 func TestExistsWatchesMissing(t *testing.T) {
 	w := newWorld(t, Options{})
 	c := &conn{}
@@ -144,8 +144,9 @@ func TestExistsWatchesMissing(t *testing.T) {
 	}
 }
 
-// TestNestedRecursiveWatches: however many of them an event meets, each
-// connection gets it once; names that merely begin alike are not below.
+// TestNestedRecursiveWatches: an event that matches several recursive watches of a
+// connection is delivered once. A path that only begins with the same letters is not
+// below the watched one.
 func TestNestedRecursiveWatches(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
@@ -167,8 +168,8 @@ func TestNestedRecursiveWatches(t *testing.T) {
 	}
 }
 
-// TestEventsNeedRead: who may not read the znode hears nothing, and the
-// one-shot watch is used up all the same.
+// TestEventsNeedRead: a client that may not read the znode gets no event, but its
+// one-shot watch ends.
 func TestEventsNeedRead(t *testing.T) {
 	w := newWorld(t, Options{})
 	super := id("super:")
@@ -197,8 +198,8 @@ func TestEventsNeedRead(t *testing.T) {
 	}
 }
 
-// TestSetWatches: what is due comes at once and is not watched; all of it
-// precedes the reply.
+// TestSetWatches: events that are due are delivered before the reply to setWatches, and
+// their watches are not set.
 func TestSetWatches(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/old", 0))
@@ -245,7 +246,8 @@ func TestSetWatches(t *testing.T) {
 	}
 }
 
-// TestCheckAndRemoveWatches: each type selects its own, and removes nothing else.
+// TestCheckAndRemoveWatches: each watcher type selects its own watches, and no others are
+// removed.
 func TestCheckAndRemoveWatches(t *testing.T) {
 	all := []string{"data", "child", "persistent", "recursive"}
 	bits := map[string]modes{"data": dataOnce, "child": childOnce, "persistent": stays, "recursive": recursive}
@@ -298,8 +300,8 @@ func TestCheckAndRemoveWatches(t *testing.T) {
 	}
 }
 
-// TestManyWatchersOnOnePath: they all get the event once, and leaving is
-// cheap from any place.
+// TestManyWatchersOnOnePath: each of many watchers gets the event once, and removing any
+// one of them is fast.
 func TestManyWatchersOnOnePath(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/w", 0))
@@ -340,7 +342,7 @@ func TestWatchLists(t *testing.T) {
 	w.watchAs(a, "exists", "/b")
 	w.watchAs(b, "recursive", "/")
 	w.ok(create("/c", 0))
-	w.watchAs(a, "child", "/c") // for children alone: counted, not listed
+	w.watchAs(a, "child", "/c") // a child watch only: it is counted, but not listed
 	want := fmt.Sprintf("[{/ [%[2]v]} {/a [%[1]v %[2]v]} {/b [%[1]v]}]", alice, bob)
 	if got := fmt.Sprint(w.tree.WatchesByPath()); got != want {
 		t.Errorf("by path %s", got)
@@ -354,8 +356,8 @@ func TestWatchLists(t *testing.T) {
 	}
 }
 
-// TestWatchOnAParentThatHadNone: a transaction that changes many children of a
-// znode which nobody watches says nothing about the next one.
+// TestWatchOnAParentThatHadNone: a transaction changes many children of a znode without
+// watches. A watch that is set afterwards fires at the next transaction.
 func TestWatchOnAParentThatHadNone(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/w", 0))
@@ -371,22 +373,22 @@ func TestWatchOnAParentThatHadNone(t *testing.T) {
 	}
 }
 
-// keeper keeps the paths of its events, as a connection does whose client does not read.
-type keeper struct {
+// pathKeeper keeps the paths of its events, like a connection whose client does not read.
+type pathKeeper struct {
 	conn
 	paths []string
 }
 
-func (k *keeper) Notify(e Event) { k.paths = append(k.paths, e.Path) }
+func (k *pathKeeper) Notify(e Event) { k.paths = append(k.paths, e.Path) }
 
-// TestQueuedEventsKeepTheirPathsAlone: the paths of a session's ephemerals share
-// memory while they are deleted. An event that waits for its client keeps none of
-// it but its own path.
+// TestQueuedEventsKeepTheirPathsAlone: the paths of a session's ephemerals share memory
+// while they are deleted. An event that waits for its client keeps only the memory of its
+// own path.
 func TestQueuedEventsKeepTheirPathsAlone(t *testing.T) {
 	const sessions, each = 20, 500
 	w := newWorld(t, Options{})
 	name := strings.Repeat("n", 2000)
-	k := new(keeper)
+	k := new(pathKeeper)
 	heap := func() int {
 		w.txns = nil
 		runtime.GC()
@@ -402,7 +404,7 @@ func TestQueuedEventsKeepTheirPathsAlone(t *testing.T) {
 		}
 		w.tree.Exists(k, fmt.Sprintf("/%s%d", name, s), true, new(wire.StatResponse))
 		txn, _ := w.prepare(closeSession(1000 + s))
-		w.tree.Apply(txn) // as the leader does, which has it in memory
+		w.tree.Apply(txn) // the leader, too, applies the transaction object that it has in memory
 	}
 	if len(k.paths) != sessions {
 		t.Fatalf("%d events", len(k.paths))

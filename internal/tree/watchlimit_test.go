@@ -10,8 +10,9 @@ import (
 	"bellwether/wire"
 )
 
-// One connection cannot hold more than WatchBytesMax of watches; what it
-// gives back it may take again, and others are not concerned.
+// TestWatchesOfOneConnectionAreBounded: the watches of one connection use at most
+// WatchBytesMax. Memory of removed watches can be used again, and other connections are
+// not affected.
 func TestWatchesOfOneConnectionAreBounded(t *testing.T) {
 	tr := New(Options{})
 	greedy, modest := &conn{session: 1}, &conn{session: 2}

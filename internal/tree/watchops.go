@@ -20,23 +20,23 @@ func (t *Tree) AddWatch(c Client, path string, mode wire.AddWatchMode) wire.Code
 	return wire.OK
 }
 
-// due queues an event that setWatches has found to have happened; its zxid is -1.
+// due queues the event of a change that happened before this setWatches. The event has zxid -1.
 func due(c Client, typ wire.EventType, path string) {
 	c.Notify(Event{Type: typ, Path: strings.Clone(path), Zxid: -1})
 }
 
 // SetWatches answers setWatches. It queues the events that happened since the client's
 // last zxid, and sets a watch on all other paths. A client may have very many watches, so
-// transactions go on between parts of them. The client sees no difference: each path is
-// looked at and watched under one lock, and whatever happens to it afterwards is an event
-// before the reply.
+// the paths are handled in parts, and transactions are applied between two parts. The
+// client sees no difference: each path is looked up and watched under one lock, and every
+// later change of it causes an event that comes before the reply.
 func (t *Tree) SetWatches(c Client, r *wire.SetWatchesRequest) wire.Code {
 	t.setOnce(c, r)
 	t.Reserve(c)
 	return wire.OK
 }
 
-// SetWatches2 answers setWatches2. Persistent watches are set again; the events that they
+// SetWatches2 answers setWatches2. It sets persistent watches again; the events that they
 // have missed are lost.
 func (t *Tree) SetWatches2(c Client, r *wire.SetWatches2Request) wire.Code {
 	t.setOnce(c, &r.SetWatchesRequest)
@@ -46,7 +46,7 @@ func (t *Tree) SetWatches2(c Client, r *wire.SetWatches2Request) wire.Code {
 	return wire.OK
 }
 
-// watchSlice is how many paths are looked at under one hold of the lock.
+// watchSlice is the number of paths that are handled under one hold of the lock.
 const watchSlice = 256
 
 // forEach calls f for each path, under the read lock.
@@ -128,11 +128,11 @@ func (t *Tree) RemoveWatches(c Client, path string, w wire.WatcherType) wire.Cod
 	return wire.OK
 }
 
-// Forget removes all watches of a client whose connection has ended, some of them under
-// each hold of the lock. The client must not read or watch any more. Its Notify may be
-// called until Forget returns.
+// Forget removes all watches of a client whose connection has ended, a part of them under
+// each hold of the lock. The client must not read or set watches any more. Forget may
+// still call the client's Notify until it returns.
 func (t *Tree) Forget(c Client) {
-	o, paths := t.watches.forget(c)
+	o, paths := t.watches.removeWatcher(c)
 	for part := range slices.Chunk(paths, watchSlice) {
 		t.mu.RLock()
 		for _, p := range part {

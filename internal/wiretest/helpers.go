@@ -120,8 +120,8 @@ func Unmarshal(t testing.TB, b []byte, v any) {
 	}
 }
 
-// DecodeWhole decodes all of b into r and fails unless nothing is left over
-// and nothing was read other than as it stands.
+// DecodeWhole decodes b into r. It fails if bytes are left over, or if encoding r would not
+// give b again.
 func DecodeWhole(t testing.TB, b []byte, r wire.Record) {
 	t.Helper()
 	c := wire.Decoder(b)

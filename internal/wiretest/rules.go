@@ -112,13 +112,13 @@ func (f *Family) Check(t *testing.T, make func() wire.Record, b []byte) {
 	second := make()
 	DecodeWhole(t, encoded, second)
 	if !reflect.DeepEqual(first, second) {
-		t.Errorf("%T: %+v encodes to what decodes to %+v", first, first, second)
+		t.Errorf("%T: %+v is encoded to bytes that decode to %+v", first, first, second)
 	}
 	f.checkStream(t, make(), first, b, &c)
 }
 
-// checkStream decodes b into again from a stream and compares with what came
-// from memory by way of c.
+// checkStream decodes b from a stream into again. The record must equal first, which c
+// has decoded from memory, and the stream must then go on with the bytes that c has left.
 func (f *Family) checkStream(t *testing.T, again, first wire.Record, b []byte, c *wire.Coder) {
 	t.Helper()
 	if !f.hasEnd(first) {
@@ -138,8 +138,8 @@ func (f *Family) hasEnd(r wire.Record) bool {
 	return !slices.ContainsFunc(f.NoEnd, func(other wire.Record) bool { return nameOf(other) == nameOf(r) })
 }
 
-// CheckNoEnd fails if a record of NoEnd can be read from a stream: it would take
-// what follows it.
+// CheckNoEnd fails if a record of NoEnd can be read from a stream. Such a record has no
+// length, so reading it would also take the bytes after it.
 func (f *Family) CheckNoEnd(t *testing.T, raw []byte) {
 	for _, rec := range f.NoEnd {
 		err := wire.ReadRecord(bufio.NewReader(bytes.NewReader(raw)), rec, len(raw))

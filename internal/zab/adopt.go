@@ -11,9 +11,9 @@ import (
 
 // opening takes the first packet of the history, which says how this server gets it.
 func (r *Learner) opening(p *peerwire.QuorumPacket) {
-	how := map[peerwire.PacketType]How{peerwire.PacketDiff: Diff, peerwire.PacketTrunc: Trunc, peerwire.PacketSnap: Snap}[p.Type]
+	how := map[peerwire.PacketType]SyncMode{peerwire.PacketDiff: Diff, peerwire.PacketTrunc: Trunc, peerwire.PacketSnap: Snap}[p.Type]
 	if how == 0 || p.Zxid < 0 || p.Zxid.Epoch() > r.epoch {
-		r.giveUp(fmt.Sprintf("the leader began the history with %v(%v)", p.Type, p.Zxid))
+		r.giveUp(fmt.Sprintf("the leader began the synchronisation with %v(%v) instead of DIFF, TRUNC or SNAP of its epoch", p.Type, p.Zxid))
 		return
 	}
 	if r.claimed != r.log.last && how != Snap {
@@ -21,7 +21,7 @@ func (r *Learner) opening(p *peerwire.QuorumPacket) {
 		return
 	}
 	r.step, r.how, r.adoptedAt = adopting, how, r.now
-	r.tell(Synchronising{r.opt.Leader, r.epoch, how, r.log.last, p.Zxid})
+	r.report(Synchronising{r.opt.Leader, r.epoch, how, r.log.last, p.Zxid})
 	switch how {
 	case Diff:
 		r.opened = r.log.last
@@ -34,12 +34,12 @@ func (r *Learner) opening(p *peerwire.QuorumPacket) {
 }
 
 // truncate cuts the log to z. z must be in the log, since otherwise it is not known
-// whether the log below z is the leader's. If it is not, the term ends, and the next
-// promise claims an empty log, so that the leader sends a snapshot.
+// whether the log below z is the leader's. If z is not in the log, the term ends, and
+// the next promise claims an empty log, so that the leader sends a snapshot.
 func (r *Learner) truncate(z wire.Zxid) {
 	to, ok := r.log.reach(z)
 	if !ok {
-		r.log.stuck = true
+		r.log.truncateFailed = true
 		r.giveUp(fmt.Sprintf("the leader asks for a truncation to %v, which is not in the log", z))
 		return
 	}
@@ -96,7 +96,7 @@ func (r *Learner) decideActivation(p *peerwire.QuorumPacket) {
 	if !ok || p.Zxid <= r.decided {
 		return
 	}
-	i := r.undecided()
+	i := r.firstUncommitted()
 	if r.decide(p.Zxid); r.step == ended || !r.opt.Reconfig {
 		return
 	}
@@ -105,7 +105,7 @@ func (r *Learner) decideActivation(p *peerwire.QuorumPacket) {
 	}
 }
 
-// decode decodes a proposal. If it is not valid decode ends the term and returns nil.
+// decode decodes a proposal. If the proposal is not valid, decode ends the term and returns nil.
 func (r *Learner) decode(z wire.Zxid, data []byte) *record.Txn {
 	t, err := record.DecodeTxn(data)
 	switch {
@@ -119,8 +119,8 @@ func (r *Learner) decode(z wire.Zxid, data []byte) *record.Txn {
 	return t
 }
 
-// queue adds a transaction to the pending ones. It tolerates one that is known
-// already. It refuses a gap, which this server would pass on when it leads
+// queue adds a transaction to the pending ones. It ignores a transaction that is
+// already known. It refuses a gap, which this server would pass on when it leads
 // (ZOOKEEPER-4925). It returns false if the term has ended.
 func (r *Learner) queue(z wire.Zxid, data []byte) bool {
 	t := r.decode(z, data)
@@ -130,7 +130,7 @@ func (r *Learner) queue(z wire.Zxid, data []byte) bool {
 	case z <= r.tail:
 		return true
 	case !follows(r.tail, z):
-		r.giveUp(fmt.Sprintf("the leader sent transaction %v behind %v", z, r.tail))
+		r.giveUp(fmt.Sprintf("the leader sent transaction %v after %v, which it does not follow", z, r.tail))
 		return false
 	}
 	r.pending = append(r.pending, t)
@@ -143,15 +143,15 @@ func (r *Learner) decide(z wire.Zxid) {
 	if z <= r.decided {
 		return
 	}
-	if i := r.undecided(); i == len(r.pending) || r.pending[i].Zxid != z {
-		r.giveUp(fmt.Sprintf("the leader committed %v, which is not next behind %v", z, r.decided))
+	if i := r.firstUncommitted(); i == len(r.pending) || r.pending[i].Zxid != z {
+		r.giveUp(fmt.Sprintf("the leader committed %v, which does not follow %v", z, r.decided))
 		return
 	}
 	r.decided = z
 }
 
-// undecided returns the index of the first pending transaction that is not committed.
-func (r *Learner) undecided() int {
+// firstUncommitted returns the index of the first pending transaction that is not committed.
+func (r *Learner) firstUncommitted() int {
 	i := 0
 	for i < len(r.pending) && r.pending[i].Zxid <= r.decided {
 		i++
@@ -172,7 +172,7 @@ func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 		return
 	}
 	r.step = logging
-	i := r.undecided()
+	i := r.firstUncommitted()
 	done := r.pending[:i:i]
 	r.pending = r.pending[i:]
 	if r.how == Snap {
@@ -232,7 +232,7 @@ func (r *Learner) installed(e Installed) {
 	}
 }
 
-// logSynced takes the news that the log is durable up to e.Zxid.
+// logSynced handles the event that the log is durable up to e.Zxid.
 func (r *Learner) logSynced(e Synced) {
 	r.log.confirm(e.Generation)
 	switch {
@@ -260,8 +260,8 @@ func (r *Learner) acknowledge() {
 	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: wire.MakeZxid(r.epoch, 0)})
 }
 
-// upToDate takes UPTODATE: clients may see the history, and what is not committed yet
-// is logged and acknowledged like any proposal.
+// upToDate handles UPTODATE. From now on clients may see the history. Transactions that
+// are not committed yet are logged and acknowledged like any proposal.
 func (r *Learner) upToDate() {
 	if r.step != adopted {
 		r.giveUp("the leader sent UPTODATE before the history was acknowledged")
@@ -272,7 +272,7 @@ func (r *Learner) upToDate() {
 		est.Members = r.members
 	}
 	if est.Members != nil {
-		if why := r.misplaced(est.Members, r.designated); why != "" {
+		if why := r.whyTermEnds(est.Members, r.designated); why != "" {
 			r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{wire.Zxid(est.Members.Version()), est.Members, r.designated})
 			r.giveUp(why)
 			return
@@ -288,12 +288,12 @@ func (r *Learner) upToDate() {
 	}
 	r.ready.Commit = append(r.ready.Commit, r.log.take(r.decided)...)
 	r.ready.Established = est
-	r.tell(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began, r.opt.Observer})
+	r.report(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began, r.opt.Observer})
 }
 
-// misplaced says why the term ends under a configuration with this leader; empty if
-// it goes on.
-func (r *Learner) misplaced(m *ensemble.Membership, leader ensemble.ServerID) string {
+// whyTermEnds says why the term ends under a configuration with this leader. It returns
+// an empty text if the term goes on.
+func (r *Learner) whyTermEnds(m *ensemble.Membership, leader ensemble.ServerID) string {
 	switch {
 	case leader != r.opt.Leader:
 		return fmt.Sprintf("server %d leads under the new configuration", leader)

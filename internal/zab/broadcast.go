@@ -14,7 +14,7 @@ import (
 // transfer, and at the end of the counter, where the next zxid would overflow into
 // the epoch (ZOOKEEPER-1277).
 func (l *Leader) NextZxid() (wire.Zxid, bool) {
-	if l.phase != serving || l.handing != nil || l.proposed.Counter() >= l.opt.CounterMax {
+	if l.phase != serving || l.transfer != nil || l.proposed.Counter() >= l.opt.CounterMax {
 		return 0, false
 	}
 	return l.proposed + 1, true
@@ -39,8 +39,8 @@ func (l *Leader) propose(t *record.Txn) {
 	}
 }
 
-// members returns the membership that a transaction proposes; nil if it is no
-// reconfiguration.
+// members returns the membership that a transaction proposes; nil if the transaction is
+// no reconfiguration.
 func members(t *record.Txn) *ensemble.Membership {
 	body, ok := t.Body.(*record.SetDataTxn)
 	if !ok || t.Type != wire.OpReconfig {
@@ -48,12 +48,13 @@ func members(t *record.Txn) *ensemble.Membership {
 	}
 	m, err := ensemble.Parse(string(body.Data))
 	if err != nil {
-		return nil // the tree refused it, or should have
+		return nil // the tree refused the reconfiguration, or should have refused it
 	}
 	return m
 }
 
-// propagate sends a proposal and watches for its ACK.
+// propagate sends a proposal to a follower. If no earlier proposal waits for the follower's
+// ACK, propagate records this one and the time.
 func (l *Leader) propagate(k *link, p *peerwire.QuorumPacket) {
 	l.send(k, p)
 	if k.watched == 0 {
@@ -61,9 +62,9 @@ func (l *Leader) propagate(k *link, p *peerwire.QuorumPacket) {
 	}
 }
 
-// announce tells all learners of a commit: followers, which have the transaction, by
-// its zxid; observers by the whole transaction. With a designated leader the packets
-// are those of a reconfiguration.
+// announce tells all learners of a commit. Followers have the transaction, so they get
+// only its zxid; observers get the whole transaction. If there is a designated leader,
+// the packets are those of a reconfiguration.
 func (l *Leader) announce(t *record.Txn, designated *ensemble.ServerID) {
 	commit := &peerwire.QuorumPacket{Type: peerwire.PacketCommit, Zxid: t.Zxid}
 	if designated != nil {
@@ -94,21 +95,21 @@ func informOf(t *record.Txn, designated *ensemble.ServerID) *peerwire.QuorumPack
 	return &peerwire.QuorumPacket{Type: peerwire.PacketInformActivate, Zxid: t.Zxid, Data: data}
 }
 
-// activate commits a reconfiguration: its membership holds from here on, and all are
-// told who leads under it. If that is another server this term ends.
+// activate commits a reconfiguration. Its membership holds from here on, and all
+// learners are told which server leads under it. If another server leads, this term ends.
 func (l *Leader) activate(t *record.Txn) {
 	leader := l.designate(t.Zxid)
 	l.activateMembership()
 	l.announce(t, &leader)
 	l.ready.Reconfigured = append(l.ready.Reconfigured, Reconfigured{t.Zxid, l.committed, leader})
-	l.tell(Activated{t.Zxid, l.committed.Version(), leader})
+	l.report(Activated{t.Zxid, l.committed.Version(), leader})
 	if leader != l.opt.ID {
 		l.giveUp(fmt.Sprintf("server %d leads under the new configuration", leader))
 	}
 }
 
-// designate returns who leads under the proposed membership: this server if it has a
-// vote there, else the new voter that has acknowledged most.
+// designate returns the server that leads under the proposed membership: this server if
+// it has a vote there, otherwise the new voter that has acknowledged most.
 func (l *Leader) designate(z wire.Zxid) ensemble.ServerID {
 	leader, acked := l.opt.ID, wire.Zxid(-1)
 	if l.lastSeen.IsVoter(l.opt.ID) {

@@ -8,12 +8,11 @@ import (
 	"bellwether/internal/record"
 )
 
-// The tests of this file are named after bugs of the field as well: those
-// about what is on the disk when something is promised, and those about the
-// choice of synchronisation.
+// The tests of this file are named after known bugs of other servers: bugs about what is on the disk when
+// a server promises something, and bugs about the choice of synchronisation.
 
-// atNewLeader is a learner that has got two committed transactions, one that
-// is not committed yet, and NEWLEADER.
+// atNewLeader returns a learner that has received two committed transactions, one that is not committed
+// yet, and NEWLEADER.
 func atNewLeader(t *testing.T) (*Learner, Ready) {
 	t.Helper()
 	r := soloLearner(t, "1.5", "", false)
@@ -65,7 +64,7 @@ func TestZK4643EpochBehindTheLog(t *testing.T) {
 			w := newWorld(1, 3, 0)
 			situation(w)
 			n, l := w.nodes[0], w.nodes[2]
-			if how == Diff { // in a term that is new to the learner
+			if how == Diff { // only a term that is new to the learner has a new epoch to save
 				w.part(w.nodes[1])
 				w.part(l)
 				w.grow(1, 3, 2)
@@ -84,8 +83,8 @@ func TestZK4643EpochBehindTheLog(t *testing.T) {
 	}
 }
 
-// TestZK4646AcknowledgedHistorySurvives: after a learner has sent the ACK of NEWLEADER
-// its crash loses nothing of that history.
+// TestZK4646AcknowledgedHistorySurvives: once a learner has sent the ACK of NEWLEADER,
+// a crash of the learner loses nothing of that history.
 func TestZK4646AcknowledgedHistorySurvives(t *testing.T) {
 	for how, situation := range situations {
 		w := newWorld(1, 3, 0)
@@ -132,8 +131,8 @@ func TestZK4785OutstandingIsAcknowledgedWhenDurable(t *testing.T) {
 	}
 }
 
-// choice is what a leader does whose memory holds remembered, and its disk
-// log, for a learner that ends at peer.
+// choice returns what a leader decides for a learner whose log ends at peer. The leader's memory holds
+// remembered, and its disk holds log.
 func choice(remembered, log, peer string) string {
 	h := history{committed: txns(remembered), disk: log != ""}
 	h.newest = h.committed[len(h.committed)-1].Zxid
@@ -153,9 +152,9 @@ func choice(remembered, log, peer string) string {
 	return short(chooseRead(&h, zx(peer), read, met))
 }
 
-// TestZK2418LogEndsBeforeTheMemoryBegins: a learner gets no transactions from the disk if
+// TestZK2418GapBetweenLogAndMemory: a learner gets no transactions from the disk if
 // there is a gap between the log on disk and the log in memory.
-func TestZK2418LogEndsBeforeTheMemoryBegins(t *testing.T) {
+func TestZK2418GapBetweenLogAndMemory(t *testing.T) {
 	for log, want := range map[string]string{
 		"1.2 1.3":         "SNAP(1.7)",
 		"1.2":             "SNAP(1.7)",
@@ -168,14 +167,14 @@ func TestZK2418LogEndsBeforeTheMemoryBegins(t *testing.T) {
 	}
 }
 
-// TestZK2846LogOfAnotherHistory: transactions of the disk are sent only if they follow
-// the learner's last one.
+// TestZK2846LogOfAnotherHistory: transactions from the disk are sent only if they directly follow the
+// learner's last transaction.
 func TestZK2846LogOfAnotherHistory(t *testing.T) {
 	for _, c := range []struct{ remembered, log, peer, want string }{
-		{"2.1 2.2", "1.7 1.8 2.1", "1.9", "SNAP(2.2)"},         // the learner's last one is not in it
-		{"1.7 1.8", "1.2 1.3 1.5 1.6", "1.3", "SNAP(1.8)"},     // it lacks one in between
-		{"1.7 1.8", "1.3 1.5 1.6", "1.3", "SNAP(1.8)"},         // it lacks the next
-		{"2.2 2.3", "1.3 2.1", "1.3", "DIFF(2.3) 2.1 2.2 2.3"}, // an epoch ended there
+		{"2.1 2.2", "1.7 1.8 2.1", "1.9", "SNAP(2.2)"},         // the log on disk lacks the learner's last transaction
+		{"1.7 1.8", "1.2 1.3 1.5 1.6", "1.3", "SNAP(1.8)"},     // the log on disk has a gap after the learner's last transaction
+		{"1.7 1.8", "1.3 1.5 1.6", "1.3", "SNAP(1.8)"},         // the log on disk lacks the transaction that follows the learner's last one
+		{"2.2 2.3", "1.3 2.1", "1.3", "DIFF(2.3) 2.1 2.2 2.3"}, // the transactions that the learner lacks begin a new epoch
 	} {
 		if got := choice(c.remembered, c.log, c.peer); got != c.want {
 			t.Errorf("%+v: %s", c, got)
@@ -196,9 +195,9 @@ func TestZK4352LearnerWithoutHistory(t *testing.T) {
 	}
 }
 
-// TestZK3526ZxidOfNowhere: a learner whose zxid is in no history of this ensemble, as
-// that of a read-only server was, gets a snapshot, not a truncation.
-func TestZK3526ZxidOfNowhere(t *testing.T) {
+// TestZK3526UnknownZxidGetsSnapshot: if the last zxid of a learner is in no history of this ensemble,
+// the leader sends a snapshot, not a truncation. The zxid of a read-only server was such a zxid.
+func TestZK3526UnknownZxidGetsSnapshot(t *testing.T) {
 	for _, peer := range []string{"7.0", "7.3"} {
 		if got := choice("1.5 1.6", "", peer); got != "SNAP(1.6)" {
 			t.Errorf("learner at %s: %s", peer, got)

@@ -11,11 +11,11 @@ import (
 	"bellwether/wire"
 )
 
-// The tests of this file are named after bugs of the field; those about the
-// choice of synchronisation are rows of TestChoiceOfSynchronisation, those
-// about the order of durable steps are in TestCrashBetweenAnyTwoSteps.
+// The tests of this file are named after known bugs of other servers. Bugs about the choice of
+// synchronisation are rows of TestChoiceOfSynchronisation, and those about the order of durable steps are
+// in TestCrashBetweenAnyTwoSteps.
 
-// packets are those that were sent on a link, as type and dotted zxid.
+// packets returns the packets that were sent on a link, each as its type and its dotted zxid.
 func packets(sent []Message) string {
 	var out []string
 	for _, m := range sent {
@@ -32,13 +32,13 @@ func pack(kind peerwire.PacketType, zxid string, x *record.Txn) *peerwire.Quorum
 	return p
 }
 
-// soloLearner is a learner whose log ends at base.entries, after it has told
-// the leader so: the next packet is the opening one.
+// soloLearner returns a learner whose log ends at base.entries, and that has told the leader so. The
+// leader's next packet begins the synchronisation.
 func soloLearner(t *testing.T, base, entries string, observer bool) *Learner {
 	t.Helper()
 	m := newWorld(1, 3, 0).members
 	g := logOf(t, base, entries)
-	r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Observer: observer, Plain: true, Terms: Terms{
+	r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Observer: observer, CompatibleOnly: true, TermStart: TermStart{
 		ID: 1, Accepted: 1, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 	}}, g)
 	take(r, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})})
@@ -55,7 +55,7 @@ func take(r *Learner, ps ...*peerwire.QuorumPacket) {
 	}
 }
 
-// synced carries out what the disk has to do, and returns what is sent then.
+// carryDisk carries out the waiting duties of the disk, and returns the packets that are then sent.
 func carryDisk(r *Learner) (sent []Message, all []Ready) {
 	for range 4 {
 		out := r.Ready()
@@ -105,8 +105,8 @@ func TestZK4394CommitBetweenNewLeaderAndUpToDate(t *testing.T) {
 	}
 }
 
-// TestZK4685ProposalAckBeforeNewLeaderAck: an old follower acknowledges transactions of
-// its synchronisation before NEWLEADER. The leader ignores that.
+// TestZK4685ProposalAckBeforeNewLeaderAck: a follower of an old version acknowledges
+// transactions of its synchronisation before NEWLEADER. The leader ignores these ACKs.
 func TestZK4685ProposalAckBeforeNewLeaderAck(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	g := logOf(t, "1.1", "1.2 1.3")
@@ -123,7 +123,7 @@ func TestZK4685ProposalAckBeforeNewLeaderAck(t *testing.T) {
 	}
 }
 
-// greet brings a learner to the leader, up to its ACKEPOCH.
+// greet plays a learner's part of discovery, up to its ACKEPOCH.
 func greet(l *Leader, id LinkID, server ensemble.ServerID, last string, observer bool) {
 	info := &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: server, Version: peerwire.QuorumVersion})}
 	if observer {
@@ -153,7 +153,7 @@ func TestZK4925NoHoleInTheCommittedLog(t *testing.T) {
 		}
 		r = soloLearner(t, "1.4", "1.5", false)
 		take(r, pack(c.opening, c.at, nil), pack(peerwire.PacketProposal, "1.7", one("1.7")))
-		if got := r.Ready().GiveUp; !strings.Contains(got, "behind") {
+		if got := r.Ready().GiveUp; !strings.Contains(got, "does not follow") {
 			t.Errorf("%v: a gap: %q", c.opening, got)
 		}
 	}
@@ -171,8 +171,8 @@ func TestZK3642SnapshotInterrupted(t *testing.T) {
 	}
 }
 
-// TestZK5094TruncationInterrupted: after a truncation without a NEWLEADER the log in
-// memory and the log on disk have the same end.
+// TestZK5094TruncationInterrupted: if a truncation is not followed by NEWLEADER, the log
+// in memory and the log on disk end at the same zxid.
 func TestZK5094TruncationInterrupted(t *testing.T) {
 	r := soloLearner(t, "1.4", "1.5 1.6 1.7", false)
 	r.log.MarkApplied(zx("1.6"))
@@ -184,8 +184,8 @@ func TestZK5094TruncationInterrupted(t *testing.T) {
 	}
 }
 
-// TestZK4837TruncationBelowTheSnapshot: if the log on disk cannot be cut so far, the log
-// stays unchanged, and the leader sends a snapshot.
+// TestZK4837TruncationBelowTheSnapshot: a truncation that would end below the newest snapshot on disk
+// leaves the log unchanged, and the leader sends a snapshot.
 func TestZK4837TruncationBelowTheSnapshot(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	situations[Trunc](w)
@@ -195,7 +195,7 @@ func TestZK4837TruncationBelowTheSnapshot(t *testing.T) {
 	w.start(n)
 	w.join(n, w.nodes[2])
 	w.settle()
-	if !strings.Contains(n.gaveUp, "not in the log") || n.log.Last() != n.disk.base || !n.log.stuck {
+	if !strings.Contains(n.gaveUp, "not in the log") || n.log.Last() != n.disk.base || !n.log.truncateFailed {
 		t.Fatalf("gave up %q, log ends at %v, disk at %v", n.gaveUp, n.log.Last(), n.disk.base)
 	}
 	w.join(n, w.nodes[2])
@@ -209,7 +209,7 @@ func TestZK4837TruncationBelowTheSnapshot(t *testing.T) {
 	}
 }
 
-// TestZK4882DiskErrorIsNoHole: if the disk refuses a duty the role ends, and the log in
+// TestZK4882DiskErrorIsNoHole: if the disk refuses a duty, the role ends, and the log in
 // memory ends where the log on disk does.
 func TestZK4882DiskErrorIsNoHole(t *testing.T) {
 	r := soloLearner(t, "1.5", "", false)
@@ -227,8 +227,8 @@ func TestZK4882DiskErrorIsNoHole(t *testing.T) {
 	}
 }
 
-// TestZK2247LeaderThatCannotWriteResigns: it also closes its learners' links, so that
-// they look for a leader at once.
+// TestZK2247LeaderThatCannotWriteResigns: a leader whose disk refuses a write ends its term. It also
+// closes its learners' links, so that they look for a leader at once.
 func TestZK2247LeaderThatCannotWriteResigns(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
@@ -268,8 +268,8 @@ func TestZK2355UnreadableProposalEndsTheTerm(t *testing.T) {
 	}
 }
 
-// TestZK2845LoggedTailCounts: what was logged and not committed counts in the vote, in
-// ACKEPOCH, and in what a new leader commits, in the same process.
+// TestZK2845LoggedTailCounts: transactions that were logged and not committed count in the vote, in
+// ACKEPOCH, and in what a new leader commits. This also holds if the process is not restarted.
 func TestZK2845LoggedTailCounts(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	w.grow(2, 3, 1, 2)
@@ -298,8 +298,8 @@ func TestZK2845LoggedTailCounts(t *testing.T) {
 	}
 }
 
-// TestZK3104NewLeaderBehindTheWholeHistory: nothing overtakes the history, because a link
-// keeps its order.
+// TestZK3104NewLeaderBehindTheWholeHistory: NEWLEADER comes after the whole history, because a link keeps
+// the order of its packets.
 func TestZK3104NewLeaderBehindTheWholeHistory(t *testing.T) {
 	g := NewLog(zx("1.3"), 0)
 	for _, x := range txns("1.4 1.5") {
@@ -307,7 +307,7 @@ func TestZK3104NewLeaderBehindTheWholeHistory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l := NewLeader(0, LeaderOptions{Terms: Terms{ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, g)
+	l := NewLeader(0, LeaderOptions{TermStart: TermStart{ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, g)
 	info := &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 1, Version: peerwire.QuorumVersion})}
 	l.Step(0, Opened{1})
 	l.Step(0, Received{1, info})
@@ -319,8 +319,8 @@ func TestZK3104NewLeaderBehindTheWholeHistory(t *testing.T) {
 	}
 }
 
-// TestZabSpecProposalTwice (findings 2 and 3 of the specification): the same proposal
-// before and after NEWLEADER is tolerated.
+// TestZabSpecProposalTwice (findings 2 and 3 of the specification): a learner accepts the same proposal
+// before and after NEWLEADER.
 func TestZabSpecProposalTwice(t *testing.T) {
 	r := soloLearner(t, "1.5", "", false)
 	p := pack(peerwire.PacketProposal, "2.1", one("2.1"))
@@ -332,8 +332,8 @@ func TestZabSpecProposalTwice(t *testing.T) {
 	}
 }
 
-// TestZabSpecAttachedBeforeNewLeader (finding 1): a learner gets what is proposed and
-// committed while it is being synchronised.
+// TestZabSpecAttachedBeforeNewLeader (finding 1): a learner receives the transactions that are proposed
+// and committed while it is being synchronised.
 func TestZabSpecAttachedBeforeNewLeader(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 1).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
@@ -355,8 +355,8 @@ func TestZabSpecAttachedBeforeNewLeader(t *testing.T) {
 	}
 }
 
-// TestZK1277CounterEnds: the last counter is never exceeded. Everything proposed is
-// committed first, then the term ends, and the next epoch begins with 1.
+// TestZK1277CounterEnds: no zxid has a counter above the last one of an epoch. Everything
+// proposed is committed, then the term ends, and the counter of the next epoch begins with 1.
 func TestZK1277CounterEnds(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	w.keep = func(o *LeaderOptions) { o.CounterMax = 16 }
@@ -384,9 +384,9 @@ func TestZK1277CounterEnds(t *testing.T) {
 	}
 }
 
-// TestSpecLeaderBehindRefusesWhoIsAhead: a voter loses no history to a leader that lacks
-// it; a history of a later epoch than the term's is refused.
-func TestSpecLeaderBehindRefusesWhoIsAhead(t *testing.T) {
+// TestSpecLeaderRefusesVoterWithLaterEpoch: a leader refuses a voter whose history is of a later epoch
+// than the term's, so that the voter loses no history that the leader lacks.
+func TestSpecLeaderRefusesVoterWithLaterEpoch(t *testing.T) {
 	for _, c := range []struct {
 		epoch int32
 		last  string
@@ -395,7 +395,7 @@ func TestSpecLeaderBehindRefusesWhoIsAhead(t *testing.T) {
 		{1, "1.6", "is ahead"}, {2, "1.1", "is ahead"}, {1, "9.1", "cannot follow"}, {7, "1.1", "cannot follow"},
 		{-2, "1.1", "cannot follow"}, {1, "1.5", ""}, {0, "0", ""},
 	} {
-		l := NewLeader(0, LeaderOptions{Terms: Terms{ID: 3, Accepted: 2, Current: 1, Committed: newWorld(1, 5, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, NewLog(zx("1.5"), 0))
+		l := NewLeader(0, LeaderOptions{TermStart: TermStart{ID: 3, Accepted: 2, Current: 1, Committed: newWorld(1, 5, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, NewLog(zx("1.5"), 0))
 		for i := range LinkID(2) {
 			l.Step(0, Opened{i + 1})
 			l.Step(0, Received{i + 1, &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: ensemble.ServerID(i + 1), Version: peerwire.QuorumVersion})}})
@@ -403,7 +403,7 @@ func TestSpecLeaderBehindRefusesWhoIsAhead(t *testing.T) {
 		l.Step(0, Saved{Accepted: 3, Generation: l.generation})
 		l.Step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Zxid: zx(c.last), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: c.epoch})}})
 		got := ""
-		for _, h := range l.Ready().Happenings {
+		for _, h := range l.Ready().Observations {
 			got += h.String()
 		}
 		if closed := l.links[1] == nil; closed != (c.want != "") || !strings.Contains(got, c.want) {

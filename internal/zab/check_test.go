@@ -11,10 +11,10 @@ import (
 	"bellwether/wire"
 )
 
-// The tests call check after each step of a machine. It reports the first invariant
-// that does not hold, of those that the doc comments of the types state.
+// The tests call check after each step of a machine. The doc comments of the types state the invariants,
+// and check reports the first one that does not hold.
 
-// must fails with a description of what does not hold.
+// must returns a description of an invariant that does not hold.
 func must(holds bool, format string, args ...any) error {
 	if holds {
 		return nil
@@ -32,9 +32,9 @@ func (l *Leader) check() error {
 		must(l.own.durable <= l.log.last, "durable here up to %v, the log ends at %v", l.own.durable, l.log.last),
 		must(l.phase < synchronising || l.own.promised, "epoch agreed on without this server"),
 		must(l.phase < serving || l.own.adopted, "serves before its own history is durable"),
-		must(l.beat.confirmed.n <= l.beat.last.n && l.beat.full <= l.beat.last.n, "pings: %+v", l.beat),
+		must(l.pings.confirmed.n <= l.pings.last.n && l.pings.full <= l.pings.last.n, "pings: %+v", l.pings),
 		must(len(l.order) == len(l.links), "%d links in order, %d by id", len(l.order), len(l.links)),
-		ascending("waiting", &l.beat.waiting, func(w waiting) int64 { return w.beat }),
+		ascending("waiting", &l.pings.waiting, func(w waiting) int64 { return w.round }),
 	}
 	named := 0
 	for _, k := range l.order {
@@ -56,7 +56,7 @@ func (c *commitment) check() error {
 }
 
 func (l *Leader) checkLink(k *link) error {
-	oldest := beat{n: l.beat.last.n + 1}
+	oldest := pingRound{n: l.pings.last.n + 1}
 	if k.unanswered.Len() > 0 {
 		oldest = *k.unanswered.First()
 	}
@@ -72,10 +72,10 @@ func (l *Leader) checkLink(k *link) error {
 		must(k.watched == 0 || k.durable < k.watched && k.watched <= l.proposed && !k.observer && k.state >= linkSyncing,
 			"waits for the ACK of %v, durable up to %v", k.watched, k.durable),
 		must(k.answered.n < oldest.n, "answered round %d, waits for the answer to %d", k.answered.n, oldest.n),
-		must(k.unanswered.Len() <= beatsMax, "%d unanswered pings", k.unanswered.Len()),
+		must(k.unanswered.Len() <= unansweredMax, "%d unanswered pings", k.unanswered.Len()),
 		must(k.confirmed <= k.replies, "%d of %d answers confirmed", k.confirmed, k.replies),
-		must(k.syncs.Len() == 0 || !k.ours && k.state == linkServing, "holds syncs in state %d", k.state),
-		ascending("unanswered", &k.unanswered, func(b beat) int64 { return b.n }),
+		must(k.syncs.Len() == 0 || !k.native && k.state == linkServing, "holds syncs in state %d", k.state),
+		ascending("unanswered", &k.unanswered, func(b pingRound) int64 { return b.n }),
 		ascending("unconfirmed", &k.unconfirmed, func(a answers) int64 { return a.n }),
 		ascending("unconfirmed zxids", &k.unconfirmed, func(a answers) wire.Zxid { return a.zxid }),
 	)

@@ -8,17 +8,17 @@ import (
 	"bellwether/wire"
 )
 
-// How is the way in which a learner gets the leader's history.
-type How uint8
+// SyncMode is what a leader sends to a learner to give it the leader's history.
+type SyncMode uint8
 
 // The ways.
 const (
-	Diff  How = iota + 1 // the transactions that it lacks
-	Trunc                // it cuts off what was never committed, then as Diff
-	Snap                 // a snapshot
+	Diff  SyncMode = iota + 1 // the transactions that the learner lacks
+	Trunc                     // the learner first cuts off what was never committed, then as Diff
+	Snap                      // a snapshot
 )
 
-func (h How) String() string { return [...]string{"?", "DIFF", "TRUNC", "SNAP"}[h] }
+func (h SyncMode) String() string { return [...]string{"?", "DIFF", "TRUNC", "SNAP"}[h] }
 
 // history describes the leader's history, as far as the choice for a learner
 // depends on it.
@@ -27,16 +27,16 @@ type history struct {
 	committed []*record.Txn
 	// before is the zxid that the first of committed follows; 0: not known.
 	before wire.Zxid
-	// newest is the newest committed zxid: of the last of committed, or of the
-	// snapshot if there are none.
+	// newest is the newest committed zxid: that of the last transaction in committed,
+	// or that of the snapshot if committed is empty.
 	newest wire.Zxid
 	// last is newest or, once the leader serves, at least its epoch's zero.
 	last wire.Zxid
 	// tree is the zxid of a snapshot taken now.
 	tree wire.Zxid
-	// disk: ReadLog may be used.
+	// disk says that ReadLog may be used.
 	disk bool
-	// force: every learner gets a snapshot.
+	// force says that every learner gets a snapshot.
 	force bool
 }
 
@@ -55,18 +55,18 @@ func (h *history) max() wire.Zxid {
 }
 
 // plan is how a learner is synchronised: the first packet (how, zxid), then txns, each
-// with its COMMIT. ask: the log on disk has to be read before that is known.
+// with its COMMIT. ask says that the log on disk must be read first, to find this out.
 type plan struct {
-	how  How
+	how  SyncMode
 	zxid wire.Zxid
 	txns []*record.Txn
 	ask  bool
 }
 
 // choose decides how a learner whose log ends at peer is synchronised. It decides as
-// Apache ZooKeeper's LearnerHandler, with two exceptions: it prefers a snapshot to a
-// truncation to a zxid that the learner may not have, and it knows which zxid the
-// oldest transaction in memory follows.
+// Apache ZooKeeper's LearnerHandler does, with two exceptions. It does not send a
+// truncation to a zxid that the learner may not have, but a snapshot. And it knows which
+// zxid the oldest transaction in memory follows.
 func choose(h *history, peer wire.Zxid) plan {
 	switch {
 	case h.force:
@@ -88,9 +88,9 @@ func choose(h *history, peer wire.Zxid) plan {
 	return h.snap()
 }
 
-// chooseRead decides after the log on disk was read: read are the transactions that
-// follow peer. Only transactions older than those in memory are taken from it. If
-// there is a gap between the two the learner gets a snapshot (ZOOKEEPER-2418).
+// chooseRead decides after the log on disk was read. read holds the transactions that
+// follow peer. Only those older than the transactions in memory are used. If there is a
+// gap between the two, the learner gets a snapshot (ZOOKEEPER-2418).
 func chooseRead(h *history, peer wire.Zxid, read []*record.Txn, ok bool) plan {
 	if !ok || len(h.committed) == 0 {
 		return h.snap()

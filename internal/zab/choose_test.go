@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// zx reads 1.5 as epoch 1, counter 5.
+// zx parses a dotted zxid: 1.5 is epoch 1, counter 5.
 func zx(s string) wire.Zxid {
 	if s == "0" {
 		return 0
@@ -66,7 +66,7 @@ func dotted(z wire.Zxid) string {
 func TestChoiceOfSynchronisation(t *testing.T) {
 	for _, c := range []struct {
 		name, log, newest, last, peer string
-		disk                          string // what the log on disk holds, empty: not asked
+		disk                          string // transactions in the log on disk; empty: the leader does not read the disk
 		want                          string
 	}{
 		{"equal", "1.5 1.6 1.7", "1.7", "1.7", "1.7", "", "DIFF(1.7)"},
@@ -124,12 +124,12 @@ func TestChoiceOfSynchronisation(t *testing.T) {
 	}
 }
 
-// TestChoiceMakesEqual: for any two histories with the same committed part, the choice
+// TestSynchronisationMakesHistoriesEqual: for any two histories with the same committed part, the choice
 // turns the peer's history into the leader's.
-func TestChoiceMakesEqual(t *testing.T) {
+func TestSynchronisationMakesHistoriesEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// An epoch has one leader: two tails share none, and at most one of them
-		// goes on in the epoch that the common part ends in.
+		// An epoch has only one leader, so the two tails share no epoch, and at most one of them
+		// continues the epoch in which the common part ends.
 		grow := func(base []*record.Txn, n int, parity wire.Epoch, goOn bool) []*record.Txn {
 			out, last := append([]*record.Txn(nil), base...), wire.Zxid(0)
 			if len(base) > 0 {
@@ -181,10 +181,10 @@ func readAll(h *history, leader []*record.Txn, peer wire.Zxid) plan {
 	return chooseRead(h, peer, nil, false)
 }
 
-// carryOut is what a plan makes of a log.
+// carryOut returns the log that results when a learner carries out a plan.
 func carryOut(p plan, log, leader []*record.Txn) []*record.Txn {
 	var out []*record.Txn
-	for _, t := range map[How][]*record.Txn{Diff: log, Trunc: log, Snap: leader}[p.how] {
+	for _, t := range map[SyncMode][]*record.Txn{Diff: log, Trunc: log, Snap: leader}[p.how] {
 		if p.how == Diff || t.Zxid <= p.zxid {
 			out = append(out, t)
 		}

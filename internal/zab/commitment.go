@@ -29,42 +29,42 @@ import (
 // of the proposed membership. Entries behind it are decided by the new membership
 // alone, so commitment never moves past an open reconfiguration.
 //
-// The leader counts like any other server, by what is on its own disk, and not
-// before that: a quorum of other disks is enough. In a standalone server the
-// leader's own disk is the quorum. Observers never count. Learners decide
-// nothing: they take the leader's word (Learner.decide before UPTODATE, Learner.committed
-// after it).
+// The leader counts like any other server: only what is on its own disk counts. A
+// quorum of other disks is enough. In a standalone server the leader's own disk is
+// the quorum. Observers never count. Learners decide nothing: a transaction is
+// committed when the leader says so (Learner.decide before UPTODATE,
+// Learner.committed after it).
 type commitment struct {
 	self      ensemble.ServerID
 	committed *ensemble.Membership
 	lastSeen  *ensemble.Membership // proposed, newer than committed; nil: none
-	reconfig  wire.Zxid            // of the transaction that proposed lastSeen in this term; 0: none
-	own       acks                 // of this server
+	reconfig  wire.Zxid            // zxid of the transaction that proposed lastSeen in this term; 0: none
+	own       acks                 // what this server has acknowledged
 	servers   map[ensemble.ServerID]*link
 }
 
-// acks is what one server has acknowledged in this term. For a learner it is part
-// of its link: what it acknowledged on an earlier link does not count, since it
-// may have lost its disk meanwhile.
+// acks is what one server has acknowledged in this term. The acks of a learner belong
+// to its link: what the learner acknowledged on an earlier link does not count, since
+// the learner may have lost its disk meanwhile.
 //
 // Invariants: durable and answered.n never decrease. durable is not above the last
 // proposal. On a link, promised implies that the state is linkPromised or later,
 // and adopted means that it is linkSynced or later; durable is 0 before that.
 type acks struct {
-	promised bool      // the epoch is durable as its acceptedEpoch, and it accepted it on this link
-	adopted  bool      // the history and currentEpoch are durable on its disk
-	durable  wire.Zxid // its log is durable up to here
-	answered beat      // the latest round of pings that it has answered
+	promised bool      // the epoch is durable as the server's acceptedEpoch, and was accepted on this link
+	adopted  bool      // the history and currentEpoch are durable on the server's disk
+	durable  wire.Zxid // the server's log is durable up to here
+	answered pingRound // the latest round of pings that the server has answered
 }
 
 // has reports whether a server has the log up to z on its disk.
 func (a *acks) has(z wire.Zxid) bool { return a.adopted && a.durable >= z }
 
-// joined is what a server has acknowledged by saying who it is.
+// joined returns true: a server that has introduced itself has joined.
 func (a *acks) joined() bool { return true }
 
-// acksOf returns what a server has acknowledged: nil for one that is not
-// connected, or takes part as an observer.
+// acksOf returns what a server has acknowledged. It returns nil for a server that is
+// not connected or takes part as an observer.
 func (c *commitment) acksOf(id ensemble.ServerID) *acks {
 	if id == c.self {
 		return &c.own
@@ -81,13 +81,13 @@ func (c *commitment) has(id ensemble.ServerID, z wire.Zxid) bool {
 	return a != nil && a.has(z)
 }
 
-// quorum reports whether the servers for which has is true are a quorum of the
+// quorum reports whether the servers for which the function has returns true are a quorum of the
 // committed membership and, during a reconfiguration, of the proposed one.
 func (c *commitment) quorum(has func(ensemble.ServerID) bool) bool {
 	return c.committed.HasQuorum(has) && (c.lastSeen == nil || c.lastSeen.HasQuorum(has))
 }
 
-// acknowledged reports whether a quorum has acknowledged what has asks for.
+// acknowledged reports whether has returns true for the acks of a quorum.
 func (c *commitment) acknowledged(has func(*acks) bool) bool {
 	return c.quorum(func(id ensemble.ServerID) bool {
 		a := c.acksOf(id)
@@ -95,8 +95,8 @@ func (c *commitment) acknowledged(has func(*acks) bool) bool {
 	})
 }
 
-// committedAcknowledged is acknowledged for the committed membership alone, which
-// decides discovery.
+// committedAcknowledged is like acknowledged, but needs a quorum only of the committed
+// membership, which decides discovery.
 func (c *commitment) committedAcknowledged(has func(*acks) bool) bool {
 	return c.committed.HasQuorum(func(id ensemble.ServerID) bool {
 		a := c.acksOf(id)
@@ -114,8 +114,8 @@ func (c *commitment) isVoter(id ensemble.ServerID) bool {
 	return c.committed.IsVoter(id) || c.lastSeen != nil && c.lastSeen.IsVoter(id)
 }
 
-// decided returns how far the log is committed: applied if none of the entries
-// that follow it is, and never beyond an open reconfiguration.
+// decided returns the zxid up to which the log is committed. It returns applied if no
+// entry of following is committed, and never a zxid beyond an open reconfiguration.
 func (c *commitment) decided(applied wire.Zxid, following []*record.Txn) wire.Zxid {
 	for _, t := range following {
 		if !c.acknowledged(func(a *acks) bool { return a.has(t.Zxid) }) {
@@ -128,8 +128,8 @@ func (c *commitment) decided(applied wire.Zxid, following []*record.Txn) wire.Zx
 	return applied
 }
 
-// follow takes note of a proposed reconfiguration: from here on both memberships
-// have to agree.
+// follow records a proposed reconfiguration. From here on each commit needs a quorum
+// of both memberships.
 func (c *commitment) follow(t *record.Txn) {
 	if m := members(t); m != nil && m.Version() > c.committed.Version() {
 		c.lastSeen, c.reconfig = m, t.Zxid
@@ -157,7 +157,7 @@ func (l *Leader) commit() {
 				l.announce(t, nil)
 			}
 		}
-		l.release()
+		l.releaseAnswers()
 	}
 	if l.phase == serving && l.proposed.Counter() >= l.opt.CounterMax && l.log.applied >= l.proposed {
 		l.giveUp(fmt.Sprintf("the counter of epoch %d is used up", l.epoch))
@@ -179,13 +179,14 @@ func (l *Leader) logSynced(e Synced) {
 	}
 }
 
-// acked takes a learner's ACK: of the history if it names the epoch itself, else
-// of a proposal. All others that come before the one of the history are ignored:
-// an old follower acknowledges what it was synchronised with, maybe too early.
+// acked handles a learner's ACK. An ACK with the zxid of the epoch itself acknowledges
+// the history; any other ACK acknowledges a proposal. ACKs of proposals that come
+// before the ACK of the history are ignored: a follower of an old version acknowledges
+// the transactions of its synchronisation, maybe too early.
 func (l *Leader) acked(k *link, z wire.Zxid) string {
 	switch {
 	case k.state < linkSyncing:
-		return "acknowledged before it was sent anything"
+		return "acknowledged before anything was sent to it"
 	case k.state == linkSyncing:
 		if z == l.epochZero() {
 			l.hasHistory(k)
@@ -217,8 +218,8 @@ func (l *Leader) hasHistory(k *link) {
 	l.adopt()
 }
 
-// adopt establishes the leader once a quorum has its history on its disks. This
-// server must be one of them: its own currentEpoch is durable behind its log.
+// adopt establishes the leader once a quorum of servers has the leader's history on
+// disk. This server must be one of them: its log and then its currentEpoch are durable.
 func (l *Leader) adopt() {
 	l.own.adopted = l.current && l.synced
 	if l.phase == synchronising && l.own.adopted && l.acknowledged(func(a *acks) bool { return a.adopted }) {
@@ -234,9 +235,9 @@ func (l *Leader) watch(k *link) {
 	}
 }
 
-// late reports whether a follower owes the ACK of a proposal for so long that it
-// cannot take over.
-func (l *Leader) late(k *link) bool { return k.watched != 0 && l.now-k.watchedAt > handOverMax }
+// late reports whether the ACK of a proposal has been missing for so long that the
+// follower cannot take over the leadership.
+func (l *Leader) late(k *link) bool { return k.watched != 0 && l.now-k.watchedAt > transferMax }
 
 // followers returns the voters that have adopted the history, in order.
 func (l *Leader) followers() []ensemble.ServerID {

@@ -11,14 +11,14 @@ import (
 	"bellwether/wire"
 )
 
-// TestCommitment shows how far entries 1 to 5 are committed on leader 1, by the
-// last entry that each server has on its disk.
+// TestCommitment shows which of the entries 1 to 5 are committed on leader 1, depending on the last entry
+// that each server has on its disk.
 func TestCommitment(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		voters   string // of the committed membership
-		proposed string // voters of the proposed membership, by entry 3
-		disks    string // server=last entry; o: connected as an observer, n: has not acknowledged the history
+		voters   string // voters of the committed membership
+		proposed string // voters of the membership that entry 3 proposes
+		disks    string // server=last entry; with o the server is connected as an observer, with n it has not acknowledged the history
 		want     uint32
 	}{
 		{"standalone: its own disk", "1", "", "1=4", 4},
@@ -64,15 +64,15 @@ func TestCommitment(t *testing.T) {
 	}
 }
 
-// TestCheckFindsBrokenInvariants shows that the invariants of links and
-// commitment are checked: each change breaks one.
+// TestCheckFindsBrokenInvariants shows that check notices broken invariants of links and commitment: each
+// change breaks one of them.
 func TestCheckFindsBrokenInvariants(t *testing.T) {
 	for name, breaks := range map[string]func(l *Leader, k *link){
 		"an ACK of what was never proposed": func(l *Leader, k *link) { k.durable = l.proposed + 1 },
 		"an ACK taken back":                 func(l *Leader, k *link) { k.durable = k.upTo - 1 },
 		"adopted without an ACK":            func(l *Leader, k *link) { k.state = linkSyncing },
 		"waits for what is acknowledged":    func(l *Leader, k *link) { k.watched = k.durable },
-		"an answer to no ping":              func(l *Leader, k *link) { k.answered.n = l.beat.last.n + 1 },
+		"an answer to no ping":              func(l *Leader, k *link) { k.answered.n = l.pings.last.n + 1 },
 		"confirmed before it was answered":  func(l *Leader, k *link) { k.confirmed = k.replies + 1 },
 		"a link that lost its server":       func(l *Leader, k *link) { delete(l.servers, k.server) },
 		"durable here before it is logged":  func(l *Leader, k *link) { l.own.durable = l.log.last + 1 },
@@ -91,8 +91,8 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 	}
 }
 
-// BenchmarkCommit is the leader's part in one write: proposal, the ACKs of two of
-// three servers, commit.
+// BenchmarkCommit measures the leader's part in one write: the proposal, the ACKs of two of three
+// servers, and the commit.
 func BenchmarkCommit(b *testing.B) {
 	l := establishedLeader(b, 3, 2, newWorld(1, 3, 0).members, logOf(b, "1.1", ""))
 	for id := range ensemble.ServerID(2) {

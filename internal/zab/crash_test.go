@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// situations are ensembles of three in which server 1 is about to be
-// synchronised by leader 3, which serves with 2.
-var situations = map[How]func(w *world){
+// situations are ensembles of three servers in which leader 3, which serves with server 2, is about to
+// synchronise server 1.
+var situations = map[SyncMode]func(w *world){
 	Diff: func(w *world) {
 		w.grow(2, 3, 1, 2)
 		w.part(w.nodes[0])
@@ -17,7 +17,7 @@ var situations = map[How]func(w *world){
 	},
 	Trunc: func(w *world) {
 		w.grow(4, 1, 2, 3)
-		for range 3 { // nobody gets these
+		for range 3 { // server 1 does not receive these
 			w.propose(w.nodes[0])
 		}
 		w.part(w.nodes[0])
@@ -31,7 +31,7 @@ var situations = map[How]func(w *world){
 	},
 }
 
-// part ends a server's role and connections, and what is on its way is lost.
+// part ends a server's role and its connections. Packets on their way are lost.
 func (w *world) part(n *node) {
 	for _, c := range w.links {
 		if c.lrn == n || c.ldr == n {
@@ -49,7 +49,7 @@ func (w *world) more(txns int, leader *node) {
 	}
 }
 
-// grow makes one server the leader of those given and lets it commit.
+// grow makes one of the given servers the leader, and lets it commit transactions with the others.
 func (w *world) grow(txns, leader int, followers ...int) {
 	l := w.nodes[leader-1]
 	w.lead(l)
@@ -60,8 +60,8 @@ func (w *world) grow(txns, leader int, followers ...int) {
 	w.more(txns, l)
 }
 
-// actions does single things in a fixed order: one packet or one duty at a
-// time; it stops after n and says how many it did.
+// actions does single things in a fixed order: it delivers one packet or carries out one duty at a time.
+// It stops after n things, and returns how many it did.
 func (w *world) actions(n int) int {
 	done := 0
 	for idle := 0; idle < 2; idle++ {
@@ -111,7 +111,7 @@ func TestCrashBetweenAnyTwoSteps(t *testing.T) {
 						}
 						w.comeBack(who, keep)
 						if w.wrong != "" {
-							t.Fatalf("after %d steps, %d records kept: %s\n%v", after, keep, w.wrong, w.story)
+							t.Fatalf("after %d steps, %d records kept: %s\n%v", after, keep, w.wrong, w.output)
 						}
 					}
 				}
@@ -123,8 +123,8 @@ func TestCrashBetweenAnyTwoSteps(t *testing.T) {
 	}
 }
 
-// comeBack crashes servers, has the survivors and then all elect, and looks
-// whether everything is still there.
+// comeBack crashes servers. Then first the survivors and later all servers elect a leader, and comeBack
+// checks that nothing that clients have seen is lost.
 func (w *world) comeBack(who []int, keep int) {
 	for _, i := range who {
 		w.crash(w.nodes[i-1], keep)
@@ -154,15 +154,15 @@ func (w *world) comeBack(who []int, keep int) {
 	}
 }
 
-// TestSituationsAreWhatTheySay checks that each situation of the table above occurs.
-func TestSituationsAreWhatTheySay(t *testing.T) {
+// TestSituationsOccur checks that each situation of the table above occurs.
+func TestSituationsOccur(t *testing.T) {
 	for how, situation := range situations {
 		w := newWorld(1, 3, 0)
 		situation(w)
 		w.join(w.nodes[0], w.nodes[2])
 		w.settle()
 		if n := w.nodes[0]; !n.serving || n.learner.how != how || w.wrong != "" {
-			t.Errorf("%v: %+v, %s\n%v", how, n.learner, w.wrong, w.story)
+			t.Errorf("%v: %+v, %s\n%v", how, n.learner, w.wrong, w.output)
 		}
 	}
 }
@@ -178,16 +178,16 @@ func TestMemberThatHasAcceptedALaterEpoch(t *testing.T) {
 	w.join(two, three)
 	w.settle()
 	four.acc, four.disk.accepted = 5, 5
-	for range knocksMin {
+	for range attemptsMin {
 		if three.leader == nil {
-			t.Fatalf("the leader has ended its term before it had to: %q\n%v", three.gaveUp, w.story)
+			t.Fatalf("the leader has ended its term before it had to: %q\n%v", three.gaveUp, w.output)
 		}
 		w.step(three, Looks{Server: four.id})
 		w.join(four, three)
 		w.settle()
 	}
 	if three.leader != nil || !strings.Contains(three.gaveUp, "server 4 has accepted epoch 5") {
-		t.Fatalf("the leader goes on: %q\n%v", three.gaveUp, w.story)
+		t.Fatalf("the leader goes on: %q\n%v", three.gaveUp, w.output)
 	}
 	w.lead(three)
 	w.join(one, three)
@@ -198,7 +198,7 @@ func TestMemberThatHasAcceptedALaterEpoch(t *testing.T) {
 	w.settle()
 	for _, n := range w.nodes {
 		if !n.serving || w.wrong != "" {
-			t.Fatalf("server %d does not serve: %s\n%v", n.id, w.wrong, w.story)
+			t.Fatalf("server %d does not serve: %s\n%v", n.id, w.wrong, w.output)
 		}
 	}
 	if e := three.leader.Epoch(); e != 6 {
@@ -223,7 +223,7 @@ func TestPromiseThatEndsNoTerm(t *testing.T) {
 		w.join(w.nodes[1], three)
 		w.settle()
 		four.acc, four.disk.accepted = 5, 5
-		for range 3 * knocksMin {
+		for range 3 * attemptsMin {
 			if looks != nil {
 				w.step(three, *looks)
 			}
@@ -231,7 +231,7 @@ func TestPromiseThatEndsNoTerm(t *testing.T) {
 			w.settle()
 		}
 		if three.leader == nil || !three.leader.Serving() || w.nodes[0].learner == nil || four.serving {
-			t.Errorf("%s: the leader has ended its term: %q\n%v", name, three.gaveUp, w.story)
+			t.Errorf("%s: the leader has ended its term: %q\n%v", name, three.gaveUp, w.output)
 		}
 	}
 }

@@ -8,49 +8,51 @@ import (
 )
 
 // named takes a learner's first packet: who it is and which epoch it has accepted.
-// The new epoch is later than what any member has accepted; others than members do
-// not raise it. A member can raise it by epochAhead at most, so that nobody can use up
-// the epochs. A member that is farther ahead joins in a later term, since each term
-// comes nearer to it.
+// The new epoch is later than any epoch that a member has accepted; servers that are no
+// members do not raise it. A member can raise it by epochAhead at most, so that nobody
+// can use up the epochs. A member that is farther ahead joins in a later term, because
+// each term raises the epoch further.
 func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	var info peerwire.LearnerInfo
 	accepted, most := p.Zxid.Epoch(), max(l.opt.Accepted, l.opt.Above)+epochAhead
 	err := wire.Decode(p.Data, &info)
 	_, member := l.committed.Server(info.Server)
+	ext, offered := peerwire.FindExtension(p.Data, peerwire.LearnerInfoLen)
 	switch {
 	case k.state != linkNew:
 		return fmt.Sprintf("sent %v twice", p.Type)
 	case err != nil:
-		return "did not say who it is: " + err.Error()
+		return "its first packet cannot be read: " + err.Error()
 	case info.Version < peerwire.QuorumVersion:
 		return fmt.Sprintf("speaks version %#x of the protocol, %#x is needed", info.Version, peerwire.QuorumVersion)
 	case info.Server == l.opt.ID:
 		return fmt.Sprintf("claims this server's id %d", info.Server)
+	case l.opt.NativeOnly && !offered:
+		return fmt.Sprintf("is server %d, a ZooKeeper server: %s", info.Server, nativeOnlyRemedy)
 	case accepted > EpochMax || p.Zxid < 0:
-		return fmt.Sprintf("has accepted epoch %d, which cannot be", accepted)
+		return fmt.Sprintf("claims to have accepted epoch %d, which no server can have", accepted)
 	case accepted > most:
 		if member && l.phase == discovering {
 			l.ready.Above = most
 		}
-		return fmt.Sprintf("has accepted epoch %d, too far from %d here", accepted, l.opt.Accepted)
+		return fmt.Sprintf("has accepted epoch %d, too far ahead of epoch %d of this server", accepted, l.opt.Accepted)
 	case info.ConfigVersion > l.committed.Version():
-		return fmt.Sprintf("has configuration %x, newer than %x here", info.ConfigVersion, l.committed.Version())
+		return fmt.Sprintf("has configuration version %x, newer than %x of this server", info.ConfigVersion, l.committed.Version())
 	}
 	switch old := l.linkOf(info.Server); {
 	case old == nil:
 	case l.answers(old):
-		return fmt.Sprintf("comes with the id of server %d, which answers: do two servers have it? Correct myid of one of the two", info.Server)
+		return fmt.Sprintf("uses the id of server %d, which is connected already: two servers have this myid; correct one of them", info.Server)
 	default:
 		l.drop(old, "the same server has connected again")
 	}
 	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == peerwire.PacketObserverInfo
 	l.servers[k.server] = k
-	ext, offered := peerwire.FindExtension(p.Data, peerwire.LearnerInfoLen)
-	k.ours = offered && !l.opt.Plain
-	k.hands = k.ours && ext.Version >= peerwire.ExtensionHandOver
+	k.native = offered && !l.opt.CompatibleOnly
+	k.canTransfer = k.native && ext.Version >= peerwire.ExtensionHandOver
 	switch {
 	case member && accepted > l.epoch && l.phase == serving:
-		l.makeRoom(k, accepted)
+		l.endForLaterEpoch(k, accepted)
 	case l.phase == discovering:
 		if member {
 			l.epoch = max(l.epoch, accepted+1)
@@ -62,11 +64,14 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	return ""
 }
 
-// answers reports whether a native peer was heard from just now. If a server has lost
-// its connection and connects again, its old link is silent. If the old link is not
-// silent, a second server uses the same id, and must not take the place of the first.
+// nativeOnlyRemedy says why a ZooKeeper server is refused, and what to do.
+const nativeOnlyRemedy = "it could not check the passwords that sessionSecretFile makes; put the line zookeeper first in that file while such a server is a member"
+
+// answers reports whether a native peer was heard from on this link just now. If a server
+// has lost its connection and connects again, its old link is silent. If the old link is
+// not silent, a second server uses the same id, and must not replace the first.
 func (l *Leader) answers(k *link) bool {
-	return k.ours && k.state == linkServing && l.now-k.heard < 2*l.opt.BeatMS
+	return k.native && k.state == linkServing && l.now-k.heard < 2*l.opt.HeartbeatMS
 }
 
 // discover fixes the epoch once a quorum has said which epochs it has accepted.
@@ -78,7 +83,7 @@ func (l *Leader) discover() {
 	l.enter(promising)
 }
 
-// saved takes the news that an epoch is durable.
+// saved handles the event that an epoch is durable.
 func (l *Leader) saved(e Saved) {
 	if e.Generation != l.generation {
 		return
@@ -101,7 +106,7 @@ func (l *Leader) saved(e Saved) {
 // invite sends a learner the new epoch (LEADERINFO).
 func (l *Leader) invite(k *link) {
 	data := wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})
-	if k.ours {
+	if k.native {
 		data = wire.Append(data, &peerwire.Extension{Version: peerwire.ExtensionVersion, LeaseMS: int32(l.opt.LeaseMS)})
 	}
 	k.state, k.heard = linkInvited, l.now
@@ -109,9 +114,9 @@ func (l *Leader) invite(k *link) {
 }
 
 // promised takes a learner's promise of the epoch, with the end of its log. A voter
-// whose history is ahead of the leader's ends its link, because it must not lose that
-// history. NoEpoch means that it had accepted the epoch before, so that this is no
-// promise.
+// whose history is ahead of the leader's is disconnected, because it must not lose that
+// history. NoEpoch means that the voter had accepted the epoch before, so this packet is
+// no promise.
 func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
 	var ack peerwire.EpochAck
 	err := wire.Decode(p.Data, &ack)
@@ -146,7 +151,7 @@ func (l *Leader) promise() {
 		return
 	}
 	l.ready.Joined = true
-	l.tell(EpochAgreed{l.epoch, l.now - l.began})
+	l.report(EpochAgreed{l.epoch, l.now - l.began})
 	l.enter(synchronising)
 	l.proposed = l.epochZero()
 	l.saveCurrent()

@@ -6,7 +6,7 @@
 // Each is a pure state machine: Step takes an [Event] with its time; [Ready] returns
 // duties for the disk, packets, and what the rest of the server must know. Both use
 // the server's [Log], the newest transactions in memory, which outlives the term.
-// When Ready.GiveUp is set the term is over; the next one gets a new machine.
+// When Ready.GiveUp is set, the term is over; the next term gets a new machine.
 //
 //	learner                                    leader
 //	FOLLOWERINFO ▸                             a quorum of accepted epochs ▸ SaveAccepted
@@ -16,11 +16,11 @@
 //	Append, Sync | Install ▸ SaveCurrent ▸ ACK ▸        a quorum of ACKs
 //	      ◂ UPTODATE                           both serve
 //	      ◂ PROPOSAL; Append, Sync ▸ ACK ▸     a quorum of ACKs ▸ COMMIT, INFORM
-//	      ◂ HANDOVER (handover.go)             all is committed, and the next leader has it
+//	      ◂ HANDOVER (transfer.go)             all is committed, and the next leader has it
 //
-// The package looks at the zxids of transactions, not at what they mean; that is
-// internal/tree. It opens nothing, reads no clock, starts no goroutine and holds no
-// lock: each event brings the time, in milliseconds of a monotonic clock. No packet
+// The package looks at the zxids of transactions, not at what they mean; internal/tree
+// does that. It opens no file or socket, reads no clock, starts no goroutine and holds
+// no lock: each event brings the time, in milliseconds of a monotonic clock. No packet
 // makes it panic. One goroutine at a time may use a machine and its log. What Ready
 // returns belongs to the caller, except that transactions and packets are shared and
 // must not be changed.

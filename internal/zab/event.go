@@ -63,12 +63,12 @@ type Installed struct {
 
 // Refused says that a duty could not be done and has changed nothing: the disk is full,
 // or a truncation asked for a zxid that is not in the log. No later duty is done either,
-// whichever role has asked for it, and what they were to change is as before, the
-// epochs included. The log on disk ends at Zxid. The role ends. If there is no role
-// the event goes to Log.Refuse.
+// whichever role has asked for it, and nothing that those duties were to change has
+// changed, not even an epoch. The log on disk ends at Zxid. The role ends. If there is
+// no role, the event goes to Log.Refuse.
 type Refused struct {
 	Zxid       wire.Zxid
-	Generation uint64 // that came with the duty
+	Generation uint64 // generation that came with the duty
 	Why        string
 }
 
@@ -91,9 +91,9 @@ type Forward struct {
 }
 
 // Sync is a client's sync: it is answered when everything that was acknowledged to any
-// client before is applied here. On a leader, Link is the learner that asks, 0 for a
-// client of its own. Token comes back in Ready.Syncs. On a learner, Request is what is
-// forwarded.
+// client before the sync is applied on this server. On a leader, Link is the link of the
+// learner that sent the sync, or 0 for a client of the leader. Token comes back in
+// Ready.Syncs. On a learner, Request is what the learner forwards to the leader.
 type Sync struct {
 	Link    LinkID
 	Token   uint64
@@ -120,8 +120,8 @@ type Touched struct {
 // server stops.
 type Leave struct{ Why string }
 
-// Slept (leader) says that the computer was suspended for so long, and the clock of
-// the events stood meanwhile.
+// Slept (leader) says that the machine was suspended for MS milliseconds, during which
+// the clock of the events stood still.
 type Slept struct{ MS int64 }
 
 // Tick says that time has passed. The driver steps all that has arrived before it.
@@ -157,8 +157,8 @@ const Never = math.MaxInt64
 // about the disk is in a later Ready, after the event that says it is durable.
 type Ready struct {
 	// SaveAccepted is an epoch to be made durable as acceptedEpoch, after all
-	// duties handed out before and before all others of this Ready. The driver
-	// answers with Saved once it is durable. 0: none.
+	// duties of earlier Readys and before all other duties of this Ready. The
+	// driver answers with Saved once it is durable. 0: none.
 	SaveAccepted wire.Epoch
 	// Truncate cuts the log, after SaveAccepted and before Append. The cut is
 	// durable before the next duty begins. It is answered only if it is Refused.
@@ -178,8 +178,8 @@ type Ready struct {
 	// server that claims an epoch without its history. The driver answers with
 	// Saved once it is durable. 0: none.
 	SaveCurrent wire.Epoch
-	// Generation stands in the answers to the duties of this Ready. A Truncate or an
-	// Install raises it, so that answers to earlier duties are recognised as such.
+	// Generation is repeated in the answers to the duties of this Ready. A Truncate or
+	// an Install raises it, so that answers to earlier duties are recognised as such.
 	Generation uint64
 
 	// Commit is applied to the tree in this order, after what earlier Readys
@@ -188,12 +188,13 @@ type Ready struct {
 	// disk: a quorum of other disks may be enough.
 	Commit []*record.Txn
 	// Send is sent in this order on each link, behind what earlier Readys sent. It
-	// does not wait for the duties of this Ready. Behind a message with Snapshot
-	// set the bytes of a snapshot are sent, and only then what follows on that link.
+	// does not wait for the duties of this Ready. If a message has Snapshot set, the
+	// bytes of a snapshot are sent after it, and only then the next messages of that
+	// link.
 	Send []Message
-	// BeatDue (leader) is when the pings in Send were due. It orders nothing. 0:
+	// HeartbeatDue (leader) is when the pings in Send were due. It orders nothing. 0:
 	// there are none, or none that were due.
-	BeatDue int64
+	HeartbeatDue int64
 	// Close ends links, each after everything in Send for it is sent.
 	Close []LinkID
 	// ReadLog asks for the log on disk. It waits for nothing, and nothing waits for
@@ -202,7 +203,7 @@ type Ready struct {
 
 	// Joined is set once per term, when discovery is over: a learner promises the
 	// leader's epoch (the ACKEPOCH is in Send), a leader has the promises of a
-	// quorum. It is told to the election before the events that follow.
+	// quorum. The driver tells the election before it steps further events.
 	Joined bool
 	// Established is set once per term. Clients are served after Commit of this
 	// Ready is applied, and not before.
@@ -211,8 +212,8 @@ type Ready struct {
 	// transaction of its zxid in Commit is applied, and before GiveUp.
 	Reconfigured []Reconfigured
 	// LastSeen (learner) is a proposed configuration, to be made durable beside the
-	// committed one, after all duties handed out before. The driver does not answer.
-	// nil: none new.
+	// committed one, after all duties of earlier Readys. The driver does not answer.
+	// nil: no new one was proposed.
 	LastSeen *ensemble.Membership
 	// Inputs (leader) is what learners sent for the rest of the server, in the order
 	// in which it arrived on each link. They are stepped on in this order.
@@ -228,41 +229,42 @@ type Ready struct {
 	// is applied. 0: none so far.
 	Confirmed uint64
 
-	// Rebuild: the tree holds what the log on disk has lost. All clients are closed
-	// and the tree is made anew from disk, after all duties handed out before, and
-	// before anything is served again.
+	// Rebuild says that the tree holds transactions that the log on disk has lost. All
+	// client connections are closed, and the tree is loaded from disk again, after all
+	// duties of earlier Readys and before anything is served again.
 	Rebuild bool
-	// Above is for the LeaderOptions of the next term, whenever that begins; 0: as
-	// before.
+	// Above is the value for LeaderOptions.Above in the next term, whenever that
+	// begins; 0: the value stays as it was.
 	Above wire.Epoch
 	// GiveUp ends the term and says why, after everything else in this Ready is
 	// done or handed on; empty while the term goes on.
 	GiveUp string
-	// Successor is set with GiveUp if the leader has named the next one. Commit of
-	// this Ready is part of the history that it names.
+	// Successor is set with GiveUp if the leader has named the next leader. Commit of
+	// this Ready is part of the history that Successor.Zxid ends.
 	Successor *Successor
 	// Wake is when to step a Tick at the latest, after all events that have arrived
 	// by then; or Never.
 	Wake int64
-	// Happenings are for the log and the flight recorder, in this order. They wait
+	// Observations are for the log and the flight recorder, in this order. They wait
 	// for nothing.
-	Happenings []Happening
+	Observations []Observation
 }
 
 // Truncate cuts the log behind Zxid. Everything up to Zxid stays.
 type Truncate struct {
 	Zxid wire.Zxid
-	// Rebuild: the tree has applied what is cut. All clients are closed, and after
-	// the cut is durable the tree is made anew from disk, before the next duty.
-	// Where a client may have seen what is cut the driver reports an error.
+	// Rebuild says that the tree has applied transactions that are cut off. All client
+	// connections are closed, and when the cut is durable, the tree is loaded from disk
+	// again, before the next duty. If a client may have seen a transaction that is cut
+	// off, the driver reports an error.
 	Rebuild bool
 }
 
 // Install makes the snapshot that was read from Link, with Txns applied to it, the
-// whole history up to Zxid, and sets aside everything the log holds above it. The
-// snapshot may contain transactions of Txns already. When it is durable the tree
-// made of it is the server's, whatever becomes of the term; clients see it from the
-// next Established on, which may be that of a later term.
+// whole history up to Zxid, and sets aside everything that the log holds above Zxid. The
+// snapshot may already contain transactions of Txns. Once the snapshot is durable, the
+// tree that is made of it is the server's tree, even if the term fails. Clients see that
+// tree from the next Established on, which may be that of a later term.
 type Install struct {
 	Link LinkID
 	Zxid wire.Zxid
@@ -273,14 +275,15 @@ type Install struct {
 type Message struct {
 	Link   LinkID
 	Packet *peerwire.QuorumPacket
-	// Snapshot: behind the packet goes a snapshot of the tree. It is taken after
-	// Commit of the same Ready is applied, so that it holds everything up to the
-	// packet's zxid; it may hold later committed transactions.
+	// Snapshot says that a snapshot of the tree follows the packet. The snapshot is
+	// taken after Commit of the same Ready is applied, so it holds everything up to the
+	// packet's zxid. It may also hold later committed transactions.
 	Snapshot bool
 }
 
 // ReadLog asks for the transactions in (After, Through] on disk. They are committed,
-// but the disk of this server may not have all of them yet: then the answer is not OK.
+// but the disk of this server may not have all of them yet; in that case OK is false in
+// the answer.
 type ReadLog struct {
 	Link           LinkID
 	After, Through wire.Zxid
@@ -291,7 +294,8 @@ type Established struct {
 	Epoch wire.Epoch
 	// Members is the configuration that holds from now on; nil: as before.
 	Members *ensemble.Membership
-	// Installed: the tree is that of the last Install, which clients have not seen.
+	// Installed says that the tree is that of the last Install, which clients have not
+	// seen.
 	Installed bool
 }
 
@@ -300,16 +304,16 @@ type Established struct {
 type Input struct {
 	Link         LinkID
 	Server       ensemble.ServerID
-	Ours         bool // it is a native peer
+	Native       bool // the learner is a native peer
 	Request      *peerwire.ForwardedRequest
-	Identities   []wire.ID // of a Request
+	Identities   []wire.ID // identities of a Request
 	Revalidation *peerwire.Revalidation
 	Touched      []peerwire.TouchedSession
 }
 
-// Reconfigured is a configuration committed by the transaction Zxid, and who leads under
-// it. If that is another server than the present leader, or this server gets another
-// role, the term ends with it.
+// Reconfigured is a configuration that the transaction Zxid has committed, and the server
+// that leads under it. If that server is not the present leader, or if this server gets
+// another role, the term ends with the reconfiguration.
 type Reconfigured struct {
 	Zxid    wire.Zxid
 	Members *ensemble.Membership

@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// live takes the packets that the leader sends after UPTODATE.
-func (r *Learner) live(p *peerwire.QuorumPacket) {
+// afterUpToDate takes the packets that the leader sends after UPTODATE.
+func (r *Learner) afterUpToDate(p *peerwire.QuorumPacket) {
 	switch p.Type {
 	case peerwire.PacketProposal:
 		r.proposed(p.Zxid, p.Data)
@@ -31,9 +31,9 @@ func (r *Learner) live(p *peerwire.QuorumPacket) {
 	case peerwire.PacketRevalidate:
 		r.revalidated(p)
 	case peerwire.PacketHandOver:
-		r.handedOver(p)
+		r.successorNamed(p)
 	default:
-		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
+		r.report(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
 	}
 }
 
@@ -47,7 +47,7 @@ func (r *Learner) proposed(z wire.Zxid, data []byte) bool {
 	case z <= r.tail:
 		return true
 	case !follows(r.tail, z):
-		r.giveUp(fmt.Sprintf("the leader proposed %v behind %v", z, r.tail))
+		r.giveUp(fmt.Sprintf("the leader proposed %v after %v, which it does not follow", z, r.tail))
 		return false
 	}
 	r.tail = z
@@ -57,15 +57,15 @@ func (r *Learner) proposed(z wire.Zxid, data []byte) bool {
 	return true
 }
 
-// committed takes the commit of the next transaction and hands it out for applying.
-// It need not be on this server's disk: a quorum has it.
+// committed handles the commit of the next transaction and hands the transaction out
+// for applying. It need not be on this server's disk, because a quorum has it.
 func (r *Learner) committed(z wire.Zxid) {
 	if z <= r.decided {
 		return
 	}
 	next := r.log.between(r.log.applied, z)
 	if len(next) != 1 || next[0].Zxid != z {
-		r.giveUp(fmt.Sprintf("the leader committed %v, which is not next behind %v", z, r.decided))
+		r.giveUp(fmt.Sprintf("the leader committed %v, which does not follow %v", z, r.decided))
 		return
 	}
 	r.decided = z
@@ -89,19 +89,19 @@ func (r *Learner) activated(p *peerwire.QuorumPacket) {
 		return
 	}
 	r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{p.Zxid, m, a.Leader})
-	r.tell(Activated{p.Zxid, m.Version(), a.Leader})
-	if why := r.misplaced(m, a.Leader); why != "" {
+	r.report(Activated{p.Zxid, m.Version(), a.Leader})
+	if why := r.whyTermEnds(m, a.Leader); why != "" {
 		r.giveUp(why)
 	}
 }
 
-// acknowledgeTo acknowledges all proposals up to z, which are durable. A native leader
-// takes the last ACK for all; a compatible one counts each.
+// acknowledgeTo acknowledges all proposals up to z, which are durable. For a native
+// leader the last ACK stands for all of them; a compatible leader needs one for each.
 func (r *Learner) acknowledgeTo(z wire.Zxid) {
 	for f := r.unacked.First(); f != nil && *f <= z; f = r.unacked.First() {
 		acked := r.unacked.Pop()
 		more := r.unacked.Len() > 0 && *r.unacked.First() <= z
-		if !r.opt.Observer && (!r.ours || !more) {
+		if !r.opt.Observer && (!r.native || !more) {
 			r.send(&peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: acked})
 		}
 	}

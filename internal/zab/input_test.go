@@ -25,18 +25,18 @@ func TestLeaderRefuses(t *testing.T) {
 	}
 	for _, c := range []struct {
 		why    string
-		greet  bool // after a proper introduction
+		greet  bool // the packet comes after a correct introduction
 		packet *peerwire.QuorumPacket
 	}{
-		{"did not say who it is", false, hello([]byte{1, 2, 3}, 0)},
+		{"first packet cannot be read", false, hello([]byte{1, 2, 3}, 0)},
 		{"protocol", false, hello(info(1, 0, 0), 0)},
 		{"this server's id", false, hello(info(3, peerwire.QuorumVersion, 0), 0)},
-		{"cannot be", false, hello(info(1, peerwire.QuorumVersion, 0), math.MinInt64)},
-		{"cannot be", false, hello(info(1, peerwire.QuorumVersion, 0), wire.MakeZxid(EpochMax+1, 0))},
-		{"too far from 1", false, hello(info(1, peerwire.QuorumVersion, 0), wire.MakeZxid(2+epochAhead, 0))},
+		{"no server can have", false, hello(info(1, peerwire.QuorumVersion, 0), math.MinInt64)},
+		{"no server can have", false, hello(info(1, peerwire.QuorumVersion, 0), wire.MakeZxid(EpochMax+1, 0))},
+		{"too far ahead of epoch 1", false, hello(info(1, peerwire.QuorumVersion, 0), wire.MakeZxid(2+epochAhead, 0))},
 		{"newer than", false, hello(info(1, peerwire.QuorumVersion, math.MaxInt64), 0)},
 		{"before one was sent", false, pack(peerwire.PacketAckEpoch, "0", nil)},
-		{"before it was sent", false, pack(peerwire.PacketAck, "2.1", nil)},
+		{"before anything was sent", false, pack(peerwire.PacketAck, "2.1", nil)},
 		{"before it was synchronised", false, pack(peerwire.PacketRequest, "0", nil)},
 		{"before it was synchronised", false, pack(99, "0", nil)},
 		{"twice", true, hello(info(1, peerwire.QuorumVersion, 0), 0)},
@@ -57,35 +57,36 @@ func TestLeaderRefuses(t *testing.T) {
 		l.Ready()
 		l.Step(0, Received{1, c.packet})
 		out := l.Ready()
-		said := fmt.Sprint(out.Happenings)
+		said := fmt.Sprint(out.Observations)
 		if refused := len(out.Close) == 1; refused != (c.why != "") || !strings.Contains(said, c.why) || !l.Serving() {
 			t.Errorf("%v: want %q, closed %v, said %s", c.packet, c.why, out.Close, said)
 		}
 	}
 }
 
-// TestTwoServersWithOneID: while a server answers, another one with its id is refused;
-// once it is silent the newer connection counts.
+// TestTwoServersWithOneID: while a server answers, a second server with its id is refused. Once the first
+// one is silent, the newer connection counts.
 func TestTwoServersWithOneID(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
 	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)})
-	l.linkOf(1).ours = true
+	l.linkOf(1).native = true
 	l.Ready()
 	l.now = 100
 	greet(l, 2, 1, "1.1", false)
 	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 2 || l.linkOf(1).id != 1 ||
-		!strings.Contains(fmt.Sprint(out.Happenings), "do two servers have it?") {
-		t.Errorf("closed %v: %v", out.Close, out.Happenings)
+		!strings.Contains(fmt.Sprint(out.Observations), "two servers have this myid") {
+		t.Errorf("closed %v: %v", out.Close, out.Observations)
 	}
 	l.now = 200
 	greet(l, 3, 1, "1.1", false)
 	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 1 || l.linkOf(1).id != 3 {
-		t.Errorf("closed %v: %v", out.Close, out.Happenings)
+		t.Errorf("closed %v: %v", out.Close, out.Observations)
 	}
 }
 
-// TestNewerConnectionCounts, while the older one serves nobody yet.
+// TestNewerConnectionCounts checks that a newer connection of a server replaces an older one that has not
+// begun to serve.
 func TestNewerConnectionCounts(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
@@ -93,18 +94,18 @@ func TestNewerConnectionCounts(t *testing.T) {
 	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 1 || l.linkOf(1).id != 2 {
 		t.Errorf("closed %v", out.Close)
 	}
-	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)}) // of the old one, read late
+	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)}) // a packet of the old connection that is read late
 	if l.linkOf(1).state != linkSyncing {
 		t.Error("a packet of the closed connection counts")
 	}
 }
 
 // TestStrangersDoNotRaiseTheEpoch: one message of a server that is no member must not use
-// up epochs. A member's message raises the epoch, because a member follows nobody in an
-// epoch that it has promised.
+// up epochs. A member's message raises the epoch, because a member never follows a leader
+// in an epoch that it has already promised.
 func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
 	for server, want := range map[ensemble.ServerID]wire.Epoch{9: 2, 2: 1001} {
-		l := NewLeader(0, LeaderOptions{Terms: Terms{
+		l := NewLeader(0, LeaderOptions{TermStart: TermStart{
 			ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.1", ""))
 		for i, id := range []ensemble.ServerID{server, 1} {
@@ -122,14 +123,14 @@ func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {
 	}
 }
 
-// TestEpochsLast: a member can raise the epoch as far as a week of failed elections does.
-// To use up all epochs in a member's name takes tens of thousands of terms. A member that
-// is farther ahead joins in a later term.
-func TestEpochsLast(t *testing.T) {
+// TestEpochsAreNotUsedUp: in one term a member can raise the epoch by at most epochAhead, so it takes
+// tens of thousands of terms to use up all epochs in a member's name. A member that is farther
+// ahead joins in a later term.
+func TestEpochsAreNotUsedUp(t *testing.T) {
 	const week, step = 7 * 24 * 3600 / 10, EpochMax / 30_000
 	above := map[ensemble.ServerID]wire.Epoch{}
 	raises := func(id ensemble.ServerID, accepted wire.Epoch) bool {
-		l := NewLeader(0, LeaderOptions{Above: above[id], Terms: Terms{
+		l := NewLeader(0, LeaderOptions{Above: above[id], TermStart: TermStart{
 			ID: 3, Accepted: 7, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.1", ""))
 		l.Step(0, Opened{1})
@@ -165,7 +166,8 @@ func TestTooManyObservers(t *testing.T) {
 	}
 }
 
-// TestLearnerThatDoesNotAcknowledgeIsClosed, whatever else it sends.
+// TestLearnerThatDoesNotAcknowledgeIsClosed checks that the link of a learner that acknowledges nothing
+// is closed, whatever else the learner sends.
 func TestLearnerThatDoesNotAcknowledgeIsClosed(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	for i := range LinkID(2) {
@@ -185,8 +187,8 @@ func TestLearnerThatDoesNotAcknowledgeIsClosed(t *testing.T) {
 	}
 }
 
-// somePacket draws a packet: of any type, with zxids near what matters, and
-// data that is proper, cut or garbage.
+// somePacket draws a packet of any type. Its zxid is near a limit that the machine checks, and its data
+// is correct, cut off or random.
 func somePacket(t *rapid.T) *peerwire.QuorumPacket {
 	z := rapid.SampledFrom([]wire.Zxid{0, -1, 1, zx("1.5"), zx("1.6"), zx("2.0"), zx("2.1"), zx("2.2"), zx("3.0"), zx("3.1"), math.MinInt64, math.MaxInt64}).Draw(t, "zxid")
 	data := rapid.SampledFrom([][]byte{
@@ -205,17 +207,17 @@ func somePacket(t *rapid.T) *peerwire.QuorumPacket {
 // answers and time passes.
 func TestNoPacketPanics(t *testing.T) {
 	m := newWorld(1, 3, 0).members
-	terms := Terms{ID: 3, Accepted: 1, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5}
+	terms := TermStart{ID: 3, Accepted: 1, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5}
 	rapid.Check(t, func(t *rapid.T) {
 		g := NewLog(zx("1.4"), 0)
 		_ = g.Append(one("1.5"))
 		var step func(int64, Event)
 		var ready func() Ready
 		if rapid.Bool().Draw(t, "leader") {
-			l := NewLeader(0, LeaderOptions{Terms: terms, DiskLog: true}, g)
+			l := NewLeader(0, LeaderOptions{TermStart: terms, DiskLog: true}, g)
 			step, ready = l.Step, l.Ready
 		} else {
-			r := NewLearner(0, LearnerOptions{Terms: terms, Link: 1, Leader: 1, Reconfig: rapid.Bool().Draw(t, "reconfig")}, g)
+			r := NewLearner(0, LearnerOptions{TermStart: terms, Link: 1, Leader: 1, Reconfig: rapid.Bool().Draw(t, "reconfig")}, g)
 			step, ready = r.Step, r.Ready
 		}
 		now := int64(0)

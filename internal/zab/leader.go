@@ -12,29 +12,30 @@ import (
 
 // Limits on what learners may ask of a leader.
 const (
-	// EpochMax is the highest epoch that is accepted: zxids of later ones would be
-	// negative.
+	// EpochMax is the highest epoch that is accepted: the zxids of later epochs would
+	// be negative.
 	EpochMax wire.Epoch = math.MaxInt32 - 1
 	// epochAhead is how far the accepted epoch of a learner may be ahead of the
 	// leader's. It is larger than a week of failed elections, one every 10 s.
 	epochAhead = 1 << 16
-	// beatsMax is how many pings may be unanswered. A learner that owes so many
+	// unansweredMax is how many pings may be unanswered. A learner that owes so many
 	// answers gets no more pings.
-	beatsMax = 256
+	unansweredMax = 256
 )
 
-// Terms are what a role begins with: the server's id, its epochs, the memberships,
+// TermStart holds what a role begins with: the server's id, its epochs, the memberships,
 // and the timeouts.
-type Terms struct {
+type TermStart struct {
 	ID ensemble.ServerID
 	// Accepted and Current are the epochs of the last SaveAccepted and SaveCurrent
 	// handed out, whether they are durable yet or not; at the start of the process,
 	// the epochs on the disk.
 	Accepted, Current wire.Epoch
-	// Generation is the last one of the role before. The new role begins with the
-	// next.
+	// Generation is the last generation of the previous role. The new role begins with
+	// the next one.
 	Generation uint64
-	// Committed is the membership; LastSeen a newer one that was proposed, or nil.
+	// Committed is the committed membership. LastSeen is a newer membership that was
+	// proposed, or nil.
 	Committed, LastSeen *ensemble.Membership
 
 	TickMS    int64 // tickTime
@@ -46,9 +47,9 @@ type Terms struct {
 	DiscoverMS int64
 }
 
-// discovery returns the timeout for a part of discovery in ms: so many times
-// DiscoverMS.
-func (t *Terms) discovery(times int64) int64 {
+// discovery returns the timeout for a part of discovery in ms: DiscoverMS multiplied by
+// times.
+func (t *TermStart) discovery(times int64) int64 {
 	limit := t.InitLimit * t.TickMS
 	if t.DiscoverMS == 0 {
 		return limit
@@ -56,51 +57,55 @@ func (t *Terms) discovery(times int64) int64 {
 	return min(times*t.DiscoverMS, limit)
 }
 
-// busyMax is how long after its last Step a learner still answers pings early
-// (Learner.Beat), in ms.
-func (t *Terms) busyMax() int64 { return t.SyncLimit * t.TickMS / 2 }
+// busyMax returns how long after its last Step a learner still answers pings early
+// (Learner.Heartbeat), in ms.
+func (t *TermStart) busyMax() int64 { return t.SyncLimit * t.TickMS / 2 }
 
-// LagMax is how far a connected learner can lag behind, in ms: it has processed
-// everything that was sent to it longer ago. A learner can answer pings early for
-// busyMax, and the leader closes its link when it is silent for SyncLimit.
+// LagMax returns how far a connected learner can lag behind, in ms: the learner has
+// processed everything that was sent to it longer ago than that. A learner can answer
+// pings early for busyMax, and the leader closes its link when it is silent for SyncLimit.
 func (l *Leader) LagMax() int64 { return l.opt.busyMax() + l.opt.SyncLimit*l.opt.TickMS }
 
 // LeaderOptions set how a leader behaves.
 type LeaderOptions struct {
-	Terms
-	// Plain: every learner is treated as a compatible peer, without extensions.
-	Plain bool
-	// BeatMS is how often native peers are pinged (0: 100). Compatible peers are
+	TermStart
+	// CompatibleOnly makes the leader treat every learner as a compatible peer, without
+	// extensions.
+	CompatibleOnly bool
+	// NativeOnly makes the leader refuse a learner that is not a native peer, because such
+	// a learner could not check the passwords of sessions.
+	NativeOnly bool
+	// HeartbeatMS is how often native peers are pinged (0: 100). Compatible peers are
 	// pinged every half tick. LeaseMS is how old the last ping that a quorum has
 	// answered may be for sessions to be confirmed (0: 500).
-	BeatMS, LeaseMS int64
-	// DiskLog: the driver answers ReadLog, for learners that lack more than is in
-	// memory.
+	HeartbeatMS, LeaseMS int64
+	// DiskLog says that the driver answers ReadLog, for learners that lack more
+	// transactions than are in memory.
 	DiskLog bool
-	// ForceSnap: every learner gets a snapshot.
+	// ForceSnap makes the leader send a snapshot to every learner.
 	ForceSnap bool
 	// SnapMax and DiffMax are how many learners are synchronised at a time, by
 	// snapshot and otherwise (0: 10 and 100). Further observers are refused.
 	SnapMax, DiffMax int
-	// Above is a lower bound of the new epoch, from a member that has accepted Above
-	// or more. The new epoch is later.
+	// Above is an epoch: the new epoch is later than Above, because a member has
+	// accepted Above or a later epoch.
 	Above wire.Epoch
-	// Claims is the zxid that this server's vote has claimed, if it is later than the
-	// end of the log: the zxid with epoch Current and counter 0.
+	// Claims is the zxid that this server's vote has claimed, if that zxid is later than
+	// the end of the log. It then has epoch Current and counter 0.
 	Claims wire.Zxid
 	// CounterMax is the last counter of an epoch (0: 0xfffffffe). The term ends when
-	// it is committed.
+	// the transaction with this counter is committed.
 	CounterMax uint32
 }
 
 func (o *LeaderOptions) defaults() {
-	if o.BeatMS == 0 {
-		o.BeatMS = 100
+	if o.HeartbeatMS == 0 {
+		o.HeartbeatMS = 100
 	}
 	if o.LeaseMS == 0 {
 		o.LeaseMS = 500
 	}
-	o.BeatMS = min(o.BeatMS, o.TickMS/2)
+	o.HeartbeatMS = min(o.HeartbeatMS, o.TickMS/2)
 	o.LeaseMS = min(o.LeaseMS, o.SyncLimit*o.TickMS/2)
 	if o.SnapMax == 0 {
 		o.SnapMax = 10
@@ -132,30 +137,30 @@ type Leader struct {
 
 	now        int64
 	phase      phase
-	began      int64 // of the term
+	began      int64 // when the term began
 	phaseBegan int64
-	deadline   int64 // of the phase
+	deadline   int64 // when the phase must have ended
 
 	epoch      wire.Epoch // highest accepted so far plus one; fixed when discovery is over
 	summary    summary
 	generation uint64
-	synced     bool      // the log of the start is durable
+	synced     bool      // the log with which the term began is durable
 	current    bool      // currentEpoch is durable
 	proposed   wire.Zxid // the last zxid given out
-	handing    *handing  // the leadership transfer under way; nil: none
+	transfer   *transfer // the leadership transfer under way; nil: none
 
-	links   map[LinkID]*link
-	seekers map[ensemble.ServerID]seeker
-	order   []*link // by arrival
-	beat    beats
-	nextHB  int64 // when to check the links, and to ping unless Beat has done so
-	nextTC  int64 // when to check the quorum
+	links           map[LinkID]*link
+	lookingMembers  map[ensemble.ServerID]lookingMember
+	order           []*link // by arrival
+	pings           pingRounds
+	nextLinkCheck   int64 // when to check the links and, unless Heartbeat has done so, to send pings
+	nextQuorumCheck int64 // when to check the quorum
 
 	ready Ready
 }
 
-// summary is what two histories are compared by: the later epoch wins, then the later
-// zxid.
+// summary is the part of a history that comparisons use: the history with the later
+// epoch wins or, if the epochs are equal, the one with the later zxid.
 type summary struct {
 	current wire.Epoch
 	last    wire.Zxid
@@ -173,7 +178,7 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 		opt: o, log: log, now: now, began: now,
 		commitment: commitment{self: o.ID, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), servers: map[ensemble.ServerID]*link{}},
 		epoch:      max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
-		links: map[LinkID]*link{}, seekers: map[ensemble.ServerID]seeker{}, nextHB: now + o.BeatMS, beat: beats{due: now + o.BeatMS}, nextTC: now + o.TickMS,
+		links: map[LinkID]*link{}, lookingMembers: map[ensemble.ServerID]lookingMember{}, nextLinkCheck: now + o.HeartbeatMS, pings: pingRounds{due: now + o.HeartbeatMS}, nextQuorumCheck: now + o.TickMS,
 	}
 	l.ready.Sync = true // currentEpoch may be saved only when the log is durable
 	l.enter(discovering)
@@ -219,14 +224,14 @@ func (l *Leader) Step(now int64, e Event) {
 		l.refused(e)
 	case Leave:
 		l.giveUp(e.Why)
-	case HandOver:
-		l.handOver(e)
+	case TransferLeadership:
+		l.beginTransfer(e)
 	case Slept:
 		l.slept(e.MS)
 	case Tick:
 		l.tick()
 	}
-	l.handOn()
+	l.continueTransfer()
 }
 
 // Ready returns what is to be done after the steps since the last call.
@@ -242,14 +247,14 @@ func (l *Leader) wake() int64 {
 	if l.phase == over {
 		return Never
 	}
-	w := min(l.deadline, l.nextHB, l.nextTC)
-	if l.handing != nil {
-		w = min(w, l.handing.began+handOverMax)
+	w := min(l.deadline, l.nextLinkCheck, l.nextQuorumCheck)
+	if l.transfer != nil {
+		w = min(w, l.transfer.began+transferMax)
 	}
 	return w
 }
 
-// Generation returns the generation of the log, for Terms of the next role.
+// Generation returns the generation of the log, for TermStart of the next role.
 func (l *Leader) Generation() uint64 { return l.generation }
 
 // Epoch returns the epoch of the term, 0 until it is known.
@@ -284,10 +289,10 @@ func (l *Leader) giveUp(why string) {
 	}
 	l.links, l.servers, l.order = nil, nil, nil
 	l.ready.GiveUp = why
-	l.tell(GaveUp{peerwire.Leading, l.epoch, why, l.now - l.began, l.ready.Successor != nil, 0})
+	l.report(GaveUp{peerwire.Leading, l.epoch, why, l.now - l.began, l.ready.Successor != nil, 0})
 }
 
-func (l *Leader) tell(h Happening) { l.ready.Happenings = append(l.ready.Happenings, h) }
+func (l *Leader) report(h Observation) { l.ready.Observations = append(l.ready.Observations, h) }
 
 // refused ends the term because the disk could not do a duty of this role or an
 // earlier one.
@@ -314,13 +319,13 @@ func (l *Leader) drop(k *link, why string) {
 func (l *Leader) refuse(k *link, why string) {
 	l.ready.Close = append(l.ready.Close, k.id)
 	l.remove(k)
-	l.tell(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew, Refused: true})
+	l.report(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew, Refused: true})
 }
 
 // forget removes a link and reports its end.
 func (l *Leader) forget(k *link, why string) {
 	l.remove(k)
-	l.tell(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew || k.vain})
+	l.report(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew || k.acceptedLater})
 }
 
 // remove deletes a link from all indexes.
@@ -341,9 +346,9 @@ func (l *Leader) opened(id LinkID) {
 	l.order = append(l.order, k)
 }
 
-// closed takes the end of a link. If the remaining servers are no quorum the term
-// ends at once: those who left look for a leader, and this server would answer that
-// it leads.
+// closed handles the end of a link. If the remaining servers are no quorum, the term
+// ends at once: the servers that left look for a leader, and this server would answer
+// them that it still leads.
 func (l *Leader) closed(id LinkID, why string) {
 	k := l.links[id]
 	if k == nil {
@@ -359,21 +364,21 @@ func (l *Leader) tick() {
 		l.giveUp(l.missing())
 		return
 	}
-	if l.nextHB <= l.now {
+	if l.nextLinkCheck <= l.now {
 		l.checkLinks()
-		if l.beat.due <= l.now {
-			l.heartbeatDue(l.now)
+		if l.pings.due <= l.now {
+			l.sendDuePings(l.now)
 		}
 		l.checkLinked()
-		l.nextHB = l.beat.due
+		l.nextLinkCheck = l.pings.due
 	}
-	if l.nextTC <= l.now {
-		l.nextTC = l.now + l.opt.TickMS
+	if l.nextQuorumCheck <= l.now {
+		l.nextQuorumCheck = l.now + l.opt.TickMS
 		l.checkQuorum()
 	}
 }
 
-// missing says what a phase that has timed out was waiting for.
+// missing says what the current phase, which has timed out, was waiting for.
 func (l *Leader) missing() string {
 	switch l.phase {
 	case discovering:
@@ -391,18 +396,18 @@ func (l *Leader) checkQuorum() {
 		return
 	}
 	silent := l.opt.SyncLimit * l.opt.TickMS
-	if !l.quorum(func(id ensemble.ServerID) bool { return l.with(id, silent) }) {
+	if !l.quorum(func(id ensemble.ServerID) bool { return l.hasAdopted(id, silent) }) {
 		l.giveUp(fmt.Sprintf("no quorum is connected and was heard from in the last %d ms", silent))
 	}
 }
 
 // checkLinked ends the term when the connected servers are no quorum any more. A
-// server that comes back looks for a leader that a quorum follows, so it could not
-// join this one. Before the term serves, whatever has ended the links may end them
-// again in the next term, so the term lasts at least leftMinMS.
+// server that comes back joins only a leader that a quorum follows, so it could not
+// join this one. If the term has not served yet, the cause that ended the links may end
+// them in the next term too, so the term lasts at least leftMinMS.
 func (l *Leader) checkLinked() {
 	begun := l.phase == promising || l.phase == synchronising
-	if l.Deserted() || begun && l.now >= l.began+leftMinMS && !l.committed.HasQuorum(l.mayTakePart) {
+	if l.LostQuorum() || begun && l.now >= l.began+leftMinMS && !l.committed.HasQuorum(l.mayTakePart) {
 		l.giveUp("no quorum is connected any more")
 	}
 }
@@ -411,9 +416,9 @@ func (l *Leader) checkLinked() {
 // connected.
 const leftMinMS = 1000
 
-// mayTakePart reports whether a server can be part of the quorum that this phase
-// waits for: this server, and connected voters. One that cannot promise the epoch
-// any more may follow later.
+// mayTakePart reports whether a server can be part of the quorum that this phase waits
+// for. This server and connected voters can. In the phase promising, a voter that cannot
+// promise the epoch any more does not count, although it may follow later.
 func (l *Leader) mayTakePart(id ensemble.ServerID) bool {
 	if id == l.self {
 		return true
@@ -422,31 +427,31 @@ func (l *Leader) mayTakePart(id ensemble.ServerID) bool {
 	return k != nil && !k.observer && (l.phase != promising || k.promised || k.state < linkPromised)
 }
 
-// Deserted reports whether the connected servers are no quorum any more, so that
+// LostQuorum reports whether the connected servers are no quorum any more, so that
 // nothing can be committed. If this server has closed their links itself, the term
 // goes on until the next check.
-func (l *Leader) Deserted() bool {
-	return l.phase == serving && !l.quorum(func(id ensemble.ServerID) bool { return l.with(id, Never) })
+func (l *Leader) LostQuorum() bool {
+	return l.phase == serving && !l.quorum(func(id ensemble.ServerID) bool { return l.hasAdopted(id, Never) })
 }
 
-// with reports whether a server is this one, or has adopted this term's history, is
-// connected and was heard from within silent ms.
-func (l *Leader) with(id ensemble.ServerID, silent int64) bool {
+// hasAdopted returns true for this server, and for a connected server that has adopted
+// this term's history and was heard from within silent ms.
+func (l *Leader) hasAdopted(id ensemble.ServerID, silent int64) bool {
 	k := l.linkOf(id)
 	return id == l.opt.ID || k != nil && k.adopted && l.now-k.heard <= silent
 }
 
-// Spare reports whether the followers are a quorum without this server and could
+// Dispensable reports whether the followers are a quorum without this server and could
 // commit more than it can. A follower does not count if it has left a proposal
 // unacknowledged for long and has no more on its disk than this server: its disk is
 // as slow as this one's.
-func (l *Leader) Spare() bool {
+func (l *Leader) Dispensable() bool {
 	silent := l.opt.SyncLimit * l.opt.TickMS
 	return l.phase == serving && l.quorum(func(id ensemble.ServerID) bool {
 		k := l.linkOf(id)
-		return id != l.opt.ID && l.with(id, silent) && (!l.late(k) || k.durable > l.own.durable)
+		return id != l.opt.ID && l.hasAdopted(id, silent) && (!l.late(k) || k.durable > l.own.durable)
 	})
 }
 
-// linkOf returns the link of a server, nil if there is none.
+// linkOf returns the link of a server; nil if there is none.
 func (l *Leader) linkOf(id ensemble.ServerID) *link { return l.servers[id] }

@@ -12,17 +12,23 @@ import (
 
 // LearnerOptions set how a learner behaves.
 type LearnerOptions struct {
-	Terms
+	TermStart
 	// Link is the connection to Leader, which exists when the term begins.
 	Link   LinkID
 	Leader ensemble.ServerID
-	// Observer: this server has no vote and acknowledges no proposals.
+	// Observer says that this server has no vote and acknowledges no proposals.
 	Observer bool
-	// Reconfig: the learner adopts the leader's configuration. Otherwise the
+	// Reconfig makes the learner adopt the leader's configuration. Otherwise the
 	// configuration of the files holds, whatever the leader sends.
 	Reconfig bool
-	// Plain: the learner offers no extensions, like a compatible peer.
-	Plain bool
+	// CompatibleOnly makes the learner offer no extensions, like a compatible peer.
+	CompatibleOnly bool
+	// NativeOnly makes the learner leave a leader that is not a native peer, because such
+	// a leader could not check the passwords of sessions.
+	NativeOnly bool
+	// Barred says that this server may have lost its history with its disk. It then
+	// promises no epoch: the promise says that no acknowledged transaction is missing.
+	Barred bool
 }
 
 // step is how far a learner has come.
@@ -45,8 +51,9 @@ const (
 // Invariants, until the term has ended:
 //   - The step never goes back.
 //   - opened <= decided <= tail, once the history arrives.
-//   - Before following, the log ends at opened or, from logging on, at target; what
-//     the leader has sent beyond that is in pending, which ends at tail and ascends.
+//   - Before the step following, the log ends at opened or, from the step logging on, at
+//     target. What the leader has sent beyond that is in pending, which ends at tail and
+//     ascends.
 //   - When following, pending is empty, tail is the end of the log, and decided is
 //     what has been handed out for applying.
 //   - unacked ascends, ends at tail, and is empty before following.
@@ -56,25 +63,25 @@ type Learner struct {
 	log        *Log
 	generation uint64
 
-	now       int64
-	step      step
-	began     int64
-	adoptedAt int64 // when the history began to arrive
-	heard     int64 // when the last packet came
-	ours      bool  // the leader is a native peer: extensions are agreed on
-	hands     bool  // leadership transfer is one of them
-	lease     int64 // of a native leader, in ms
-	silence   silence
+	now         int64
+	step        step
+	began       int64
+	adoptedAt   int64 // when the history began to arrive
+	heard       int64 // when the last packet came
+	native      bool  // the leader is a native peer: extensions are agreed on
+	canTransfer bool  // leadership transfer is one of these extensions
+	lease       int64 // lease of a native leader, in ms
+	silence     silence
 
-	epoch   wire.Epoch
-	known   bool // this server had accepted the epoch before
-	how     How
-	claimed wire.Zxid     // the end of the log, as ACKEPOCH said
-	opened  wire.Zxid     // the zxid that the history from the leader follows
-	tail    wire.Zxid     // the last transaction proposed
-	decided wire.Zxid     // the last transaction committed
-	pending []*record.Txn // proposed, not in the log yet
-	members *ensemble.Membership
+	epoch          wire.Epoch
+	acceptedBefore bool // this server had accepted the epoch before
+	how            SyncMode
+	claimed        wire.Zxid     // the end of the log, as ACKEPOCH said
+	opened         wire.Zxid     // the zxid after which the history from the leader begins
+	tail           wire.Zxid     // the last transaction proposed
+	decided        wire.Zxid     // the last transaction committed
+	pending        []*record.Txn // proposed, not in the log yet
+	members        *ensemble.Membership
 	// designated is who leads under members: this leader, unless a reconfiguration
 	// has named another.
 	designated ensemble.ServerID
@@ -82,7 +89,7 @@ type Learner struct {
 
 	unacked fifo.Queue[wire.Zxid] // appended, not acknowledged
 	touches touches
-	early   int // pings answered by Beat that no Step has brought yet
+	early   int // number of pings that Heartbeat has answered and that Step has not received yet
 	syncs   fifo.Queue[pendingSync]
 
 	ready Ready
@@ -96,7 +103,7 @@ func NewLearner(now int64, o LearnerOptions, log *Log) *Learner {
 	if o.Observer {
 		p.Type = peerwire.PacketObserverInfo
 	}
-	if !o.Plain {
+	if !o.CompatibleOnly {
 		p.Data = wire.Append(p.Data, &peerwire.Extension{Version: peerwire.ExtensionVersion})
 	}
 	r.send(p)
@@ -104,7 +111,7 @@ func NewLearner(now int64, o LearnerOptions, log *Log) *Learner {
 }
 
 // Step takes one event, which happened at now, in ms of a clock that does not
-// go back. After the term is over it does nothing.
+// go back. After the term is over, Step does nothing.
 func (r *Learner) Step(now int64, e Event) {
 	if r.now = now; r.step == ended {
 		return
@@ -153,21 +160,21 @@ func (r *Learner) Ready() Ready {
 	out.Confirmed = r.touches.confirmed
 	out.Wake = Never
 	if r.step != ended {
-		out.Wake = r.heard + r.patience() + 1
+		out.Wake = r.heard + r.leaderTimeout() + 1
 	}
 	r.ready = Ready{}
 	return out
 }
 
-// Generation returns the generation of the log, for Terms of the next role.
+// Generation returns the generation of the log, for TermStart of the next role.
 func (r *Learner) Generation() uint64 { return r.generation }
 
 // Answered reports whether the leader has sent its epoch, or the term is over.
 func (r *Learner) Answered() bool { return r.step != joining }
 
-// LeaseMS returns the lease of a native leader, as the leader says; 0 for others.
+// LeaseMS returns the lease that a native leader has sent; 0 for a compatible leader.
 func (r *Learner) LeaseMS() int64 {
-	if !r.ours {
+	if !r.native {
 		return 0
 	}
 	return r.lease
@@ -176,15 +183,15 @@ func (r *Learner) LeaseMS() int64 {
 // Heard returns when the last packet of the leader came.
 func (r *Learner) Heard() int64 { return r.heard }
 
-// Ours reports whether the leader is a native peer, which confirms touched sessions
+// Native reports whether the leader is a native peer, which confirms touched sessions
 // without being asked.
-func (r *Learner) Ours() bool { return r.ours }
+func (r *Learner) Native() bool { return r.native }
 
 func (r *Learner) send(p *peerwire.QuorumPacket) {
 	r.ready.Send = append(r.ready.Send, Message{Link: r.opt.Link, Packet: p})
 }
 
-func (r *Learner) tell(h Happening) { r.ready.Happenings = append(r.ready.Happenings, h) }
+func (r *Learner) report(h Observation) { r.ready.Observations = append(r.ready.Observations, h) }
 
 // giveUp ends the term. Pending transactions are forgotten; they were not logged.
 func (r *Learner) giveUp(why string) {
@@ -198,7 +205,7 @@ func (r *Learner) giveUp(why string) {
 	r.step, r.pending = ended, nil
 	r.ready.Close = append(r.ready.Close, r.opt.Link)
 	r.ready.GiveUp = why
-	r.tell(GaveUp{role, r.epoch, why, r.now - r.began, r.ready.Successor != nil, r.opt.Link})
+	r.report(GaveUp{role, r.epoch, why, r.now - r.began, r.ready.Successor != nil, r.opt.Link})
 }
 
 // refused ends the term because the disk could not do a duty of this role or an
@@ -208,7 +215,7 @@ func (r *Learner) refused(e Refused) {
 	r.giveUp("the disk: " + e.Why)
 }
 
-// packet takes a packet of the leader. One that breaks the protocol ends the term.
+// packet handles a packet of the leader. A packet that breaks the protocol ends the term.
 func (r *Learner) packet(p *peerwire.QuorumPacket) {
 	switch r.step {
 	case joining:
@@ -218,13 +225,13 @@ func (r *Learner) packet(p *peerwire.QuorumPacket) {
 	case introduced:
 		r.opening(p)
 	case following:
-		r.live(p)
+		r.afterUpToDate(p)
 	default:
 		r.history(p)
 	}
 }
 
-// leaderInfo takes the new epoch, which is made durable before it is promised.
+// leaderInfo handles LEADERINFO. The new epoch is made durable before it is promised.
 func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 	var info peerwire.LeaderInfo
 	e := p.Zxid.Epoch()
@@ -239,18 +246,22 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 		r.giveUp(fmt.Sprintf("the leader offers epoch %d in version %#x of the protocol", e, info.Version))
 		return
 	case e < r.opt.Accepted:
-		r.tell(OldEpoch{r.opt.Leader, r.opt.Link, e, r.opt.Current, r.opt.Accepted})
+		r.report(OldEpoch{r.opt.Leader, r.opt.Link, e, r.opt.Current, r.opt.Accepted})
 		r.giveUp(fmt.Sprintf("the leader's epoch %d is older than %d, which was accepted", e, r.opt.Accepted))
 		return
 	}
 	ext, answered := peerwire.FindExtension(p.Data, peerwire.LeaderInfoLen)
-	r.ours = answered && !r.opt.Plain
-	r.hands = r.ours && ext.Version >= peerwire.ExtensionHandOver
+	if r.opt.NativeOnly && !answered {
+		r.giveUp("the leader is a ZooKeeper server: " + nativeOnlyRemedy)
+		return
+	}
+	r.native = answered && !r.opt.CompatibleOnly
+	r.canTransfer = r.native && ext.Version >= peerwire.ExtensionHandOver
 	// The lease that a leader claims is limited to the longest that its options allow.
 	r.lease = min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
 	r.silence.floor = 2 * r.lease
-	r.epoch, r.known = e, e == r.opt.Accepted
-	if r.known {
+	r.epoch, r.acceptedBefore = e, e == r.opt.Accepted
+	if r.acceptedBefore {
 		r.promise()
 		return
 	}
@@ -259,19 +270,21 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 }
 
 // promise sends ACKEPOCH: this server follows no earlier leader, and its log ends here.
-// An epoch that was accepted before is not promised twice (NoEpoch). If this leader has
-// asked for a truncation that was not possible, the learner claims an empty log, so
-// that the leader sends a snapshot. Nothing is decided by that claim, since it comes
-// without a promise.
+// An epoch that was accepted before is not promised twice, and a server that may have lost
+// its history cannot promise one: the packet then has NoEpoch. The leader, also a ZooKeeper
+// leader, synchronises such a learner when a quorum of others has promised.
+// If this leader has asked for a truncation that was not possible, the learner claims an
+// empty log, so that the leader sends a snapshot. The false claim decides nothing,
+// because it comes without a promise.
 func (r *Learner) promise() {
 	ack, last := &peerwire.EpochAck{CurrentEpoch: int32(r.opt.Current)}, r.log.last
-	if r.known {
+	if r.acceptedBefore || r.opt.Barred {
 		ack.CurrentEpoch = peerwire.NoEpoch
-		if r.log.stuck {
-			last = 0
-		}
 	}
-	r.log.stuck = false
+	if r.acceptedBefore && r.log.truncateFailed {
+		last = 0
+	}
+	r.log.truncateFailed = false
 	r.claimed = last
 	r.step = introduced
 	r.ready.Joined = true

@@ -10,7 +10,7 @@ import (
 	"bellwether/wire"
 )
 
-// serving is an ensemble of three, 3 leads and all serve.
+// servingWorld returns an ensemble of three servers that all serve, led by server 3.
 func servingWorld(plain bool) *world {
 	w := newWorld(1, 3, 1)
 	w.plain = plain
@@ -25,7 +25,7 @@ func servingWorld(plain bool) *world {
 func TestLeaseNeedsAnAnsweredPing(t *testing.T) {
 	w := servingWorld(false)
 	l := w.nodes[2].leader
-	sent := l.beat.last.at
+	sent := l.pings.last.at
 	if l.Lease() != sent+500 || w.now > l.Lease() {
 		t.Fatalf("lease until %d, ping sent at %d, now %d", l.Lease(), sent, w.now)
 	}
@@ -35,15 +35,15 @@ func TestLeaseNeedsAnAnsweredPing(t *testing.T) {
 	w.nodes[3].learner.heardNow()
 	for range 20 {
 		w.pass(50)
-		w.settle() // the observer still answers: it does not count
+		w.settle() // the observer still answers, but it does not count
 	}
 	if l.Lease() != sent+500 {
 		t.Errorf("lease until %d with no voter answering since %d", l.Lease(), sent)
 	}
-	// d is shorter than the time after which followers give up.
+	// The lease is shorter than the time after which followers give up the leader.
 	r := servingWorld(false).nodes[0].learner
-	if r.patience() <= 500 {
-		t.Errorf("a follower gives up after %d ms", r.patience())
+	if r.leaderTimeout() <= 500 {
+		t.Errorf("a follower gives up after %d ms", r.leaderTimeout())
 	}
 	alone := newWorld(1, 1, 0)
 	alone.grow(1, 1)
@@ -85,7 +85,7 @@ func TestTouchesAreConfirmed(t *testing.T) {
 			t.Fatal("confirmed at once")
 		}
 		w.nodes[2].inputs = nil
-		w.pass(500) // a ping to either kind
+		w.pass(500) // the time in which the leader pings a peer of either kind
 		w.settle()
 		w.pass(100)
 		w.settle()
@@ -104,10 +104,10 @@ func TestTouchesAreConfirmed(t *testing.T) {
 // TestNoConfirmationWithoutLease: a leader that no quorum answers confirms nothing.
 func TestNoConfirmationWithoutLease(t *testing.T) {
 	w := servingWorld(false)
-	w.nodes[1].learner.step = ended // does not answer
+	w.nodes[1].learner.step = ended // this learner does not answer
 	n, l := w.nodes[0], w.nodes[2]
 	w.step(n, Touched{[]peerwire.TouchedSession{{Session: 7, TimeoutMS: 1}}, 5})
-	l.leader.opt.LeaseMS = -1000 // no answer is young enough
+	l.leader.opt.LeaseMS = -1000 // the lease of every answer has ended already
 	for range 10 {
 		w.pass(100)
 		w.settle()
@@ -117,33 +117,34 @@ func TestNoConfirmationWithoutLease(t *testing.T) {
 	}
 }
 
-// TestSyncWaitsForCommitsAndAPing: a sync is answered when everything proposed before it
-// is committed and a quorum has answered a ping sent after it. Syncs are answered in
-// order, once each, and many share a ping.
+// TestSyncWaitsForCommitsAndAPing: a sync is answered when everything proposed before it is committed and
+// a quorum has answered a ping that was sent after it. Each sync is answered once and in order, and many
+// syncs share a ping.
 func TestSyncWaitsForCommitsAndAPing(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2]
 	w.propose(l)
-	before := l.leader.beat.last.n
+	before := l.leader.pings.last.n
 	for i := range uint64(3) {
 		w.step(l, Sync{Token: i + 1})
 	}
 	f := Forward{Request: peerwire.ForwardedRequest{Session: 1, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})}}
 	w.step(w.nodes[0], Sync{Token: 8, Request: f})
 	w.step(w.nodes[3], Sync{Token: 9, Request: f})
-	if len(l.syncs) != 0 || l.leader.beat.last.n > before+1 {
-		t.Fatalf("answered %v before anything was heard, %d pings", l.syncs, l.leader.beat.last.n-before)
+	if len(l.syncs) != 0 || l.leader.pings.last.n > before+1 {
+		t.Fatalf("answered %v before anything was heard, %d pings", l.syncs, l.leader.pings.last.n-before)
 	}
 	w.settle()
 	if !slices.Equal(l.syncs, []uint64{1, 2, 3}) || !slices.Equal(w.nodes[0].syncs, []uint64{8}) || !slices.Equal(w.nodes[3].syncs, []uint64{9}) {
 		t.Errorf("leader %v, follower %v, observer %v", l.syncs, w.nodes[0].syncs, w.nodes[3].syncs)
 	}
-	if n := l.leader.beat.last.n - before; n > 3 {
+	if n := l.leader.pings.last.n - before; n > 3 {
 		t.Errorf("%d rounds of pings for 5 syncs", n)
 	}
 }
 
-// TestSyncBeforeTheFirstTransaction: such a sync waits only for the ping.
+// TestSyncBeforeTheFirstTransaction: a sync before the first transaction of a term waits only for
+// an answered ping.
 func TestSyncBeforeTheFirstTransaction(t *testing.T) {
 	w := newWorld(1, 3, 0)
 	w.grow(0, 3, 1, 2)
@@ -162,7 +163,7 @@ func TestDeposedLeaderAnswersNoSync(t *testing.T) {
 	for _, n := range w.nodes[:2] {
 		w.leave(n)
 	}
-	w.links = nil // the old leader has not noticed
+	w.links = nil // the old leader has not noticed that its links are gone
 	w.grow(1, 2, 1)
 	old.syncs = nil
 	if old.leader != nil {
@@ -176,8 +177,8 @@ func TestDeposedLeaderAnswersNoSync(t *testing.T) {
 	}
 }
 
-// TestSyncCheckCanFail: if somebody else answers pings instead of the followers, a
-// deposed leader answers a sync, and the check of the test ensemble finds that.
+// TestSyncCheckCanFail checks the check of the test ensemble: if pings are answered without the
+// followers, a deposed leader answers a sync, and the check reports that.
 func TestSyncCheckCanFail(t *testing.T) {
 	w := servingWorld(false)
 	for _, n := range w.nodes[:2] {
@@ -185,7 +186,7 @@ func TestSyncCheckCanFail(t *testing.T) {
 	}
 	old := w.nodes[2]
 	w.faults.fakePings = true
-	held := w.links // the old leader's ends stay open
+	held := w.links // the old leader's ends of the links stay open
 	w.links = nil
 	w.grow(1, 2, 1)
 	w.links = append(held, w.links...)
@@ -196,8 +197,8 @@ func TestSyncCheckCanFail(t *testing.T) {
 	}
 }
 
-// TestSilentLeaderIsLeft: a native leader is given up soon, after three times its longest
-// gap; a compatible or a slow one not before syncLimit.
+// TestSilentLeaderIsLeft: learners leave a silent native leader soon, after three times the longest gap
+// between its packets. They leave a compatible or slow leader after syncLimit.
 func TestSilentLeaderIsLeft(t *testing.T) {
 	for _, c := range []struct {
 		plain    bool
@@ -221,7 +222,7 @@ func TestSilentLeaderIsLeft(t *testing.T) {
 	}
 }
 
-// TestSilenceForgetsOldGaps: gaps older than a minute do not count.
+// TestSilenceForgetsOldGaps: gaps between packets that are older than a minute do not count.
 func TestSilenceForgetsOldGaps(t *testing.T) {
 	var s silence
 	s.note(5_000, 900)
@@ -239,8 +240,8 @@ func TestSilenceForgetsOldGaps(t *testing.T) {
 	}
 }
 
-// TestRevalidationAndForwarding: questions about sessions and requests reach the leader
-// with the asking server, and the answers come back.
+// TestRevalidationAndForwarding: a learner's questions about sessions, and its requests, reach the leader
+// with the learner's id, and the answers come back.
 func TestRevalidationAndForwarding(t *testing.T) {
 	w := servingWorld(false)
 	n := w.nodes[0]
@@ -280,7 +281,7 @@ func TestRevalidationAndForwarding(t *testing.T) {
 	}
 }
 
-// sentTo are the packets for a link, but for pings.
+// sentTo returns the packets that were sent on a link, except pings.
 func sentTo(l *Leader, link LinkID) (types []peerwire.PacketType) {
 	for _, m := range l.Ready().Send {
 		if m.Link == link && m.Packet.Type != peerwire.PacketPing {
@@ -290,7 +291,7 @@ func sentTo(l *Leader, link LinkID) (types []peerwire.PacketType) {
 	return types
 }
 
-// answeredOnce has a learner answer pings until no sync waits: it gets one answer.
+// answeredOnce makes a learner answer pings until no sync waits, and checks that its sync got one answer.
 func (w *world) answeredOnce(t *testing.T, l *Leader, k *link) {
 	t.Helper()
 	for i := 0; l.PendingSyncs() > 0 && i < 3; i++ {
@@ -301,9 +302,10 @@ func (w *world) answeredOnce(t *testing.T, l *Leader, k *link) {
 	}
 }
 
-// TestSyncKeepsItsPlaceAmongCommits: a compatible follower is answered after the commit
-// of what was proposed when it asked, and before the next. If a commit overtakes the
-// answer, the follower takes it for another one's, and its client waits for ever.
+// TestSyncKeepsItsPlaceAmongCommits: a compatible follower's sync is answered after the commit of
+// everything that was proposed before the sync, and before the next commit. If a commit came before the
+// answer, the follower would take the answer for that of another sync, and its client would wait for
+// ever.
 func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2].leader
@@ -314,7 +316,7 @@ func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 		l.Step(w.now, Propose{&record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpError}, Body: &record.ErrorTxn{}}})
 		return z
 	}
-	l.Step(w.now, Sync{Link: k.id}) // nothing is outstanding
+	l.Step(w.now, Sync{Link: k.id}) // no proposal is outstanding
 	propose()
 	l.Step(w.now, Sync{Link: k.id})
 	last := propose()
@@ -328,9 +330,9 @@ func TestSyncKeepsItsPlaceAmongCommits(t *testing.T) {
 	w.answeredOnce(t, l, k)
 }
 
-// TestSyncOfAnotherKindWaitsForAPing: a deposed leader does not answer an outdated sync
-// of a compatible follower either, which can ask it after its connection comes back.
-func TestSyncOfAnotherKindWaitsForAPing(t *testing.T) {
+// TestSyncOfCompatiblePeerWaitsForAPing: a deposed leader does not answer the sync of a compatible
+// follower either. Such a follower may have connected to the deposed leader again.
+func TestSyncOfCompatiblePeerWaitsForAPing(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2].leader
 	l.Ready()
@@ -349,21 +351,20 @@ func TestSyncOfAnotherKindWaitsForAPing(t *testing.T) {
 func TestSyncDoesNotWaitForTheNextRound(t *testing.T) {
 	w := servingWorld(true)
 	l := w.nodes[2]
-	for range 3 { // rounds in which nobody is due
-		w.pass(l.leader.opt.BeatMS)
+	for range 3 { // rounds in which no ping to a compatible follower is due
+		w.pass(l.leader.opt.HeartbeatMS)
 		w.settle()
 	}
 	l.syncs = nil
 	w.step(l, Sync{Token: 1})
 	w.settle()
 	if !slices.Equal(l.syncs, []uint64{1}) {
-		t.Errorf("answered %v, pings %+v", l.syncs, l.leader.beat)
+		t.Errorf("answered %v, pings %+v", l.syncs, l.leader.pings)
 	}
 }
 
-// TestLeaderThatAllHaveLeftEndsAtOnce: the term ends as soon as links end and the
-// remaining servers are no quorum. The end of an observer's or a stranger's link does not
-// end it.
+// TestLeaderThatAllHaveLeftEndsAtOnce: a term ends as soon as the servers whose links remain are no
+// quorum. The end of the link of an observer, or of a server that is no member, does not end the term.
 func TestLeaderThatAllHaveLeftEndsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		leave []int
@@ -386,12 +387,13 @@ func TestLeaderThatAllHaveLeftEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestLeaderThatAllHaveLeftBeforeItServes: such a leader waits a moment, not initLimit,
-// because servers that have left it during discovery could not join it again.
+// TestLeaderThatAllHaveLeftBeforeItServes: if all servers leave a leader before it serves, its term ends
+// after a short time and not after initLimit, because servers that have left it during discovery cannot
+// join it again.
 func TestLeaderThatAllHaveLeftBeforeItServes(t *testing.T) {
 	for _, promised := range []bool{false, true} {
 		for _, back := range []bool{false, true} {
-			l := NewLeader(0, LeaderOptions{Terms: Terms{
+			l := NewLeader(0, LeaderOptions{TermStart: TermStart{
 				ID: 3, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 			}}, logOf(t, "1.1", ""))
 			step := func(now int64, e Event) string {

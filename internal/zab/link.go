@@ -13,13 +13,13 @@ import (
 type linkState uint8
 
 const (
-	linkNew      linkState = iota // it has sent nothing
+	linkNew      linkState = iota // the learner has sent nothing
 	linkNamed                     // FOLLOWERINFO or OBSERVERINFO came
 	linkInvited                   // LEADERINFO was sent
 	linkPromised                  // ACKEPOCH came
-	linkReading                   // ReadLog was asked for it
-	linkSyncing                   // it was sent the history up to NEWLEADER
-	linkSynced                    // it has acknowledged NEWLEADER
+	linkReading                   // ReadLog was requested for the learner
+	linkSyncing                   // the history up to NEWLEADER was sent
+	linkSynced                    // the learner has acknowledged NEWLEADER
 	linkServing                   // UPTODATE was sent
 )
 
@@ -34,39 +34,40 @@ const (
 //   - watched is 0, or durable < watched <= the last proposal, and never set for an
 //     observer.
 //   - answered.n < unanswered[0].n, and the rounds in unanswered ascend. At most
-//     beatsMax pings are unanswered.
+//     unansweredMax pings are unanswered.
 //   - confirmed <= replies, and unconfirmed ascends by number and by zxid.
 //   - syncs is empty for a native peer, and before the learner serves.
 type link struct {
-	id       LinkID
-	state    linkState
-	server   ensemble.ServerID
-	observer bool
-	ours     bool  // a native peer: extensions are agreed on
-	hands    bool  // leadership transfer is one of them
-	vain     bool  // it has accepted a later epoch, so it cannot join
-	began    int64 // when the connection came
-	heard    int64 // when the last packet came
+	id            LinkID
+	state         linkState
+	server        ensemble.ServerID
+	observer      bool
+	native        bool  // the learner is a native peer: extensions are agreed on
+	canTransfer   bool  // leadership transfer is one of these extensions
+	acceptedLater bool  // the learner has accepted a later epoch, so it cannot join
+	began         int64 // when the connection came
+	heard         int64 // when the last packet came
 
-	peer wire.Zxid // the end of its log when it came
-	how  How       // while it is being synchronised
-	upTo wire.Zxid // what it was synchronised with as committed
+	peer wire.Zxid // the end of the learner's log when it connected
+	how  SyncMode  // valid while the learner is being synchronised
+	upTo wire.Zxid // the last committed transaction of its synchronisation
 	acks
 
-	// syncs are those that a compatible peer waits for, oldest first.
+	// syncs holds the syncs for which a compatible peer waits, oldest first.
 	syncs fifo.Queue[waiting]
 
-	// watched is the oldest proposal whose ACK is missing, and watchedAt since when.
+	// watched is the oldest proposal whose ACK is missing, and watchedAt is the time since
+	// which it is missing.
 	watched   wire.Zxid
 	watchedAt int64
 
-	unanswered fifo.Queue[beat] // pings sent, oldest first
+	unanswered fifo.Queue[pingRound] // pings sent, oldest first
 	pingedAt   int64
 	replies    int64 // answers to pings
-	confirmed  int64 // of these, those whose sessions were confirmed
+	confirmed  int64 // number of these answers whose sessions were confirmed
 
-	unconfirmed fifo.Queue[answers] // oldest first
-	odd         bool                // an unexpected packet was reported
+	unconfirmed        fifo.Queue[answers] // oldest first
+	unexpectedReported bool                // an unexpected packet was reported
 }
 
 func (k *link) name() string {
@@ -80,8 +81,8 @@ func (k *link) name() string {
 }
 
 // checkLinks closes the links of learners that are silent or do not acknowledge
-// proposals. A learner that has not acknowledged the history has initLimit, others
-// have syncLimit.
+// proposals. The time limit is initLimit for a learner that has not acknowledged the
+// history, and syncLimit for any other learner.
 func (l *Leader) checkLinks() {
 	for i := 0; i < len(l.order); i++ {
 		k := l.order[i]
@@ -91,7 +92,7 @@ func (l *Leader) checkLinks() {
 		}
 		switch {
 		case k.state == linkPromised && l.phase < synchronising, k.state == linkNamed, k.state == linkReading, k.state == linkSynced && l.phase < serving:
-			continue // it waits for this server
+			continue // the learner waits for this server
 		case l.now-k.heard > limit:
 			l.drop(k, fmt.Sprintf("silent for %d ms", l.now-k.heard))
 			i--
@@ -115,8 +116,8 @@ func (l *Leader) received(e Received) {
 	}
 }
 
-// packet carries out a packet. It returns why the link is to be closed, empty if it
-// is not.
+// packet handles a packet. It returns the reason why the link must be closed, or an
+// empty text if the link stays open.
 func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 	switch p.Type {
 	case peerwire.PacketFollowerInfo, peerwire.PacketObserverInfo:
@@ -137,9 +138,9 @@ func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 	case peerwire.PacketRevalidate:
 		return l.revalidate(k, p)
 	}
-	if !k.odd {
-		k.odd = true
-		l.tell(Unexpected{k.name(), p.Type})
+	if !k.unexpectedReported {
+		k.unexpectedReported = true
+		l.report(Unexpected{k.name(), p.Type})
 	}
 	return ""
 }
@@ -162,6 +163,6 @@ func (l *Leader) revalidate(k *link, p *peerwire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, r); err != nil {
 		return "sent a revalidation that cannot be read: " + err.Error()
 	}
-	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Ours: k.ours, Revalidation: r})
+	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Native: k.native, Revalidation: r})
 	return ""
 }

@@ -13,13 +13,13 @@ import (
 // does (zookeeper.commitLogCount).
 const KeepMin = 500
 
-// Log is the end of a server's transaction log in memory, without a gap, and how far
-// it has been handed out for applying. Entries above applied are logged, or on their
-// way to the disk, and not known to be committed. A Log exists as long as the process;
-// each role uses it in turn.
+// Log is the end of a server's transaction log in memory, without a gap. applied is the
+// last entry that was handed out for applying. Entries above applied are logged, or on
+// their way to the disk, and not known to be committed. A Log exists as long as the
+// process; each role uses it in turn.
 //
-// Invariants: each entry follows the one before it, the first follows before, and
-// last is the zxid of the last one. applied <= last.
+// Invariants: each entry follows the previous one, the first entry follows the field
+// before, and last is the zxid of the last entry. applied <= last.
 type Log struct {
 	keep    int
 	entries []*record.Txn
@@ -27,13 +27,13 @@ type Log struct {
 	last    wire.Zxid
 	applied wire.Zxid
 	floor   wire.Zxid // the log on disk cannot be cut below it; -1: not known
-	// fresh: a snapshot was installed that clients do not see yet.
+	// fresh says that a snapshot was installed that clients do not see yet.
 	fresh bool
-	// stuck: a truncation that a leader asked for was not possible.
-	stuck bool
-	// undo is the log before a truncation or an installation that the disk has not
-	// answered yet, and madeBy the generation that asked for it. undo can have an
-	// undo itself.
+	// truncateFailed says that a truncation that a leader asked for was not possible.
+	truncateFailed bool
+	// undo is the log as it was before a truncation or an installation that the disk
+	// has not answered yet. madeBy is the generation that asked for this truncation or
+	// installation. undo can have an undo itself.
 	undo   *Log
 	madeBy uint64
 }
@@ -125,9 +125,9 @@ func (g *Log) truncate(z wire.Zxid) {
 	g.last, g.applied = z, min(g.applied, z)
 }
 
-// install replaces the whole log by a snapshot that contains everything up to z, and
-// txns after it. The log keeps txns, so that they can be passed on (ZOOKEEPER-4925);
-// the disk has them in the snapshot only.
+// install replaces the whole log by a snapshot that contains everything up to z, followed
+// by txns. The log keeps txns, so that they can be passed on (ZOOKEEPER-4925); on disk
+// they are only in the snapshot.
 func (g *Log) install(z wire.Zxid, txns []*record.Txn, generation uint64) {
 	before := g.copy()
 	*g = *NewLog(z, g.keep)
@@ -141,7 +141,7 @@ func (g *Log) install(z wire.Zxid, txns []*record.Txn, generation uint64) {
 	g.MarkApplied(g.last)
 }
 
-// cut truncates to z, and can be undone until the disk has done it.
+// cut truncates the log to z. The truncation can be undone until the disk has done it.
 func (g *Log) cut(z wire.Zxid, generation uint64) {
 	g.undo, g.madeBy = g.copy(), generation
 	g.truncate(z)
@@ -161,9 +161,10 @@ func (g *Log) confirm(generation uint64) {
 	}
 }
 
-// Refuse makes the log what the disk is after a refused duty. Leader and Learner call
-// it; if a Refused comes between two roles its receiver does. Refuse reports whether
-// the tree must be made anew from the disk, because it has applied what the disk lacks.
+// Refuse makes the log equal to the log on disk after a refused duty. Leader and Learner
+// call Refuse; if a Refused comes between two roles, the driver calls it. Refuse reports
+// whether the tree must be loaded from the disk again, because the tree has applied
+// transactions that the disk lacks.
 func (g *Log) Refuse(e Refused) (rebuild bool) {
 	var before *Log // the log before the oldest duty that was not done
 	madeBy := g.madeBy
@@ -174,7 +175,7 @@ func (g *Log) Refuse(e Refused) (rebuild bool) {
 	}
 	if before != nil {
 		*g = *before
-		g.stuck = e.Zxid == before.last
+		g.truncateFailed = e.Zxid == before.last
 	}
 	if g.undo = nil; e.Zxid < g.last {
 		rebuild = e.Zxid < g.applied

@@ -19,7 +19,7 @@ func logOf(t testing.TB, base, entries string) *Log {
 	return g
 }
 
-// A log has no gaps: what does not follow is refused (ZOOKEEPER-4925, 1277).
+// TestLogRefusesGaps: an entry that does not follow the last entry is refused (ZOOKEEPER-4925, 1277).
 func TestLogRefusesGaps(t *testing.T) {
 	full := wire.MakeZxid(1, math.MaxUint32)
 	for _, c := range []struct {
@@ -39,8 +39,8 @@ func TestLogRefusesGaps(t *testing.T) {
 	}
 }
 
-// Applied entries are dropped in the end, but never the newest KeepMin; entries that are
-// not applied are never dropped.
+// TestLogForgetsOldApplied: applied entries are dropped when there are too many, but never the newest
+// KeepMin of them. Entries that are not applied are never dropped.
 func TestLogForgetsOldApplied(t *testing.T) {
 	g := NewLog(0, 0)
 	for i := 1; i <= 5000; i++ {
@@ -60,7 +60,7 @@ func TestLogForgetsOldApplied(t *testing.T) {
 	}
 }
 
-// A truncation goes to an entry of the log, or to the beginning of an epoch.
+// TestLogReach: a truncation ends at an entry of the log, or at the beginning of an epoch.
 func TestLogReach(t *testing.T) {
 	g := logOf(t, "1.3", "1.4 1.5 2.1 2.2")
 	installed := NewLog(0, 0)
@@ -71,7 +71,7 @@ func TestLogReach(t *testing.T) {
 		ok      bool
 	}{
 		{g, "2.2", "2.2", true}, {g, "1.5", "1.5", true}, {g, "2.0", "1.5", true}, {g, "1.3", "1.3", true},
-		{g, "1.2", "1.2", true}, // the disk may know
+		{g, "1.2", "1.2", true}, // the entry may still be on the disk
 		{g, "1.7", "1.5", false}, {g, "2.3", "2.3", false}, {g, "3.0", "3.0", false},
 		{installed, "1.5", "1.5", true}, {installed, "1.4", "1.4", false}, {installed, "1.2", "1.2", false},
 	} {

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// chaos does one random thing. Links keep their order, everything else happens
-// in any order: servers crash and lose what was not synced, links break with
-// bytes on their way, disks lag behind, old leaders stay.
+// chaos does one random thing. Links keep their order; everything else happens in any order: servers
+// crash and lose what was not fsynced, links break and lose packets, disks are slow, and old leaders
+// continue.
 func (w *world) chaos() {
 	n := w.nodes[w.rnd.IntN(len(w.nodes))]
 	switch d := w.rnd.IntN(4000); {
@@ -62,7 +62,7 @@ func (w *world) chaos() {
 	}
 }
 
-// fill lets the disk of a server refuse its next append.
+// fill makes the disk of a server refuse its next append.
 func (w *world) fill(n *node) {
 	if len(n.writer) > 0 && n.writer[0].what == "append" {
 		gen := n.writer[0].gen
@@ -79,14 +79,14 @@ func (w *world) joinAny(n *node) {
 	w.join(n, leaders[w.rnd.IntN(len(leaders))])
 }
 
-// breakLink cuts a connection; the ends lose some of what is on its way.
-func (w *world) breakLink(c *conduit) {
+// breakLink cuts a connection. Each end loses some of the packets on their way.
+func (w *world) breakLink(c *testConn) {
 	c.cut = true
 	c.up = c.up[:w.rnd.IntN(len(c.up)+1)]
 	c.down = c.down[:w.rnd.IntN(len(c.down)+1)]
 }
 
-// loseOne takes a packet out of the middle of a link, which no TCP does.
+// loseOne drops a packet in the middle of a link, which TCP never does.
 func (w *world) loseOne() {
 	for _, c := range w.links {
 		if k := len(c.down); k > 2 && w.rnd.IntN(50) == 0 {
@@ -96,7 +96,7 @@ func (w *world) loseOne() {
 	}
 }
 
-// heal ends all faults and gives the servers what they need to agree.
+// heal ends all faults, and does what the servers need in order to agree.
 func (w *world) heal() {
 	for _, n := range w.nodes {
 		if !n.up {
@@ -110,7 +110,7 @@ func (w *world) heal() {
 		c.up, c.down, c.lrnL, c.ldrL = nil, nil, true, true
 	}
 	w.sweep()
-	w.settle() // what the disks still refuse, they refuse now
+	w.settle() // the last refusals of full disks happen here
 	for range 3 {
 		l := w.elect(w.idle())
 		for _, n := range w.idle() {
@@ -174,7 +174,7 @@ func TestOneHistory(t *testing.T) {
 			syncs += len(n.syncs)
 		}
 		if w.wrong != "" {
-			for _, s := range w.story[max(0, len(w.story)-100):] {
+			for _, s := range w.output[max(0, len(w.output)-100):] {
 				t.Log(s)
 			}
 			t.Fatal(w.wrong)
@@ -185,8 +185,8 @@ func TestOneHistory(t *testing.T) {
 	}
 }
 
-// between lets everything happen that can between some servers alone, but for
-// the leader's own currentEpoch where held says so.
+// between delivers all packets between two servers and carries out the duties of their disks. If held is
+// set, the leader's currentEpoch is not saved.
 func (w *world) between(leader, learner *node, held bool) {
 	for range 20 {
 		for _, c := range slices.Clone(w.links) {
@@ -220,7 +220,7 @@ func TestLateLeaderOfAnEarlierEpoch(t *testing.T) {
 	w.between(a, b, false)
 	shown := len(w.history)
 	if shown == 0 || old.leader.Serving() || w.leaders[2] != a.id {
-		t.Fatalf("%d transactions shown, leaders %v\n%s", shown, w.leaders, strings.Join(w.story, "\n"))
+		t.Fatalf("%d transactions shown, leaders %v\n%s", shown, w.leaders, strings.Join(w.output, "\n"))
 	}
 	w.diskStep(old)
 	if w.leaders[1] != old.id {

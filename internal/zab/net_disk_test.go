@@ -6,7 +6,7 @@ import (
 	"bellwether/internal/record"
 )
 
-// write queues the duties for the disk.
+// write queues the disk's duties of a Ready.
 func (w *world) write(n *node, r *Ready) {
 	d, gen := &n.disk, r.Generation
 	put := func(what string, do func() Event) { n.writer = append(n.writer, duty{what, gen, do}) }
@@ -57,7 +57,7 @@ func (w *world) append(n *node, txns []*record.Txn) {
 	}
 }
 
-// truncate cuts the log on disk.
+// truncate truncates the log on disk.
 func (w *world) truncate(n *node, t *Truncate, gen uint64) Event {
 	d, z := &n.disk, t.Zxid
 	switch {
@@ -77,7 +77,7 @@ func (w *world) truncate(n *node, t *Truncate, gen uint64) Event {
 	return nil
 }
 
-// refuse drops all duties: what they were to change is as it was.
+// refuse drops all duties, so that what they were to change stays as it was.
 func (w *world) refuse(n *node, gen uint64, why string) Event {
 	if slices.ContainsFunc(n.writer, func(d duty) bool { return d.what == "install" }) {
 		n.fresh = n.old
@@ -87,14 +87,14 @@ func (w *world) refuse(n *node, gen uint64, why string) Event {
 	return Refused{n.disk.last(), gen, why}
 }
 
-// rebuild makes the tree anew from disk; all clients are closed.
+// rebuild makes the tree again from the disk, and disconnects all clients.
 func (w *world) rebuild(n *node) {
 	n.tree, n.fresh, n.shown = slices.Concat(n.disk.snapshot, n.disk.log), nil, 0
 	n.log.fresh = false
 	n.log.MarkApplied(n.log.Last())
 }
 
-// cutTree rebuilds the tree where it holds what is cut.
+// cutTree rebuilds the tree if it contains transactions that are truncated.
 func (w *world) cutTree(n *node, t *Truncate) {
 	tree := &n.tree
 	if n.fresh != nil {
@@ -110,7 +110,7 @@ func (w *world) cutTree(n *node, t *Truncate) {
 	}
 }
 
-// disk lets the log writer do the next thing.
+// disk lets the log writer carry out its next duty.
 func (w *world) diskStep(n *node) {
 	if len(n.writer) == 0 {
 		return

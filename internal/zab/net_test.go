@@ -11,40 +11,40 @@ import (
 	"bellwether/wire"
 )
 
-// world is a network of servers that run the machines of this package over
-// disks that forget what was not synced. Its elections are an oracle: the best
-// vote of a quorum. Each way to break the rules on purpose is a field of faults.
+// world is a network of servers. They run the machines of this package, and their disks lose what was not
+// fsynced when a server crashes. The model chooses each leader itself: the server with the best vote of a
+// quorum. Each field of faults breaks one rule on purpose.
 type world struct {
 	now     int64
 	members *ensemble.Membership
 	nodes   []*node
-	links   []*conduit
+	links   []*testConn
 	nextID  LinkID
-	marks   int32 // of transactions, to tell them apart
+	marks   int32 // number that makes each transaction different
 	rnd     *rand.Rand
 
-	history []*record.Txn // what any server has shown
+	history []*record.Txn // all transactions that any server has shown to clients
 	leaders map[wire.Epoch]ensemble.ServerID
-	needs   map[uint64]int // by the token of a sync: how much it must find shown
+	needs   map[uint64]int // by the token of a sync: how many transactions its server must then have shown
 	wrong   string
-	story   []string
+	output  []string
 	plain   bool
-	trace   bool // packets are part of the story
+	trace   bool // packets are part of the output
 	keep    func(*LeaderOptions)
 	faults  faults
 }
 
-// faults break one rule each; the checks must find every one.
+// faults are deliberate faults, each of which breaks one rule. The checks must notice every one.
 type faults struct {
-	syncedEarly  bool // the log writer says Synced before the sync
-	epochEarly   bool // currentEpoch is on the disk before the log is
+	syncedEarly  bool // the log writer reports Synced before the fsync
+	epochEarly   bool // currentEpoch is saved before the log is durable
 	acceptedLost bool // acceptedEpoch is not saved
 	minority     bool // a leader counts itself as a quorum
 	noTruncate   bool // truncations are not carried out
-	worstVote    bool // the worst vote wins, and learners hide what they have
+	worstVote    bool // the worst vote wins, and learners conceal their history
 	snapshotOld  bool // snapshots lack the newest transaction
 	lossyLinks   bool // links lose a packet in the middle
-	fakePings    bool // pings are answered, though no follower has seen them
+	fakePings    bool // pings count as answered although no follower has received them
 }
 
 // node is one server.
@@ -59,11 +59,11 @@ type node struct {
 	leader    *Leader
 	learner   *Learner
 	under     ensemble.ServerID
-	tree      []*record.Txn // what is applied
-	fresh     []*record.Txn // installed, not shown yet
-	old       []*record.Txn // what fresh was before the last Install
-	shown     int           // how much of tree clients may have seen
-	spool     []*record.Txn // the snapshot that arrived last
+	tree      []*record.Txn // transactions that are applied
+	fresh     []*record.Txn // transactions of an installed snapshot that are not shown yet
+	old       []*record.Txn // the tree before the last Install
+	shown     int           // number of transactions of tree that clients may have seen
+	spool     []*record.Txn // the snapshot that was received last
 	serving   bool
 	syncs     []uint64
 	confirmed uint64
@@ -72,7 +72,7 @@ type node struct {
 	above     wire.Epoch
 }
 
-// disk is what survives a crash, and what may.
+// disk is the disk of a server: what survives a crash, and what may survive it.
 type disk struct {
 	snapshot          []*record.Txn
 	base              wire.Zxid
@@ -95,21 +95,21 @@ func (d *disk) durable() wire.Zxid {
 	return d.base
 }
 
-// duty is one thing that the log writer does; the machine hears of it when done.
+// duty is one thing that the log writer must do. The machine is told when it is done.
 type duty struct {
 	what string
 	gen  uint64
 	do   func() Event
 }
 
-// conduit is a connection: what is on its way in both directions, and which ends
-// still have to see that it is broken.
-type conduit struct {
+// testConn is a connection: the packets on their way in both directions, and which ends have not noticed
+// yet that it is broken.
+type testConn struct {
 	id         LinkID
 	lrn, ldr   *node
-	up, down   []packet // to the leader, to the learner
+	up, down   []packet // packets on their way to the leader, and to the learner
 	cut        bool
-	lrnL, ldrL bool // the end has left
+	lrnL, ldrL bool // whether the end of the learner, or of the leader, has closed the connection
 }
 
 type packet struct {
@@ -146,14 +146,14 @@ func (w *world) fail(format string, args ...any) {
 }
 
 func (w *world) tell(n *node, format string, args ...any) {
-	w.story = append(w.story, fmt.Sprintf("%6d ms  %d  %s", w.now-1000, n.id, fmt.Sprintf(format, args...)))
+	w.output = append(w.output, fmt.Sprintf("%6d ms  %d  %s", w.now-1000, n.id, fmt.Sprintf(format, args...)))
 }
 
-// start loads a server from its disk: the tree from the whole log.
+// start starts a server. It makes the tree from the whole log on disk.
 func (w *world) start(n *node) {
 	d := &n.disk
 	d.synced = len(d.log)
-	d.current = max(d.current, d.last().Epoch()) // as the store does: the log is a beginning of that epoch's
+	d.current = max(d.current, d.last().Epoch()) // as the store does: the log proves that the server has adopted this epoch
 	n.up, n.log, n.acc, n.cur = true, NewLog(d.base, 0), d.accepted, d.current
 	n.tree = slices.Concat(d.snapshot, d.log)
 	n.fresh, n.shown, n.writer = nil, 0, nil
@@ -166,7 +166,7 @@ func (w *world) start(n *node) {
 	n.log.MarkApplied(n.log.Last())
 }
 
-// crash ends a server; of what was not synced the first keep records survive.
+// crash ends a server. Of the records that were not fsynced, the first keep ones survive.
 func (w *world) crash(n *node, keep int) {
 	w.leave(n)
 	n.up, n.writer = false, nil
@@ -189,17 +189,17 @@ func (w *world) leave(n *node) {
 }
 
 func (w *world) sweep() {
-	w.links = slices.DeleteFunc(w.links, func(c *conduit) bool { return c.lrnL && c.ldrL })
+	w.links = slices.DeleteFunc(w.links, func(c *testConn) bool { return c.lrnL && c.ldrL })
 }
 
-func (w *world) terms(n *node) Terms {
+func (w *world) terms(n *node) TermStart {
 	n.gen++
-	return Terms{ID: n.id, Accepted: n.acc, Current: n.cur, Generation: n.gen, Committed: w.members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}
+	return TermStart{ID: n.id, Accepted: n.acc, Current: n.cur, Generation: n.gen, Committed: w.members, TickMS: 1000, InitLimit: 10, SyncLimit: 5}
 }
 
 // lead makes a server the leader.
 func (w *world) lead(n *node) {
-	o := LeaderOptions{Terms: w.terms(n), Plain: w.plain, Above: n.above}
+	o := LeaderOptions{TermStart: w.terms(n), CompatibleOnly: w.plain, Above: n.above}
 	if w.keep != nil {
 		w.keep(&o)
 	}
@@ -222,18 +222,18 @@ func alone(id ensemble.ServerID) *ensemble.Membership {
 // join connects a server to a leader.
 func (w *world) join(n, leader *node) {
 	w.nextID++
-	c := &conduit{id: w.nextID, lrn: n, ldr: leader}
+	c := &testConn{id: w.nextID, lrn: n, ldr: leader}
 	w.links = append(w.links, c)
 	s, _ := w.members.Server(n.id)
 	n.under = leader.id
 	n.learner = NewLearner(w.now, LearnerOptions{
-		Terms: w.terms(n), Link: c.id, Leader: leader.id, Observer: s.Role == ensemble.Observer, Plain: w.plain,
+		TermStart: w.terms(n), Link: c.id, Leader: leader.id, Observer: s.Role == ensemble.Observer, CompatibleOnly: w.plain,
 	}, n.log)
 	w.step(leader, Opened{c.id})
 	w.ready(n)
 }
 
-// step gives a machine an event and carries out what comes of it.
+// step gives an event to a machine and carries out the Ready that follows.
 func (w *world) step(n *node, e Event) {
 	switch {
 	case n.leader != nil:
@@ -254,10 +254,10 @@ func (w *world) ready(n *node) {
 	} else {
 		r, err = n.learner.Ready(), n.learner.check()
 	}
-	if err != nil && w.faults == (faults{}) { // with faults the other checks are tried
+	if err != nil && w.faults == (faults{}) { // with a deliberate fault, only the checks of the model are to notice it
 		w.fail("server %d: %v", n.id, err)
 	}
-	for _, h := range r.Happenings {
+	for _, h := range r.Observations {
 		w.tell(n, "%v", h)
 	}
 	n.gen = r.Generation
@@ -292,8 +292,7 @@ func (w *world) ready(n *node) {
 	}
 }
 
-// answer does what the rest of a server would: every session is valid, syncs
-// go back in order.
+// answer plays the rest of a server: every session is valid, and syncs are answered in order.
 func (w *world) answer(n *node, r *Ready) {
 	for _, in := range r.Inputs {
 		switch {
@@ -322,7 +321,7 @@ func readLog(n *node, q ReadLog) Event {
 	return LogRead{Link: q.Link, Txns: out, OK: met}
 }
 
-// apply puts what is committed into the tree.
+// apply adds committed transactions to the tree.
 func (w *world) apply(n *node, r *Ready) {
 	if est := r.Established; est != nil {
 		if est.Installed {
@@ -350,7 +349,7 @@ func (w *world) apply(n *node, r *Ready) {
 	}
 }
 
-// show compares what clients of a server may see now with what others showed.
+// show compares what clients of a server may see now with the history that other servers have shown.
 func (w *world) show(n *node) {
 	for i := n.shown; i < len(n.tree); i++ {
 		switch {
@@ -366,9 +365,9 @@ func (w *world) show(n *node) {
 	n.shown = len(n.tree)
 }
 
-// established checks that an epoch has one leader, and that it has everything
-// that was shown in earlier epochs. One that is late may lack what a later
-// leader has committed; it finds no quorum for anything of its own.
+// established checks that an epoch has one leader, and that the leader has everything that was shown in
+// earlier epochs. A leader that is established late may lack what a later leader has committed: it then
+// finds no quorum for its own proposals.
 func (w *world) established(n *node, est *Established) {
 	if id, ok := w.leaders[est.Epoch]; ok {
 		w.fail("servers %d and %d are both established in epoch %d", id, n.id, est.Epoch)
@@ -382,7 +381,7 @@ func (w *world) established(n *node, est *Established) {
 	}
 }
 
-// send puts a packet on its link, after checking what it promises.
+// send puts a packet on its link. First it checks that the sender keeps what the packet promises.
 func (w *world) send(n *node, m Message) {
 	c := w.link(m.Link)
 	if c != nil && n == c.ldr && w.faults.fakePings && m.Packet.Type == peerwire.PacketPing {
@@ -416,7 +415,7 @@ func (w *world) send(n *node, m Message) {
 func (w *world) checkPromise(n *node, p *peerwire.QuorumPacket) {
 	z := p.Zxid
 	switch {
-	case p.Type == peerwire.PacketAckEpoch && !n.learner.known && n.disk.accepted != n.learner.epoch && !w.faults.acceptedLost:
+	case p.Type == peerwire.PacketAckEpoch && !n.learner.acceptedBefore && n.disk.accepted != n.learner.epoch && !w.faults.acceptedLost:
 		w.fail("server %d promises epoch %d with %d on its disk", n.id, n.learner.epoch, n.disk.accepted)
 	case p.Type != peerwire.PacketAck || w.faults.syncedEarly:
 	case z.Counter() == 0 && n.disk.current != z.Epoch():
@@ -428,7 +427,7 @@ func (w *world) checkPromise(n *node, p *peerwire.QuorumPacket) {
 	}
 }
 
-func (w *world) link(id LinkID) *conduit {
+func (w *world) link(id LinkID) *testConn {
 	for _, c := range w.links {
 		if c.id == id {
 			return c
@@ -437,7 +436,7 @@ func (w *world) link(id LinkID) *conduit {
 	return nil
 }
 
-// hangUp ends a connection from one side; the other reads what is on its way.
+// hangUp closes one end of a connection. The other end still receives the packets on their way.
 func (w *world) hangUp(n *node, id LinkID) {
 	if c := w.link(id); c != nil {
 		c.cut = true
@@ -446,8 +445,8 @@ func (w *world) hangUp(n *node, id LinkID) {
 	}
 }
 
-// deliver brings the next packet of a link to one end, or its end.
-func (w *world) deliver(c *conduit, toLeader bool) {
+// deliver gives one end the next packet of a link or, after the last packet, the end of the link.
+func (w *world) deliver(c *testConn, toLeader bool) {
 	if toLeader {
 		switch {
 		case c.ldrL:
@@ -479,14 +478,14 @@ func (w *world) deliver(c *conduit, toLeader bool) {
 	w.sweep()
 }
 
-// arrive tells of a packet.
+// arrive gives a packet to a machine.
 func (w *world) arrive(from, to *node, p *peerwire.QuorumPacket) {
 	if w.trace && p.Type != peerwire.PacketPing {
-		w.story = append(w.story, fmt.Sprintf("%6d ms  %d ▸ %d  %v %s", w.now-1000, from.id, to.id, p.Type, dotted(p.Zxid)))
+		w.output = append(w.output, fmt.Sprintf("%6d ms  %d ▸ %d  %v %s", w.now-1000, from.id, to.id, p.Type, dotted(p.Zxid)))
 	}
 }
 
-// recode sends a packet through its bytes.
+// recode encodes and decodes a packet.
 func (w *world) recode(p *peerwire.QuorumPacket) *peerwire.QuorumPacket {
 	q := new(peerwire.QuorumPacket)
 	if err := wire.Decode(wire.Append(nil, p), q); err != nil {
@@ -498,7 +497,7 @@ func (w *world) recode(p *peerwire.QuorumPacket) *peerwire.QuorumPacket {
 	return q
 }
 
-// propose has a leader broadcast a transaction; false if it cannot.
+// propose makes a leader broadcast a transaction. It returns false if the leader cannot.
 func (w *world) propose(n *node) bool {
 	if n.leader == nil {
 		return false
@@ -511,7 +510,7 @@ func (w *world) propose(n *node) bool {
 	return true
 }
 
-// sync asks a server for a sync, which must find all that was shown by now.
+// sync sends a sync to a server. Its answer must show everything that was shown before now.
 func (w *world) sync(n *node) {
 	if !n.serving {
 		return
@@ -556,7 +555,7 @@ func (w *world) progress() bool {
 			moved = true
 		}
 	}
-	return moved || slices.ContainsFunc(w.links, func(c *conduit) bool { return c.cut || len(c.up)+len(c.down) > 0 })
+	return moved || slices.ContainsFunc(w.links, func(c *testConn) bool { return c.cut || len(c.up)+len(c.down) > 0 })
 }
 
 // pass lets time pass, with ticks.
@@ -569,7 +568,7 @@ func (w *world) pass(ms int64) {
 	}
 }
 
-// vote orders servers as an election does.
+// vote compares servers as an election does.
 func vote(a, b *node) int {
 	sa, sb := summary{a.cur, a.log.Last()}, summary{b.cur, b.log.Last()}
 	switch {
@@ -581,12 +580,12 @@ func vote(a, b *node) int {
 	return int(a.id - b.id)
 }
 
-// idle are the servers that are up and without a role.
+// idle returns the servers that run and have no role.
 func (w *world) idle() []*node {
 	return slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return !n.up || n.leader != nil || n.learner != nil })
 }
 
-// elect makes the best of these servers the leader, if they are a quorum.
+// elect makes the best of these servers the leader if they are a quorum.
 func (w *world) elect(from []*node) *node {
 	from = slices.DeleteFunc(slices.Clone(from), func(n *node) bool { return !w.members.IsVoter(n.id) })
 	up := func(id ensemble.ServerID) bool {
@@ -603,11 +602,11 @@ func (w *world) elect(from []*node) *node {
 	return best
 }
 
-// Serving reports whether transactions are broadcast.
+// Serving reports whether the leader broadcasts transactions.
 func (l *Leader) Serving() bool { return l.phase == serving }
 
-// Serving reports whether clients may be served and requests forwarded.
+// Serving reports whether the learner may serve clients and forward requests.
 func (r *Learner) Serving() bool { return r.step == following }
 
-// Applied is the last one that was handed out for applying.
+// Applied returns the last transaction that was handed out for applying.
 func (g *Log) Applied() wire.Zxid { return g.applied }

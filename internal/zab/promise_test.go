@@ -9,12 +9,12 @@ import (
 	"bellwether/wire"
 )
 
-// leaderOfFive is leader 5 of five voters, whose log ends at 1.2 and whose disk
-// has done everything that it was asked for.
+// leaderOfFive returns leader 5 of five voters. Its log ends at 1.2, and its disk has carried out all
+// duties.
 func leaderOfFive(t *testing.T) *Leader {
 	t.Helper()
 	g := logOf(t, "1.1", "1.2")
-	l := NewLeader(0, LeaderOptions{Plain: true, Terms: Terms{
+	l := NewLeader(0, LeaderOptions{CompatibleOnly: true, TermStart: TermStart{
 		ID: 5, Accepted: 1, Current: 1, Committed: configuration(zx("1.0"), "1 2 3 4 5"),
 		TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 	}}, g)
@@ -31,8 +31,8 @@ func introduce(l *Leader, link LinkID, id ensemble.ServerID, accepted wire.Epoch
 	}})
 }
 
-// promiseOn has a server answer with its history; NoEpoch where it had accepted
-// the epoch before.
+// promiseOn makes a server answer with its history. The epoch is NoEpoch if the server had accepted the
+// new epoch before.
 func promiseOn(l *Leader, link LinkID, current int32, last string) {
 	l.Step(0, Received{link, &peerwire.QuorumPacket{
 		Type: peerwire.PacketAckEpoch, Zxid: zx(last), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: current}),
@@ -42,9 +42,9 @@ func promiseOn(l *Leader, link LinkID, current int32, last string) {
 // joined reports whether discovery is over.
 func joined(l *Leader) bool { return l.Ready().Joined }
 
-// TestFirstWordIsLostWithItsLink: if a voter's link ends before there is a quorum, the
+// TestAcceptedEpochIsLostWithItsLink: if a voter's link ends before there is a quorum, the
 // epoch that it has sent does not count.
-func TestFirstWordIsLostWithItsLink(t *testing.T) {
+func TestAcceptedEpochIsLostWithItsLink(t *testing.T) {
 	l := leaderOfFive(t)
 	introduce(l, 1, 1, 4)
 	l.Step(0, Closed{1, "reset"})
@@ -78,9 +78,9 @@ func TestPromiseIsLostWithItsLink(t *testing.T) {
 	}
 }
 
-// TestPromiseIsNotRepeated: a voter that comes back on another link says that it had
-// accepted the epoch before. It may have done so for another leader, so that is no
-// promise to this one. If no quorum can promise any more the term ends.
+// TestPromiseIsNotRepeated: a voter that comes back on another link says that it had accepted the epoch
+// before. It may have accepted it for another leader, so this is no promise to the present one. If a
+// quorum of promises is no longer possible, the term ends.
 func TestPromiseIsNotRepeated(t *testing.T) {
 	l := leaderOfFive(t)
 	introduce(l, 1, 1, 1)
@@ -100,8 +100,8 @@ func TestPromiseIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestHistoryIsLostWithItsLink: a voter acknowledges the leader's history, and its link
-// ends before the leader is established. It does not count.
+// TestHistoryIsLostWithItsLink: a voter acknowledges the leader's history, but its link ends before the
+// leader is established. Its acknowledgement does not count.
 func TestHistoryIsLostWithItsLink(t *testing.T) {
 	l := leaderOfFive(t)
 	introduce(l, 1, 1, 1)
@@ -124,13 +124,13 @@ func TestHistoryIsLostWithItsLink(t *testing.T) {
 	}
 }
 
-// TestLeaderThatDoesNotAnswerIsGivenUp: a learner waits DiscoverMS for the epoch, and a
-// leader twice that for a quorum; without DiscoverMS both wait for initLimit.
+// TestLeaderThatDoesNotAnswerIsGivenUp: a learner waits DiscoverMS for the epoch, and a leader waits
+// twice as long for a quorum. If DiscoverMS is 0, both wait for initLimit.
 func TestLeaderThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	for _, c := range []struct{ discover, learner, leader int64 }{{0, 10_000, 10_000}, {1000, 1000, 2000}, {8000, 8000, 10_000}} {
-		terms := Terms{ID: 1, Accepted: 1, Current: 1, Committed: configuration(zx("1.0"), "1 2 3"),
+		terms := TermStart{ID: 1, Accepted: 1, Current: 1, Committed: configuration(zx("1.0"), "1 2 3"),
 			TickMS: 1000, InitLimit: 10, SyncLimit: 5, DiscoverMS: c.discover}
-		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Terms: terms}, logOf(t, "1.1", ""))
+		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, TermStart: terms}, logOf(t, "1.1", ""))
 		r.Step(c.learner, Tick{})
 		if why := r.Ready().GiveUp; why != "" {
 			t.Errorf("discovery %d: the learner gives up: %s", c.discover, why)
@@ -139,7 +139,7 @@ func TestLeaderThatDoesNotAnswerIsGivenUp(t *testing.T) {
 		if why := r.Ready().GiveUp; !strings.Contains(why, "silent") {
 			t.Errorf("discovery %d: the learner waits on after %d ms", c.discover, c.learner)
 		}
-		l := NewLeader(0, LeaderOptions{Terms: terms}, logOf(t, "1.1", ""))
+		l := NewLeader(0, LeaderOptions{TermStart: terms}, logOf(t, "1.1", ""))
 		l.Step(c.leader-1, Tick{})
 		if why := l.Ready().GiveUp; why != "" {
 			t.Errorf("discovery %d: the leader gives up: %s", c.discover, why)

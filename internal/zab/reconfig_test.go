@@ -12,8 +12,7 @@ import (
 	"bellwether/wire"
 )
 
-// configuration makes a membership of the servers named; those behind the bar
-// observe.
+// configuration returns a membership of the named servers. Those after the bar are observers.
 func configuration(version wire.Zxid, servers string) *ensemble.Membership {
 	voters, observers, _ := strings.Cut(servers, "|")
 	d := ensemble.Definition{}
@@ -34,7 +33,7 @@ func configuration(version wire.Zxid, servers string) *ensemble.Membership {
 	return m.WithVersion(int64(version))
 }
 
-// reconfiguration is the transaction that proposes a membership.
+// reconfiguration returns the transaction that proposes a membership.
 func reconfiguration(zxid, servers string) *record.Txn {
 	m := configuration(zx(zxid), servers)
 	return &record.Txn{
@@ -43,12 +42,12 @@ func reconfiguration(zxid, servers string) *record.Txn {
 	}
 }
 
-// betweenTwo is leader 3 at its start, with the reconfiguration from 1 2 3 to
-// 3 4 5 in its log, of which it is not known whether it was committed.
+// betweenTwo returns leader 3 at the start of its term. Its log contains the reconfiguration from 1 2 3
+// to 3 4 5, and it is not known whether that was committed.
 func betweenTwo(t *testing.T) *Leader {
 	t.Helper()
 	g := logOf(t, "1.1", "1.2")
-	l := NewLeader(0, LeaderOptions{Terms: Terms{
+	l := NewLeader(0, LeaderOptions{TermStart: TermStart{
 		ID: 3, Accepted: 1, Current: 1, Committed: configuration(zx("1.0"), "1 2 3"), LastSeen: configuration(zx("1.2"), "3 4 5"),
 		TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 	}}, g)
@@ -71,8 +70,8 @@ func ack(l *Leader, zxid string, ids ...LinkID) {
 	}
 }
 
-// TestDiscoveryAsksTheCommittedConfiguration: the two quorums of discovery are those of
-// the committed configuration. After the second Joined is set, once.
+// TestDiscoveryAsksTheCommittedConfiguration: both quorums of discovery are quorums of the committed
+// configuration. After the second one Joined is set once.
 func TestDiscoveryAsksTheCommittedConfiguration(t *testing.T) {
 	l := betweenTwo(t)
 	hello(l, 4)
@@ -101,12 +100,11 @@ func TestDiscoveryAsksTheCommittedConfiguration(t *testing.T) {
 	}
 }
 
-// TestLearnerJoinsWhenItPromises: Joined is set whether the epoch is new to the learner
-// or not.
+// TestLearnerJoinsWhenItPromises: Joined is set whether or not the epoch is new to the learner.
 func TestLearnerJoinsWhenItPromises(t *testing.T) {
 	for _, accepted := range []wire.Epoch{1, 2} {
 		m := newWorld(1, 3, 0).members
-		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Terms: Terms{
+		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, TermStart: TermStart{
 			ID: 1, Accepted: accepted, Current: 1, Committed: m, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.5", ""))
 		if r.Ready().Joined {
@@ -157,8 +155,8 @@ func TestBothConfigurationsAdoptTheHistory(t *testing.T) {
 	}
 }
 
-// reconfiguring is leader 3 of 1 2 3 and observer 6, with all of 1 2 4 5 6
-// synchronised and serving.
+// reconfiguring returns leader 3 of the voters 1 2 3 and the observer 6. The servers 1 2 4 5 6 are
+// synchronised and serve.
 func reconfiguring(t *testing.T) *Leader {
 	t.Helper()
 	l := establishedLeader(t, 3, 2, configuration(zx("1.0"), "1 2 3 | 6"), logOf(t, "1.1", ""))
@@ -171,15 +169,15 @@ func reconfiguring(t *testing.T) *Leader {
 	return l
 }
 
-// offer proposes a transaction, which is durable here at once.
+// offer proposes a transaction, which is at once durable on the leader.
 func offer(l *Leader, x *record.Txn) {
 	l.Step(l.now, Propose{x})
 	l.Step(l.now, Synced{x.Zxid, l.generation})
 }
 
-// TestReconfigurationIsCommittedByBoth: from the proposal on, the reconfiguration and
-// everything after it need a quorum of each membership; from its commit on, of the new
-// one only. Each kind of learner is told in its own packets.
+// TestReconfigurationIsCommittedByBoth: from its proposal on, a reconfiguration and everything after it
+// need a quorum of each membership; from its commit on, only of the new one. Each kind of learner is told
+// by the packet for its kind.
 func TestReconfigurationIsCommittedByBoth(t *testing.T) {
 	for _, c := range []struct{ one, other LinkID }{{1, 4}, {4, 1}} {
 		l := reconfiguring(t)
@@ -193,7 +191,7 @@ func TestReconfigurationIsCommittedByBoth(t *testing.T) {
 		out := l.Ready()
 		want := "2.1"
 		if c.one == 4 {
-			want = "2.1 2.2" // 3 and 4 are a quorum of the new one
+			want = "2.1 2.2" // 3 and 4 are a quorum of the new membership
 		}
 		if got := strings.Join(zxids(out.Commit), " "); got != want {
 			t.Errorf("committed %s, want %s", got, want)
@@ -235,7 +233,7 @@ func TestBothConfigurationsMustBeHeard(t *testing.T) {
 		l := reconfiguring(t)
 		offer(l, reconfiguration("2.1", "3 4 5 | 6"))
 		for _, k := range l.order {
-			k.watched = 0 // who does not acknowledge is not the question here
+			k.watched = 0 // this test does not check the time limit for acknowledgements
 		}
 		for now := int64(0); now <= 14_000; now += 500 {
 			for _, id := range c.heard {
@@ -249,9 +247,9 @@ func TestBothConfigurationsMustBeHeard(t *testing.T) {
 	}
 }
 
-// TestLeaderThatIsRemovedDesignates: a leader without a vote in the new configuration
-// names the new voter that has acknowledged most, tells all, and ends its term.
-func TestLeaderThatIsRemovedDesignates(t *testing.T) {
+// TestRemovedLeaderDesignatesSuccessor: a leader without a vote in the new configuration names the new
+// voter that has acknowledged most as its successor, tells all learners, and ends its term.
+func TestRemovedLeaderDesignatesSuccessor(t *testing.T) {
 	l := reconfiguring(t)
 	offer(l, reconfiguration("2.1", "1 2 4 | 6"))
 	offer(l, one("2.2"))
@@ -277,10 +275,10 @@ func TestLeaderThatIsRemovedDesignates(t *testing.T) {
 	}
 }
 
-// TestNewcomerBeginsWithWhatHolds: a learner that is synchronised during a
+// TestNewLearnerGetsCommittedConfiguration: a learner that is synchronised during a
 // reconfiguration gets the committed configuration, and the proposed one only with its
 // commit. Otherwise it would count itself in a membership that may never be committed.
-func TestNewcomerBeginsWithWhatHolds(t *testing.T) {
+func TestNewLearnerGetsCommittedConfiguration(t *testing.T) {
 	l := reconfiguring(t)
 	offer(l, reconfiguration("2.1", "3 4 5 | 6"))
 	l.Ready()
@@ -292,7 +290,7 @@ func TestNewcomerBeginsWithWhatHolds(t *testing.T) {
 	}
 }
 
-// activate is the packet that commits a reconfiguration.
+// activate returns the packet that commits a reconfiguration.
 func activate(zxid string, leader ensemble.ServerID, inform *record.Txn) *peerwire.QuorumPacket {
 	a := &peerwire.Activation{Leader: leader}
 	p := &peerwire.QuorumPacket{Type: peerwire.PacketCommitActivate, Zxid: zx(zxid)}
@@ -303,19 +301,19 @@ func activate(zxid string, leader ensemble.ServerID, inform *record.Txn) *peerwi
 	return p
 }
 
-// TestLearnerActivates: a committed reconfiguration holds from its packet on, for
-// followers and observers. The term ends if it gives this server another role or the
-// ensemble another leader. Before UPTODATE the same packets take effect at UPTODATE.
+// TestLearnerActivates: a follower or an observer uses a committed reconfiguration from its packet on. If
+// the new configuration gives this server another role, or the ensemble another leader, the term ends.
+// Before UPTODATE such packets wait until UPTODATE.
 func TestLearnerActivates(t *testing.T) {
 	for _, c := range []struct {
 		servers  string
 		observer bool
-		files    bool // the configuration of the files holds
+		files    bool // the server uses the configuration of its files
 		leader   ensemble.ServerID
 		ends     string
 	}{
 		{servers: "1 2 3 4", leader: 3},
-		{servers: "2 3 4", leader: 3}, // not named: it goes on without a vote
+		{servers: "2 3 4", leader: 3}, // a server that is not in the configuration goes on without a vote
 		{servers: "2 3 | 1", leader: 3, ends: "role"},
 		{servers: "1 2 4", leader: 4, ends: "server 4 leads"},
 		{servers: "1 2 4", leader: 1, ends: "server 1 leads"},
@@ -372,7 +370,8 @@ func TestLearnerActivates(t *testing.T) {
 	}
 }
 
-// TestActivationThatCannotBeRead: such a packet ends the term, before and after UPTODATE.
+// TestActivationThatCannotBeRead: a packet with a configuration that cannot be read ends the term, before
+// and after UPTODATE.
 func TestActivationThatCannotBeRead(t *testing.T) {
 	for _, late := range []bool{true, false} {
 		r := soloLearner(t, "1.5", "", false)
@@ -395,7 +394,7 @@ func TestLeaseOfALeaderIsBounded(t *testing.T) {
 		leaseMS int32
 		want    int64
 	}{{500, 1000}, {700, 1400}, {0, 1000}, {-1 << 31, 1000}, {1<<31 - 1, 5000}} {
-		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, Terms: Terms{
+		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, TermStart: TermStart{
 			ID: 1, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.5", ""))
 		data := wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})
@@ -405,7 +404,7 @@ func TestLeaseOfALeaderIsBounded(t *testing.T) {
 		take(r, pack(peerwire.PacketDiff, "1.5", nil), pack(peerwire.PacketNewLeader, "2.0", nil))
 		carryDisk(r)
 		take(r, pack(peerwire.PacketUpToDate, "0", nil))
-		if got := r.patience(); !r.Ours() || got != c.want || r.silence.floor > 5000 || r.silence.floor < 0 {
+		if got := r.leaderTimeout(); !r.Native() || got != c.want || r.silence.floor > 5000 || r.silence.floor < 0 {
 			t.Errorf("lease %d: given up after %d ms, want %d", c.leaseMS, got, c.want)
 		}
 	}

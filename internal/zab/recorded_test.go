@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// ledger is which of the recorded packets were given to a machine of ours, and
-// which were compared with what one said, by their names.
+// ledger records the names of the recorded packets that the tests gave to a machine, and of those that
+// they compared with a packet of a machine.
 type ledger struct{ heard, said map[string]bool }
 
 // TestEveryRecordedPacket plays the recordings, as the leader and as the learners, and
@@ -41,12 +41,12 @@ func TestEveryRecordedPacket(t *testing.T) {
 	t.Logf("%d packets: %d were given to a machine, %d compared with what one said, %d both", len(all), len(seen.heard), len(seen.said), both)
 }
 
-// encoded is a packet with its kind, to the byte.
+// encoded returns a packet as text: its type and all its bytes.
 func encoded(p *peerwire.QuorumPacket) string {
 	return fmt.Sprintf("%v %x", p.Type, wire.Append(nil, p))
 }
 
-// expected is what a machine is to say where this was recorded.
+// expected returns what a machine must send where this packet was recorded.
 func (r *recorded) expected() string {
 	if r.packet == nil {
 		return r.Kind
@@ -56,7 +56,7 @@ func (r *recorded) expected() string {
 
 func (r *recorded) ping() bool { return r.packet != nil && r.packet.Type == peerwire.PacketPing }
 
-// touchedIn are the sessions in an answer to a ping.
+// touchedIn returns the sessions in an answer to a ping.
 func touchedIn(t *testing.T, p *peerwire.QuorumPacket) []peerwire.TouchedSession {
 	t.Helper()
 	var touched peerwire.TouchedSessions
@@ -66,10 +66,10 @@ func touchedIn(t *testing.T, p *peerwire.QuorumPacket) []peerwire.TouchedSession
 	return touched.Sessions
 }
 
-// pingedBy takes a recorded ping of the leader. The recordings hold only the
-// first ping and the first answer of a kind on a connection, so that an answer may
-// stand there without its ping, and the reverse. Half a tick passes, and the
-// leader pings. It is answered by what was recorded behind it, or at once.
+// pingedBy plays a recorded ping of the leader. The recordings contain only the first ping and the first
+// answer of each kind on a connection, so an answer may be recorded without its ping, and a ping without
+// its answer. Half a tick passes, and the leader pings. The answer is the one that was recorded next; if
+// none was recorded, the learner answers at once.
 func (p *toLeader) pingedBy(r recorded, rest []recorded) {
 	id := p.links[r.Conn]
 	next := slices.IndexFunc(rest, func(o recorded) bool { return o.Conn == r.Conn })
@@ -84,7 +84,8 @@ func (p *toLeader) pingedBy(r recorded, rest []recorded) {
 	p.seen.said[r.Name] = true
 }
 
-// answeredBy takes a recorded answer to a ping, whose sessions come out.
+// answeredBy gives the leader a recorded answer to a ping, and requires that the sessions of the answer
+// are among the leader's Inputs.
 func (p *toLeader) answeredBy(r recorded) {
 	id := p.links[r.Conn]
 	if !p.owed[id] {
@@ -107,16 +108,15 @@ func (p *toLeader) answeredBy(r recorded) {
 	p.seen.heard[r.Name] = true
 }
 
-// beat lets half a tick pass, so that learners are pinged; one of them keeps
-// its answer.
+// beat lets half a tick pass, so that the leader pings the learners. One learner keeps its answer back.
 func (p *toLeader) beat(spare LinkID) {
 	p.now += p.l.opt.TickMS / 2
 	p.l.Step(p.now, Tick{})
 	p.carry(spare)
 }
 
-// pingedHere takes a recorded ping of the leader to this learner, which waits
-// for what was recorded next: an answer to it says which sessions were touched.
+// pingedHere keeps a recorded ping of the leader for this learner. The learner gets the ping together with
+// the next recorded packet: if that packet is the answer, it says which sessions were touched.
 func (w *playedLearner) pingedHere(r recorded) {
 	w.ping = r.packet
 	w.seen.heard[r.Name] = true
@@ -130,7 +130,7 @@ func (w *playedLearner) unanswered() {
 	}
 }
 
-// echoed takes a recorded answer to a ping, which the recording may not hold.
+// echoed plays a recorded answer to a ping. The ping itself may not have been recorded.
 func (w *playedLearner) echoed(r recorded) {
 	if w.ping == nil || w.ping.Zxid != r.packet.Zxid {
 		w.unanswered()
@@ -146,9 +146,9 @@ func (w *playedLearner) echoed(r recorded) {
 	w.seen.said[r.Name] = true
 }
 
-// echo gives the learner a ping and compares its answer. Behind one with
-// sessions our learner asks a leader of ZooKeeper's for a sync, which shows
-// that they were read; ZooKeeper's does not.
+// echo gives the learner a ping and compares its answer. After an answer with sessions, this learner
+// sends a sync to a ZooKeeper leader, to find out whether the leader has read them. ZooKeeper's learner
+// does not do that.
 func (w *playedLearner) echo(p *peerwire.QuorumPacket, want string) {
 	w.Step(0, Received{1, p})
 	out := w.Ready()

@@ -22,7 +22,7 @@ type silence struct {
 	gaps  [gapSlots]int64
 }
 
-// note takes the gap before a packet that came at now.
+// note records the gap before a packet that arrived at now.
 func (s *silence) note(now, gap int64) {
 	slot := now / gapSlot
 	for ; s.slot < slot; s.slot++ {
@@ -49,33 +49,34 @@ func (r *Learner) heardNow() {
 	r.heard = r.now
 }
 
-// patience returns the timeout: how long the leader may be silent. A native leader
-// pings often, and its timeout is three times the longest gap of the last minute. For
-// a compatible leader it is syncLimit. It is longer than the lease in any case.
-func (r *Learner) patience() int64 {
+// leaderTimeout returns how long the leader may be silent. A native leader pings often,
+// and its timeout is three times the longest gap of the last minute. The timeout of a
+// compatible leader is syncLimit. In both cases the timeout is longer than the lease.
+func (r *Learner) leaderTimeout() int64 {
 	limit := r.opt.SyncLimit * r.opt.TickMS
 	switch {
 	case r.step == joining:
 		return r.opt.discovery(1)
 	case r.step < adopted:
 		return r.opt.InitLimit * r.opt.TickMS
-	case r.step == adopted || !r.ours:
+	case r.step == adopted || !r.native:
 		return limit
 	}
 	return min(limit, max(silenceMin, r.silence.floor, 3*r.silence.worst()))
 }
 
 func (r *Learner) tick() {
-	if quiet := r.now - r.heard; quiet > r.patience() {
+	if quiet := r.now - r.heard; quiet > r.leaderTimeout() {
 		r.giveUp(fmt.Sprintf("the leader has been silent for %d ms", quiet))
 	}
 }
 
-// touches are the sessions heard from that the leader has not confirmed yet.
+// touches holds the sessions that were heard from and that the leader has not confirmed
+// yet.
 type touches struct {
 	sessions  []peerwire.TouchedSession // since the last answer to a ping
 	place     map[wire.SessionID]int
-	token     uint64 // of the last Touched
+	token     uint64 // token of the last Touched
 	replies   int64  // answers to pings so far
 	sent      fifo.Queue[sentTouches]
 	confirmed uint64
@@ -104,12 +105,12 @@ func (r *Learner) touched(e Touched) {
 	t.token = max(t.token, e.Token)
 }
 
-// pinged answers a ping, unless Beat has answered it already. The pings of a native
+// pinged answers a ping, unless Heartbeat has answered it already. The pings of a native
 // leader say which answers it has confirmed.
 func (r *Learner) pinged(p *peerwire.QuorumPacket) {
 	t := &r.touches
 	var info peerwire.PingInfo
-	if r.ours && wire.Decode(p.Data, &info) == nil {
+	if r.native && wire.Decode(p.Data, &info) == nil {
 		for f := t.sent.First(); f != nil && f.reply <= info.Confirmed; f = t.sent.First() {
 			t.confirmed = t.sent.Pop().token
 		}
@@ -121,21 +122,22 @@ func (r *Learner) pinged(p *peerwire.QuorumPacket) {
 	r.answer(p.Zxid, p.Auth)
 }
 
-// Arrived says how many pings have arrived on a link that no Step has brought yet.
+// Arrived says how many pings have arrived on a link and were not passed to Step yet.
 type Arrived struct {
 	Link  LinkID
 	Pings int
 }
 
-// Beat answers pings that have arrived, before a Step brings them. The driver calls it
-// while it applies something that takes long. It returns everything that is to be sent,
-// the answers last; nil if there is nothing to answer. What the pings say is taken when
-// a Step brings them. now may be later than the time of the next Step.
+// Heartbeat answers pings that have arrived and were not passed to Step yet. The driver
+// calls it while it applies something that takes long. It returns all messages that must
+// be sent, the answers last; nil if there is nothing to answer. The content of the pings
+// is processed when they are passed to Step. now may be later than the time of the next
+// Step.
 //
 // Early answers are safe because of what an answer means. It means that this server had
-// not left the leader when the ping arrived: the leader's lease, syncs and timeout rest
-// on that. The leader counts an answer for its oldest ping, so only the number of
-// answers matters. An answer also says which sessions were touched, which no packet of
+// not left the leader when the ping arrived: the leader's lease, syncs and timeout rely
+// on that. The leader counts an answer for its oldest unanswered ping, so only the number
+// of answers matters. An answer also says which sessions were touched, which no packet of
 // the leader changes. It acknowledges nothing: leaders ignore its zxid. A compatible
 // leader gets no early answers: its timeout is much longer, and it relies on the order
 // of answers and requests.
@@ -143,8 +145,8 @@ type Arrived struct {
 // An answer that is not early also means that everything sent before the ping was
 // stepped. The leader must know how far a connected learner can lag behind (LagMax), so
 // early answers end some time after the last Step.
-func (r *Learner) Beat(now int64, a Arrived) (send []Message) {
-	if r.step != following || !r.ours || a.Link != r.opt.Link || r.early >= a.Pings || now-r.now > r.opt.busyMax() {
+func (r *Learner) Heartbeat(now int64, a Arrived) (send []Message) {
+	if r.step != following || !r.native || a.Link != r.opt.Link || r.early >= a.Pings || now-r.now > r.opt.busyMax() {
 		return nil
 	}
 	for ; r.early < a.Pings; r.early++ {
@@ -165,7 +167,7 @@ func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z, Data: data, Auth: ids})
 	t.sessions, t.place = nil, nil
 	switch {
-	case r.ours:
+	case r.native:
 		t.sent.Push(sentTouches{t.replies, t.token})
 	case len(sessions) > 0:
 		r.request(Forward{Request: peerwire.ForwardedRequest{
@@ -185,13 +187,14 @@ type pendingSync struct {
 // requestRoom is more than the size of a forwarded request without its body.
 const requestRoom = 32
 
-// request sends a request to the leader.
+// request forwards a client's request to the leader.
 func (r *Learner) request(e Forward) {
 	data := wire.Append(make([]byte, 0, requestRoom+len(e.Request.Body)), &e.Request)
 	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketRequest, Zxid: -1, Data: data, Auth: e.Identities})
 }
 
-// mustServe panics before UPTODATE, when the driver must not serve clients.
+// mustServe panics if UPTODATE has not arrived, because the driver must not serve clients
+// before that.
 func (r *Learner) mustServe(what string) {
 	if r.step != following {
 		panic("zab: " + what + " of a learner that does not serve")
@@ -214,7 +217,7 @@ func (r *Learner) sync(e Sync) {
 // synced takes the answer to the oldest sync.
 func (r *Learner) synced() {
 	if r.syncs.Len() == 0 {
-		r.tell(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), peerwire.PacketSync})
+		r.report(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), peerwire.PacketSync})
 		return
 	}
 	s := r.syncs.Pop()

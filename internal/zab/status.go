@@ -10,11 +10,12 @@ type LearnerStatus struct {
 	Link     LinkID
 	Server   ensemble.ServerID
 	Observer bool
-	// Synced: it has the leader's history; otherwise it is being synchronised.
+	// Synced says that the learner has the leader's history. Otherwise it is being
+	// synchronised.
 	Synced bool
-	// Ours: it is a native peer.
-	Ours    bool
-	Acked   wire.Zxid // it has the log up to here on its disk
+	// Native says that the learner is a native peer.
+	Native  bool
+	Acked   wire.Zxid // the learner has the log up to here on its disk
 	HeardMS int64     // how long ago its last packet came
 }
 
@@ -27,7 +28,7 @@ func (l *Leader) Learners() []LearnerStatus {
 			continue
 		}
 		out = append(out, LearnerStatus{
-			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.adopted, Ours: k.ours,
+			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.adopted, Native: k.native,
 			Acked: k.durable, HeardMS: l.now - k.heard,
 		})
 	}

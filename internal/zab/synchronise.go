@@ -9,8 +9,8 @@ import (
 
 // history returns the history that learners get: before the leader serves, its whole
 // log; later, what is committed. A snapshot is sent with the zxid of the last committed
-// transaction. ZooKeeper uses the epoch's zxid with counter 0 if that is later, but
-// then the learner's votes would claim more history than those of servers that have
+// transaction. ZooKeeper sends the zxid with counter 0 of the epoch if that is later. The
+// votes of such a learner would claim more history than the votes of servers that have
 // the same transactions.
 func (l *Leader) history() history {
 	h := history{before: l.log.before, newest: l.log.last, last: l.log.last, tree: l.log.applied, disk: l.opt.DiskLog, force: l.opt.ForceSnap}
@@ -18,7 +18,7 @@ func (l *Leader) history() history {
 		h.newest = l.log.applied
 		h.last = max(l.log.applied, l.epochZero())
 		h.tree = h.newest
-		if l.opt.Plain {
+		if l.opt.CompatibleOnly {
 			h.tree = h.last
 		}
 	}
@@ -48,18 +48,18 @@ func (l *Leader) logRead(e LogRead) {
 	l.deliver(k, &h, chooseRead(&h, k.peer, e.Txns, e.OK))
 }
 
-// deliver sends the history, and from the same step on the learner gets all
-// proposals, so that it misses none. Before NEWLEADER only committed transactions are
-// sent; outstanding ones follow it. (ZooKeeper sends them first, which its own followers
-// of 3.8 do not tolerate: ZOOKEEPER-4394.)
+// deliver sends the history. From the same step on the learner gets all proposals, so
+// that it misses none. Before NEWLEADER only committed transactions are sent; outstanding
+// transactions follow after NEWLEADER. (ZooKeeper sends the outstanding ones first, which
+// its own followers of version 3.8 do not tolerate: ZOOKEEPER-4394.)
 func (l *Leader) deliver(k *link, h *history, p plan) {
 	if !l.admit(k, p.how) {
-		l.drop(k, fmt.Sprintf("too many are being synchronised by %v", p.how))
+		l.drop(k, fmt.Sprintf("too many learners are being synchronised by %v", p.how))
 		return
 	}
 	k.how, k.state, k.heard = p.how, linkSyncing, l.now
 	k.upTo = h.newest
-	opening := map[How]peerwire.PacketType{Diff: peerwire.PacketDiff, Trunc: peerwire.PacketTrunc, Snap: peerwire.PacketSnap}[p.how]
+	opening := map[SyncMode]peerwire.PacketType{Diff: peerwire.PacketDiff, Trunc: peerwire.PacketTrunc, Snap: peerwire.PacketSnap}[p.how]
 	l.ready.Send = append(l.ready.Send, Message{
 		Link: k.id, Packet: &peerwire.QuorumPacket{Type: opening, Zxid: p.zxid}, Snapshot: p.how == Snap,
 	})
@@ -68,7 +68,7 @@ func (l *Leader) deliver(k *link, h *history, p plan) {
 		l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketCommit, Zxid: t.Zxid})
 	}
 	l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketNewLeader, Zxid: l.epochZero(), Data: []byte(l.newMembers().String())})
-	l.tell(SyncBegan{k.name(), p.how, k.peer, p.zxid, len(p.txns)})
+	l.report(SyncBegan{k.name(), p.how, k.peer, p.zxid, len(p.txns)})
 	if l.phase != serving || k.observer {
 		return
 	}
@@ -79,7 +79,7 @@ func (l *Leader) deliver(k *link, h *history, p plan) {
 
 // admit reports whether one more learner may be synchronised in this way. A voter
 // always may.
-func (l *Leader) admit(k *link, how How) bool {
+func (l *Leader) admit(k *link, how SyncMode) bool {
 	n, limit := 0, l.opt.DiffMax
 	if how == Snap {
 		limit = l.opt.SnapMax
@@ -92,10 +92,10 @@ func (l *Leader) admit(k *link, how How) bool {
 	return !k.observer || n < limit
 }
 
-// newMembers returns the configuration that NEWLEADER carries: before the leader
-// serves, the proposed one, which is committed when it serves; later, the committed
-// one. A configuration without a version gets the zxid of the epoch, so that it
-// outranks all others without one (ZOOKEEPER-1783).
+// newMembers returns the configuration that NEWLEADER carries. Before the leader serves,
+// that is the proposed one, which is committed when the leader serves; later it is the
+// committed one. A configuration without a version gets the zxid of the epoch as its
+// version, so that it outranks all other configurations without one (ZOOKEEPER-1783).
 func (l *Leader) newMembers() *ensemble.Membership {
 	m := l.committed
 	if l.lastSeen != nil && l.phase != serving {
@@ -111,7 +111,7 @@ func (l *Leader) newMembers() *ensemble.Membership {
 func (l *Leader) establish() {
 	discover, took, m := l.phaseBegan-l.began, l.now-l.phaseBegan, l.newMembers()
 	l.enter(serving)
-	l.beat.confirmed.at = l.now
+	l.pings.confirmed.at = l.now
 	l.ready.Commit = append(l.ready.Commit, l.log.take(l.log.last)...)
 	est := &Established{Epoch: l.epoch, Installed: l.log.fresh}
 	l.log.fresh = false
@@ -119,8 +119,8 @@ func (l *Leader) establish() {
 		est.Members, l.committed, l.lastSeen = m, m, nil
 	}
 	l.ready.Established = est
-	l.nextHB, l.beat.due, l.nextTC = l.now, l.now, l.now+l.opt.TickMS
-	l.tell(LeaderServes{l.epoch, discover, took, l.now - l.began, l.followers()})
+	l.nextLinkCheck, l.pings.due, l.nextQuorumCheck = l.now, l.now, l.now+l.opt.TickMS
+	l.report(LeaderServes{l.epoch, discover, took, l.now - l.began, l.followers()})
 	for _, k := range l.order {
 		if k.state == linkSynced {
 			l.serve(k)
@@ -132,5 +132,5 @@ func (l *Leader) establish() {
 func (l *Leader) serve(k *link) {
 	k.state, k.heard = linkServing, l.now
 	l.send(k, &peerwire.QuorumPacket{Type: peerwire.PacketUpToDate, Zxid: -1})
-	l.tell(LearnerServes{k.name(), k.how, l.now - k.began})
+	l.report(LearnerServes{k.name(), k.how, l.now - k.began})
 }

@@ -13,53 +13,42 @@ import (
 )
 
 // TestTranscripts plays each conversation of testdata. Lines that begin with >
-// are commands, lines with # comments; what stands below a command is what it
-// brought about: packets as they arrive (pings are left out), happenings in
-// the words of the log. -update writes them anew.
+// are commands, and lines that begin with # are comments. Below a command are its
+// effects: packets as they arrive (without pings), and observations as the log
+// prints them. -update writes the transcripts again.
 //
-//	ensemble VOTERS OBSERVERS [plain] [short]  plain: no extensions; short: epochs of 3 transactions
-//	lead N                 N won an election
+//	ensemble VOTERS OBSERVERS [compatible] [short]  compatible: no extensions; short: epochs of 3 transactions
+//	lead N                 N has won an election
 //	join N L               N connects to L
 //	propose N [TIMES]
 //	sync N
 //	touch N SESSION
-//	settle                 everything that can happen without time passing
+//	settle                 everything happens that needs no time
 //	deliver N L            the next packet from N to L
 //	disk N [TIMES]         the log writer of N does the next duty
-//	part N                 N ends its role, what is on its way is lost
+//	end-role N             N ends its role; packets on their way are lost
 //	crash N [KEEP], start N, wipe N
-//	pass MS
+//	tick MS                time passes
 //	state
 func TestTranscripts(t *testing.T) { transcript.Play(t, play) }
 
-// play runs the commands of a transcript and returns it with what they brought about.
-func play(t *testing.T, text string) []byte {
+// play begins a transcript, and returns the function that runs a command.
+func play(t *testing.T, out *bytes.Buffer) func([]string) {
 	w := newWorld(1, 3, 0)
-	var out bytes.Buffer
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
-			out.WriteString(line)
-			continue
+	return func(words []string) {
+		if words[0] == "ensemble" {
+			w = newEnsemble(words[1:])
+			return
 		}
-		if !strings.HasPrefix(line, ">") {
-			continue
-		}
-		out.WriteString(line)
-		f := strings.Fields(line[1:])
-		if f[0] == "ensemble" {
-			w = newEnsemble(f[1:])
-			continue
-		}
-		w.story = nil
-		w.command(f)
-		for _, s := range w.story {
-			fmt.Fprintln(&out, s)
+		w.output = nil
+		w.command(words)
+		for _, s := range w.output {
+			fmt.Fprintln(out, s)
 		}
 		if w.wrong != "" {
-			t.Fatalf("%s: %s", strings.TrimSpace(line), w.wrong)
+			t.Fatalf("%s: %s", strings.Join(words, " "), w.wrong)
 		}
 	}
-	return out.Bytes()
 }
 
 func newEnsemble(f []string) *world {
@@ -68,7 +57,7 @@ func newEnsemble(f []string) *world {
 	w := newWorld(1, voters, observers)
 	for _, word := range f[2:] {
 		switch word {
-		case "plain":
+		case "compatible":
 			w.plain = true
 		case "short":
 			w.keep = func(o *LeaderOptions) { o.CounterMax = 3 }
@@ -87,7 +76,7 @@ func (w *world) command(f []string) {
 		return n
 	}
 	n := w.nodes[0]
-	if f[0] != "pass" {
+	if f[0] != "tick" {
 		n = w.nodes[arg(1, 1)-1]
 	}
 	switch f[0] {
@@ -111,7 +100,7 @@ func (w *world) command(f []string) {
 		for range arg(2, 1) {
 			w.diskStep(n)
 		}
-	case "part":
+	case "end-role":
 		w.part(n)
 	case "crash":
 		w.crash(n, arg(2, 0))
@@ -119,7 +108,7 @@ func (w *world) command(f []string) {
 		w.start(n)
 	case "wipe":
 		n.disk = disk{}
-	case "pass":
+	case "tick":
 		w.pass(int64(arg(1, 0)))
 	case "state":
 		w.state()

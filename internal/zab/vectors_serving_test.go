@@ -11,11 +11,10 @@ import (
 	"bellwether/wire"
 )
 
-// The recordings of this file begin while their servers serve, or are about
-// reconfigurations, the end of the counter and the log on disk.
+// The recordings of this file begin while their servers serve. Others are about reconfigurations, the end
+// of the counter, and the log on disk.
 
-// recordedConfiguration is the last configuration that a recorded leader sent,
-// as another version.
+// recordedConfiguration returns the last configuration that a recorded leader sent, with another version.
 func recordedConfiguration(t *testing.T, scenario, version string) *ensemble.Membership {
 	t.Helper()
 	all := recordings(t, scenario)
@@ -28,25 +27,25 @@ func recordedConfiguration(t *testing.T, scenario, version string) *ensemble.Mem
 	return nil
 }
 
-// of are the packets of some connections.
+// of returns the packets of the given connections.
 func of(all []recorded, conns ...string) []recorded {
 	return slices.DeleteFunc(slices.Clone(all), func(r recorded) bool { return !slices.Contains(conns, r.Conn) })
 }
 
-// until cuts the recording before a packet.
+// until returns the part of the recording before a packet.
 func until(all []recorded, name string) []recorded {
 	i := slices.IndexFunc(all, func(r recorded) bool { return r.Name == name })
 	return all[:i]
 }
 
-// from cuts it at a packet, which is the first.
+// from returns the part of the recording that begins with a packet.
 func from(all []recorded, name string) []recorded {
 	i := slices.IndexFunc(all, func(r recorded) bool { return r.Name == name })
 	return all[i:]
 }
 
-// conversation is a recorded one of a server, with where it begins. attached
-// are the connections that have been there before.
+// conversation is the recorded conversation of one server, and the state in which it begins. attached are
+// the connections that existed before.
 type conversation struct {
 	all      []recorded
 	id       ensemble.ServerID
@@ -54,11 +53,11 @@ type conversation struct {
 	members  *ensemble.Membership
 	log      string
 	attached map[string]ensemble.ServerID
-	observer string // which of them is an observer's
+	observer string // the one of these connections that belongs to an observer
 	ends     bool   // the term ends with the recording
 }
 
-// attach gives a leader that serves its connections.
+// attach gives a serving leader the connections that existed before.
 func (c *conversation) attach(l *Leader) map[string]LinkID {
 	links := map[string]LinkID{}
 	for conn, server := range c.attached {
@@ -71,9 +70,9 @@ func (c *conversation) attach(l *Leader) map[string]LinkID {
 	return links
 }
 
-// leaderGoesOn: a leader that serves does what the recorded one
-// did: with reconfigurations that leave it in its place or not, at the end of
-// the counter, with sessions that become global late.
+// leaderGoesOn plays leaders that serve: with reconfigurations that let them continue or end their term,
+// at the end of the counter, and with sessions that become global late. The leader must do what the
+// recorded one did.
 func leaderGoesOn(t *testing.T, seen *ledger) {
 	reconfig, removed := recordings(t, "s7-reconfig"), recordings(t, "s8-reconfig-leader")
 	rollover, local := recordings(t, "s9-rollover"), recordings(t, "s12-localsession")
@@ -99,7 +98,7 @@ func leaderGoesOn(t *testing.T, seen *ledger) {
 			all: local, id: 3, epoch: 1, members: three, log: "0",
 			attached: map[string]ensemble.ServerID{"34746>23223": 1, "34742>23223": 2},
 		},
-		// Before that was set by hand, the leader had proposed nothing.
+		// The leader had proposed nothing before the counter was set by hand.
 		"the counter at its beginning": {
 			all: until(of(rollover, "49234>23223"), "s9-rollover/003-proposal"), id: 3, epoch: 1, members: three, log: "0",
 			attached: map[string]ensemble.ServerID{"49234>23223": 2},
@@ -136,8 +135,8 @@ func leaderGoesOn(t *testing.T, seen *ledger) {
 	}
 }
 
-// leaderAnew: the terms behind a hand-over and
-// behind the end of a counter, and one whose observers follow a follower.
+// leaderAnew plays leaders of terms that follow a leadership transfer or the end of a counter, and a
+// leader whose observers are connected to a follower.
 func leaderAnew(t *testing.T, seen *ledger) {
 	for name, c := range map[string]conversation{
 		"designated": {
@@ -154,7 +153,7 @@ func leaderAnew(t *testing.T, seen *ledger) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := NewLeader(0, LeaderOptions{Terms: Terms{
+			l := NewLeader(0, LeaderOptions{TermStart: TermStart{
 				ID: c.id, Accepted: c.epoch, Current: c.epoch, Committed: c.members, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 			}}, NewLog(zx(c.log), 0))
 			replayToLeader(t, seen, l, c.all, nil)
@@ -162,8 +161,8 @@ func leaderAnew(t *testing.T, seen *ledger) {
 	}
 }
 
-// leaderReadsItsDisk: the recorded learner was 622 transactions
-// behind, more than are remembered; the first of them come from the disk.
+// leaderReadsItsDisk plays a learner that was 622 transactions behind. The leader's memory holds fewer,
+// so the first of them come from the disk.
 func leaderReadsItsDisk(t *testing.T, seen *ledger) {
 	all := recordings(t, "s11-disklog")
 	known := map[wire.Zxid]*record.Txn{}
@@ -220,8 +219,7 @@ func leaderReadsItsDisk(t *testing.T, seen *ledger) {
 	}
 }
 
-// learnerGoesOn is the other side of the same recordings, from
-// the middle of a term.
+// learnerGoesOn plays the learners' side of the same recordings, from the middle of a term.
 func learnerGoesOn(t *testing.T, seen *ledger) {
 	reconfig, removed := recordings(t, "s7-reconfig"), recordings(t, "s8-reconfig-leader")
 	rollover, local := recordings(t, "s9-rollover"), recordings(t, "s12-localsession")
@@ -260,7 +258,7 @@ func learnerGoesOn(t *testing.T, seen *ledger) {
 				w.Step(0, Received{1, p})
 				w.carry()
 			}
-			w.got = nil // what leads to a term that is under way
+			w.got = nil // drop what the learner sent before the recorded part of the term
 			w.playAll(c.all)
 			if g, want := strings.Join(w.got, "\n"), strings.Join(w.want, "\n"); g != want {
 				t.Errorf("sent\n%s\nrecorded\n%s", g, want)
@@ -272,8 +270,7 @@ func learnerGoesOn(t *testing.T, seen *ledger) {
 	}
 }
 
-// learnerAnew: learners of the terms that begin in
-// these recordings.
+// learnerAnew plays learners of the terms that begin in these recordings.
 func learnerAnew(t *testing.T, seen *ledger) {
 	for name, c := range map[string]conversation{
 		"removed, a learner all the same": {

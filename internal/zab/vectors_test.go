@@ -22,7 +22,7 @@ type recorded struct {
 	packet                          *peerwire.QuorumPacket // nil: snapshot bytes
 }
 
-// allRecorded are the packets of all scenarios, each with who is at its ends.
+// allRecorded returns the packets of all scenarios, each with the servers at the ends of its connection.
 func allRecorded(t *testing.T) []recorded {
 	t.Helper()
 	b, err := os.ReadFile("../peerwire/testdata/zab.json")
@@ -61,8 +61,7 @@ func recordings(t *testing.T, scenario string) []recorded {
 	return out
 }
 
-// name fills in who is at the ends of connections that were recorded without
-// their first packet.
+// name finds out which servers are at the ends of connections whose first packet was not recorded.
 func name(r *recorded) {
 	id, ok := map[string]ensemble.ServerID{
 		"s8-reconfig-leader/51582>23223": 1, "s8-reconfig-leader/51572>23223": 2,
@@ -77,7 +76,7 @@ func name(r *recorded) {
 	}
 }
 
-// recordedMembers is the configuration that the recorded leader sent.
+// recordedMembers returns the configuration that the recorded leader sent.
 func recordedMembers(t *testing.T, all []recorded) *ensemble.Membership {
 	t.Helper()
 	i := slices.IndexFunc(all, func(r recorded) bool { return r.Kind == "NEWLEADER" })
@@ -88,18 +87,17 @@ func recordedMembers(t *testing.T, all []recorded) *ensemble.Membership {
 	return m
 }
 
-// A recorded learner's packets, in their order, are answered by our leader
-// byte for byte as the recorded leader answered. What differs on purpose: a SYNC
-// or REVALIDATE waits for an answered ping, which the recorded learners are made
-// to give.
+// leaderAnswers gives a recorded learner's packets to a leader of this package, in their order. The
+// leader answers byte for byte as the recorded leader did. One difference is intended: a SYNC or
+// REVALIDATE waits for an answered ping, so the test makes the recorded learners answer one.
 func leaderAnswers(t *testing.T, seen *ledger) {
 	for _, c := range []struct {
 		scenario   string
-		next       string   // goes on in the same connections
-		conns      []string // those of this leader, where there are others
+		next       string   // the scenario that goes on over the same connections
+		conns      []string // the connections of this leader, if the scenario has others too
 		id         ensemble.ServerID
-		epochs     wire.Epoch // accepted and current before
-		base       string     // of the leader's snapshot
+		epochs     wire.Epoch // accepted and current epoch before the recording
+		base       string     // where the leader's snapshot ends
 		configZero bool
 	}{
 		{scenario: "s1-start", id: 3, configZero: true},
@@ -118,7 +116,7 @@ func leaderAnswers(t *testing.T, seen *ledger) {
 			if c.conns != nil {
 				all = of(all, c.conns...)
 			}
-			l := NewLeader(0, LeaderOptions{Plain: true, Terms: Terms{ // so that snapshots have ZooKeeper's zxid
+			l := NewLeader(0, LeaderOptions{CompatibleOnly: true, TermStart: TermStart{ // so that snapshots have the same zxid as ZooKeeper's
 				ID: c.id, Accepted: c.epochs, Current: c.epochs, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 			}}, NewLog(zx(orZero(c.base)), 0))
 			replayToLeader(t, seen, l, all, nil)
@@ -133,8 +131,9 @@ func orZero(s string) string {
 	return s
 }
 
-// toLeader feeds what learners sent and compares, for each connection, what the
-// leader sends. What it proposed for its own clients is proposed when it turns up.
+// toLeader gives a leader the packets of learners and compares, for each connection, the packets that the
+// leader sends. If the recorded leader proposed a transaction for its own clients, the test proposes it
+// when its packet comes.
 type toLeader struct {
 	t         *testing.T
 	seen      *ledger
@@ -143,11 +142,11 @@ type toLeader struct {
 	now       int64
 	links     map[string]LinkID
 	got, want map[LinkID][]string
-	pings     map[LinkID]*peerwire.QuorumPacket // the last one sent
-	owed      map[LinkID]bool                   // that is not answered yet
+	pings     map[LinkID]*peerwire.QuorumPacket // the last ping that was sent
+	owed      map[LinkID]bool                   // whether this ping has not been answered yet
 }
 
-// replayToLeader plays packets. links are the connections that there are already.
+// replayToLeader plays packets. links are the connections that exist already.
 func replayToLeader(t *testing.T, seen *ledger, l *Leader, all []recorded, links map[string]LinkID) {
 	if links == nil {
 		links = map[string]LinkID{}
@@ -168,7 +167,7 @@ func replayToLeader(t *testing.T, seen *ledger, l *Leader, all []recorded, links
 	}
 }
 
-// play takes the next packet.
+// play plays the next packet.
 func (p *toLeader) play(r recorded, rest []recorded) {
 	id, ok := p.links[r.Conn]
 	if !ok {
@@ -195,7 +194,8 @@ func (p *toLeader) play(r recorded, rest []recorded) {
 	p.carry(0)
 }
 
-// carry answers for the disk, and for pings but those of spare, at once.
+// carry acknowledges at once what the leader gives to its disk, and answers the leader's pings
+// on all links except spare.
 func (p *toLeader) carry(spare LinkID) {
 	for range 6 {
 		p.collect(p.l.Ready(), spare)
@@ -237,8 +237,7 @@ func recordedTxn(t *testing.T, r recorded) *record.Txn {
 	return x
 }
 
-// carryOutInput does what the recorded leader did: it proposes what that made
-// of a request.
+// carryOutInput proposes the transaction that the recorded leader has made from a request.
 func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
 	switch {
 	case in.Revalidation != nil:
@@ -259,15 +258,15 @@ func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
 	}
 }
 
-// Recorded leaders' histories (DIFF of proposals, TRUNC, SNAP) are sent by our
-// leader in the same packets, where the recording began after it was
+// leaderSynchronises checks that the leader of this package sends histories (DIFF with proposals, TRUNC,
+// SNAP) in the same packets as the recorded leaders, for recordings that begin after the leader was
 // established.
 func leaderSynchronises(t *testing.T, seen *ledger) {
 	for _, c := range []struct {
 		scenario, conn, base string
 		id                   ensemble.ServerID
 		epoch                wire.Epoch
-		reads                []string // entries known besides the recorded proposals
+		reads                []string // entries that the leader has besides the recorded proposals
 	}{
 		{scenario: "s4-diff", conn: "41722>23222", id: 2, epoch: 2, base: "1.8", reads: []string{"1.9"}},
 		{scenario: "s5-snap", conn: "41736>23222", id: 2, epoch: 2, base: "2.5"},
@@ -296,11 +295,11 @@ func leaderSynchronises(t *testing.T, seen *ledger) {
 	}
 }
 
-// establishedLeader leads an epoch, alone so far: the others' votes are given
-// to it directly.
+// establishedLeader returns a leader that has no learners yet. It is given the packets of the other
+// voters directly.
 func establishedLeader(t testing.TB, id ensemble.ServerID, epoch wire.Epoch, m *ensemble.Membership, g *Log) *Leader {
 	t.Helper()
-	l := NewLeader(0, LeaderOptions{Terms: Terms{
+	l := NewLeader(0, LeaderOptions{TermStart: TermStart{
 		ID: id, Accepted: epoch - 1, Current: epoch - 1, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5,
 	}}, g)
 	for i := range ensemble.ServerID(8) {
@@ -318,9 +317,9 @@ func establishedLeader(t testing.TB, id ensemble.ServerID, epoch wire.Epoch, m *
 	return l
 }
 
-// A recorded leader's packets are answered by our learner as the recorded
-// learner answered them. What differs on purpose: the log of 3.8.0 also
-// acknowledged what it was synchronised with.
+// learnerAnswers checks that a learner of this package answers the packets of a recorded leader as the
+// recorded learner did. One difference is intended: the log of 3.8.0 also acknowledged the transactions
+// of the synchronisation.
 func learnerAnswers(t *testing.T, seen *ledger) {
 	for _, c := range []struct {
 		scenario string
@@ -347,7 +346,7 @@ func learnerAnswers(t *testing.T, seen *ledger) {
 		t.Run(fmt.Sprint(c.scenario, c.next, "/", c.id), func(t *testing.T) {
 			all := recordings(t, c.scenario)
 			m := recordedMembers(t, all)
-			if c.scenario == "s1-start" && c.id != 4 { // the observer had heard of it already
+			if c.scenario == "s1-start" && c.id != 4 { // the observer had received it already
 				m = m.WithVersion(0)
 			}
 			if c.next != "" {
@@ -371,22 +370,22 @@ type playedLearner struct {
 	t         *testing.T
 	seen      *ledger
 	got, want []string
-	snap      *peerwire.QuorumPacket // whose snapshot is still to come
-	ping      *peerwire.QuorumPacket // that is still to be given to it
-	pings     int                    // answered
-	token     uint64                 // of touches
+	snap      *peerwire.QuorumPacket // the SNAP packet whose snapshot has not arrived yet
+	ping      *peerwire.QuorumPacket // a ping that the learner has not received yet
+	pings     int                    // number of pings that the learner has answered
+	token     uint64                 // token of the last Touched
 }
 
 func wireLearner(t *testing.T, seen *ledger, m *ensemble.Membership, id ensemble.ServerID, accepted, current wire.Epoch, g *Log) *playedLearner {
 	t.Helper()
-	s, _ := m.Server(id) // one that is not named is a follower without a vote
+	s, _ := m.Server(id) // a server that is not named is a follower without a vote
 	return &playedLearner{t: t, seen: seen, Learner: NewLearner(0, LearnerOptions{
-		Terms: Terms{ID: id, Accepted: accepted, Current: current, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5},
-		Link:  1, Leader: 9, Observer: s.Role == ensemble.Observer, Reconfig: true, Plain: true,
+		TermStart: TermStart{ID: id, Accepted: accepted, Current: current, Committed: m, TickMS: 2000, InitLimit: 10, SyncLimit: 5},
+		Link:      1, Leader: 9, Observer: s.Role == ensemble.Observer, Reconfig: true, CompatibleOnly: true,
 	}, g)}
 }
 
-// playAll takes all packets of a connection.
+// playAll plays all packets of a connection.
 func (w *playedLearner) playAll(all []recorded) {
 	for _, r := range all {
 		w.carry()
@@ -396,7 +395,8 @@ func (w *playedLearner) playAll(all []recorded) {
 	w.unanswered()
 }
 
-// play takes a recorded packet: gives it to the learner, or expects it of it.
+// play plays a recorded packet: it gives a packet of the leader to the learner, and expects a packet of
+// the learner from it.
 func (w *playedLearner) play(r recorded) {
 	to := *r.To == w.opt.ID
 	switch {
@@ -416,7 +416,7 @@ func (w *playedLearner) play(r recorded) {
 	}
 }
 
-// hear gives the learner a packet; a SNAP when its snapshot has been read.
+// hear gives the learner a packet. It gives a SNAP packet only after its snapshot has been read.
 func (w *playedLearner) hear(r recorded) {
 	w.seen.heard[r.Name] = true
 	switch {
@@ -430,8 +430,8 @@ func (w *playedLearner) hear(r recorded) {
 	}
 }
 
-// expect does what brings a packet about. The log of 3.8.0 has acknowledged
-// what it was synchronised with; ours has the whole history acknowledged by then.
+// expect does what must happen before the learner sends a packet. The log of 3.8.0 acknowledged each
+// transaction of the synchronisation; here the learner has acknowledged the whole history by then.
 func (w *playedLearner) expect(r recorded) {
 	switch r.packet.Type {
 	case peerwire.PacketAck:

@@ -7,14 +7,14 @@ import (
 	"bellwether/wire"
 )
 
-// BarrierAct is an operation on a [Barrier].
-type BarrierAct uint8
+// Act is an operation on a [Barrier].
+type Act uint8
 
 // The operations.
 const (
-	CloseBarrier BarrierAct = iota // create the znode of the barrier
-	OpenBarrier                    // delete it
-	PassBarrier                    // wait until it does not exist
+	CloseBarrier Act = iota // create the znode of the barrier
+	OpenBarrier             // delete it
+	PassBarrier             // wait until it does not exist
 )
 
 // Barrier closes, opens or passes a barrier. A barrier is one znode: it is closed while the znode exists.
@@ -23,20 +23,20 @@ const (
 type Barrier struct {
 	claim.Requester
 	path    string
-	act     BarrierAct
+	act     Act
 	watched bool
 	vetted  bool // the path was checked for znodes of other recipes
 }
 
 // NewBarrier returns the state machine of one operation. It does nothing until Attached is stepped.
-func NewBarrier(path string, act BarrierAct) *Barrier {
+func NewBarrier(path string, act Act) *Barrier {
 	b := &Barrier{path: path, act: act}
 	b.Forget = func() { b.watched = false }
 	return b
 }
 
 // Act returns the operation.
-func (b *Barrier) Act() BarrierAct { return b.act }
+func (b *Barrier) Act() Act { return b.act }
 
 // Step processes one event, which happened at now.
 func (b *Barrier) Step(now claim.Moment, ev claim.Event) {
@@ -53,21 +53,18 @@ func (b *Barrier) Step(now claim.Moment, ev claim.Event) {
 	b.Advance(now, ev, b.plan)
 }
 
-// Ready returns what the steps since the last call have produced.
-func (b *Barrier) Ready() claim.Ready { return b.Collect() }
-
 func (b *Barrier) plan() {
 	switch {
 	case b.Leaving && b.watched:
-		b.Ask(func([]claim.Result) { b.End(claim.Withdrawn, nil) }, claim.Op{Kind: claim.OpUnwatch, Path: b.path})
+		b.Ask(func([]claim.Result) { b.End(claim.Withdrawn, nil) }, claim.Unwatch(b.path))
 	case b.Leaving:
 		b.End(claim.Withdrawn, nil)
 	case b.act == CloseBarrier:
-		b.Ask(b.took, claim.Op{Kind: claim.OpParents, Path: b.path})
+		b.Ask(b.took, claim.MakeParents(b.path))
 	case b.act == OpenBarrier:
-		b.Ask(b.took, claim.Op{Kind: claim.OpDelete, Path: b.path, Version: claim.AnyVersion})
+		b.Ask(b.took, claim.Delete(b.path))
 	case !b.watched:
-		b.Ask(b.looked, claim.Op{Kind: claim.OpSync, Path: b.path}, claim.Op{Kind: claim.OpWatch, Path: b.path, Strict: true})
+		b.Ask(b.looked, claim.Sync(b.path), claim.Op{Kind: claim.OpWatch, Path: b.path, Strict: true})
 	}
 }
 
@@ -90,7 +87,7 @@ func (b *Barrier) looked(res []claim.Result) {
 	case look != nil:
 		b.End(claim.Failed, look)
 	case !b.vetted && res[1].Stat.NumChildren > 0:
-		b.Ask(b.vet, claim.Op{Kind: claim.OpUnwatch, Path: b.path}, claim.Op{Kind: claim.OpList, Path: b.path})
+		b.Ask(b.vet, claim.Unwatch(b.path), claim.List(b.path))
 	default:
 		b.watched = true
 	}

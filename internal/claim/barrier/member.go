@@ -41,8 +41,8 @@ func (Depart) Event() {}
 // arrives later may enter too while a member of the round is present, as in Curator and kazoo.
 //
 // If all members of the round have died, ready is left over, and the oldest member removes it. The same
-// transaction checks that its own znode still exists. Otherwise another member could already be the
-// oldest, and remove ready as well.
+// transaction checks that the member's own znode still exists. Otherwise another member could already be
+// the oldest, and remove ready as well.
 //
 // A member lives as long as its session. If leaving has failed, Depart starts it again.
 type Member struct {
@@ -52,14 +52,14 @@ type Member struct {
 	failed error // why the member gives up
 	gone   bool  // the session is over
 
-	asks    bool // the own znode was requested
-	made    bool // the own znode was created
-	czxid   wire.Zxid
-	watched bool // ready is watched
-	look    bool // the state must be read
-	enough  bool // enough members are present, so ready must be created
-	late    bool // the member entered although ready is older than its own znode
-	told    bool // an event let the member in; the server of a new connection may not know ready yet
+	createSent bool // the creation of the member's znode was requested
+	made       bool // the member's znode was created
+	czxid      wire.Zxid
+	watched    bool // ready is watched
+	look       bool // the state must be read
+	enough     bool // enough members are present, so ready must be created
+	late       bool // the member entered although ready is older than its own znode
+	byEvent    bool // an event let the member in; the server of a new connection may not know ready yet
 
 	// Fields about ready, while it exists.
 	since  wire.Zxid // czxid of ready
@@ -69,13 +69,13 @@ type Member struct {
 	age    wire.Zxid // czxid of the oldest member's znode
 
 	// Fields about leaving.
-	hurry  bool            // leave without waiting for other members
-	blind  bool            // the server refused a request for leaving: only delete the own znode
-	opened bool            // kazoo: ready has been removed
-	round  map[string]bool // members to wait for; nil: not known yet
-	there  map[string]bool // members present at the last look; nil: look again
-	full   bool            // the member belongs to the round of ready, and removes ready if it is the last
-	waits  string          // name of the member that is watched
+	withoutWaiting bool            // leave without waiting for other members
+	deleteOnly     bool            // the server refused a request that leaving needs, so only delete the member's znode
+	opened         bool            // kazoo: ready has been removed
+	round          map[string]bool // members to wait for; nil: not known yet
+	there          map[string]bool // members present at the last look; nil: look again
+	counted        bool            // the member belongs to the round of ready, and removes ready if it is the last
+	waits          string          // name of the member that is watched
 }
 
 // NewMember returns the state machine of a member. It does nothing until Attached is stepped.
@@ -120,9 +120,6 @@ func (m *Member) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready returns what the steps since the last call have produced.
-func (m *Member) Ready() claim.Ready { return m.Collect() }
-
 // fired processes a watch event. Only the creation of ready lets a member in. After any other event, or
 // the removal of a watch, the member reads the state (Curator GH-1290).
 func (m *Member) fired(ev claim.Fired) {
@@ -130,7 +127,7 @@ func (m *Member) fired(ev claim.Fired) {
 	case ev.Path == m.readyPath() && m.phase == Entering:
 		m.watched, m.look = false, true
 		if ev.Type == wire.EventNodeCreated && m.made {
-			m.told = true
+			m.byEvent = true
 			m.letIn()
 		}
 	case ev.Path == m.readyPath():
@@ -152,32 +149,32 @@ func (m *Member) letIn() {
 func (m *Member) plan() {
 	switch {
 	case m.phase == Inside && m.watched:
-		m.Ask(func([]claim.Result) { m.watched = false }, claim.Op{Kind: claim.OpUnwatch, Path: m.readyPath()})
+		m.Ask(func([]claim.Result) { m.watched = false }, claim.Unwatch(m.readyPath()))
 	case m.phase == Inside:
 	case m.phase == Departing:
 		m.planLeave()
 	case m.Leaving || m.failed != nil:
 		m.giveUp()
 	case !m.made:
-		m.asks = true
+		m.createSent = true
 		m.Ask(m.tookOwn, claim.Op{Kind: claim.OpCreate, Path: m.own()})
 	case len(m.probes) > 0:
 		m.planProbe()
 	case m.enough:
 		m.watched = false
-		m.Ask(m.tookReady, claim.Op{Kind: claim.OpUnwatch, Path: m.readyPath()}, claim.Op{Kind: claim.OpCreate, Path: m.readyPath(), Persistent: true})
+		m.Ask(m.tookReady, claim.Unwatch(m.readyPath()), claim.Op{Kind: claim.OpCreate, Path: m.readyPath(), Persistent: true})
 	case m.look:
-		m.Ask(m.tookLook, claim.Op{Kind: claim.OpExists, Path: m.readyPath()}, claim.Op{Kind: claim.OpList, Path: m.cfg.Path})
+		m.Ask(m.tookLook, claim.Op{Kind: claim.OpExists, Path: m.readyPath()}, claim.List(m.cfg.Path))
 	}
 }
 
 // giveUp leaves without waiting for other members.
 func (m *Member) giveUp() {
-	if !m.asks {
+	if !m.createSent {
 		m.quit()
 		return
 	}
-	m.phase, m.hurry = Departing, true
+	m.phase, m.withoutWaiting = Departing, true
 	m.planLeave()
 }
 
@@ -186,7 +183,7 @@ func (m *Member) quit() {
 	switch {
 	case m.failed != nil:
 		m.End(claim.Failed, m.failed)
-	case m.Leaving && (m.hurry || !m.asks):
+	case m.Leaving && (m.withoutWaiting || !m.createSent):
 		m.End(claim.Withdrawn, nil)
 	default:
 		m.End(claim.Succeeded, nil)
@@ -203,10 +200,10 @@ func (m *Member) refused(err error, expected ...error) bool {
 		m.failed = err
 	}
 	switch {
-	case m.phase == Departing && m.blind:
+	case m.phase == Departing && m.deleteOnly:
 		m.quit()
 	case m.phase == Departing:
-		m.blind = true
+		m.deleteOnly = true
 	}
 	return true
 }
@@ -214,7 +211,7 @@ func (m *Member) refused(err error, expected ...error) bool {
 func (m *Member) tookOwn(res []claim.Result) {
 	switch r := res[0]; {
 	case errors.Is(r.Err, wire.ErrNoNode):
-		m.Ask(func(res []claim.Result) { m.refused(res[0].Err) }, claim.Op{Kind: claim.OpParents, Path: m.cfg.Path})
+		m.Ask(func(res []claim.Result) { m.refused(res[0].Err) }, claim.MakeParents(m.cfg.Path))
 	case !m.refused(r.Err, wire.ErrNodeExists): // created by a request whose answer was lost
 		m.made, m.czxid = true, r.Stat.Czxid
 	}
@@ -265,9 +262,9 @@ func (m *Member) planProbe() {
 	part := m.probes[:min(len(m.probes), claim.ProbeMax)]
 	var ops []claim.Op
 	for _, name := range part {
-		ops = append(ops, claim.Op{Kind: claim.OpGet, Path: m.path(name)})
+		ops = append(ops, claim.Get(m.path(name)))
 	}
-	ops = append(ops, claim.Op{Kind: claim.OpGet, Path: m.readyPath()})
+	ops = append(ops, claim.Get(m.readyPath()))
 	m.Ask(func(res []claim.Result) { m.tookProbe(part, res) }, ops...)
 }
 
@@ -303,13 +300,13 @@ func (m *Member) tookProbe(part []string, res []claim.Result) {
 		m.probes, m.late = nil, true
 		m.letIn()
 	case len(m.probes) == 0:
-		m.remnant()
+		m.planRemnant()
 	}
 }
 
-// remnant handles a ready that is left over from a finished round. The oldest member deletes it. The other
+// planRemnant handles a ready that is left over from a finished round. The oldest member deletes it. The other
 // members watch the oldest. If ready has changed meanwhile, its watch is gone and they look again.
-func (m *Member) remnant() {
+func (m *Member) planRemnant() {
 	m.look = true // unless the watch on the oldest member makes this unnecessary
 	if m.oldest != m.cfg.Name {
 		m.Ask(func(res []claim.Result) {
@@ -319,6 +316,5 @@ func (m *Member) remnant() {
 		}, claim.Op{Kind: claim.OpWatch, Path: m.path(m.oldest)})
 		return
 	}
-	m.Ask(func(res []claim.Result) { m.refused(res[0].Err, wire.ErrNoNode) }, claim.Op{Kind: claim.OpMulti, Path: m.cfg.Path, Ops: []claim.Op{
-		{Kind: claim.OpCheck, Path: m.own(), Version: claim.AnyVersion}, {Kind: claim.OpDelete, Path: m.readyPath(), Version: claim.AnyVersion}}})
+	m.Ask(func(res []claim.Result) { m.refused(res[0].Err, wire.ErrNoNode) }, claim.Multi(m.cfg.Path, claim.Check(m.own()), claim.Delete(m.readyPath())))
 }

@@ -17,37 +17,37 @@ func (m *Member) depart() {
 	}
 	m.phase, m.Ending, m.Failure, m.failed, m.Leaving = Departing, claim.Underway, nil, nil, false
 	m.Asked, m.Outgoing, m.Pause = 0, nil, claim.Backoff{}
-	m.there, m.waits, m.blind = nil, "", false
+	m.there, m.waits, m.deleteOnly = nil, "", false
 }
 
-// planLeave deletes the own znode and waits until the others of the round have left. The member with the
+// planLeave deletes the member's znode and waits until the others of the round have left. The member with the
 // lowest name leaves last, and removes ready.
 func (m *Member) planLeave() {
 	switch {
-	case m.blind:
+	case m.deleteOnly:
 		m.Ask(func(res []claim.Result) {
 			if !m.refused(res[0].Err, wire.ErrNoNode) {
 				m.quit()
 			}
-		}, m.remove(m.own()))
+		}, claim.Delete(m.own()))
 	case m.cfg.Kazoo && !m.opened:
-		m.Ask(func(res []claim.Result) { m.opened = !m.refused(res[0].Err, wire.ErrNoNode) }, m.remove(m.readyPath()))
+		m.Ask(func(res []claim.Result) { m.opened = !m.refused(res[0].Err, wire.ErrNoNode) }, claim.Delete(m.readyPath()))
 	case m.round == nil:
 		m.planRound()
 	case m.there == nil:
-		m.Ask(m.tookThere, claim.Op{Kind: claim.OpList, Path: m.cfg.Path})
+		m.Ask(m.tookThere, claim.List(m.cfg.Path))
 	default:
-		m.goOut()
+		m.planOut()
 	}
 }
 
 // planRound finds out which members are present. A sync comes first in two cases. If the answer to the
-// creation of the own znode was lost, the server may not know it yet. If an event let the member in, the
+// creation of the member's znode was lost, the server may not know that znode yet. If an event let the member in, the
 // server may not know ready yet: the events of Apache's servers before 3.9 carry no zxid, so a client that
 // reconnects cannot refuse a server that is behind.
 func (m *Member) planRound() {
-	ops := []claim.Op{{Kind: claim.OpGet, Path: m.readyPath()}, {Kind: claim.OpGet, Path: m.own()}, {Kind: claim.OpList, Path: m.cfg.Path}}
-	if m.made && !m.told {
+	ops := []claim.Op{claim.Get(m.readyPath()), claim.Get(m.own()), claim.List(m.cfg.Path)}
+	if m.made && !m.byEvent {
 		m.Ask(m.tookRound, ops...)
 		return
 	}
@@ -55,11 +55,7 @@ func (m *Member) planRound() {
 		if !m.refused(res[0].Err) {
 			m.tookRound(res[1:])
 		}
-	}, append([]claim.Op{{Kind: claim.OpSync, Path: m.cfg.Path}}, ops...)...)
-}
-
-func (m *Member) remove(path string) claim.Op {
-	return claim.Op{Kind: claim.OpDelete, Path: path, Version: claim.AnyVersion}
+	}, append([]claim.Op{claim.Sync(m.cfg.Path)}, ops...)...)
 }
 
 // tookRound finds out for which members to wait: those that are present now. Members that turn out to be
@@ -77,11 +73,11 @@ func (m *Member) tookRound(res []claim.Result) {
 	}
 	m.round = map[string]bool{}
 	switch {
-	case m.cfg.Kazoo: // ready is already removed and no longer tells the round
+	case m.cfg.Kazoo: // ready is already removed, so its czxid no longer tells which members are in the round
 		m.since = 0
 	case ready.Err == nil:
 		m.since = ready.Stat.Czxid
-		m.full = m.czxid < m.since
+		m.counted = m.czxid < m.since
 	case m.late:
 		m.tookThere(res[2:])
 		return
@@ -104,43 +100,43 @@ func (m *Member) tookThere(res []claim.Result) {
 	}
 }
 
-// goOut makes the next request for leaving.
-func (m *Member) goOut() {
+// planOut makes the next request for leaving.
+func (m *Member) planOut() {
 	here := m.there[m.cfg.Name]
 	in := slices.Sorted(maps.Keys(m.there))
 	in = slices.DeleteFunc(in, func(n string) bool { return !m.round[n] || n == m.cfg.Name })
 	switch {
-	case len(in) == 0 && here && m.full:
-		m.Ask(m.tookLast, claim.Op{Kind: claim.OpMulti, Path: m.cfg.Path, Ops: []claim.Op{m.remove(m.readyPath()), m.remove(m.own())}})
-	case here && (m.hurry || len(in) == 0):
-		m.Ask(m.tookOut, m.remove(m.own()))
-	case m.hurry || len(in) == 0:
+	case len(in) == 0 && here && m.counted:
+		m.Ask(m.tookLast, claim.Multi(m.cfg.Path, claim.Delete(m.readyPath()), claim.Delete(m.own())))
+	case here && (m.withoutWaiting || len(in) == 0):
+		m.Ask(m.tookOut, claim.Delete(m.own()))
+	case m.withoutWaiting || len(in) == 0:
 		m.quit()
 	case here && m.stays() && m.cfg.Name < in[0]:
 		m.await(in[len(in)-1])
 	case m.waits == "":
-		m.await(in[0]) // set the watch before the own znode is deleted, which may be the last one
+		m.await(in[0]) // set the watch before the member's znode is deleted, because that may be the last one
 	case here:
-		m.Ask(m.tookOut, m.remove(m.own()))
+		m.Ask(m.tookOut, claim.Delete(m.own()))
 	}
 }
 
 // stays reports whether the other members wait for this one.
-func (m *Member) stays() bool { return m.full || m.since == 0 }
+func (m *Member) stays() bool { return m.counted || m.since == 0 }
 
-// tookOut records that the own znode is gone.
+// tookOut records that the member's znode is gone.
 func (m *Member) tookOut(res []claim.Result) {
 	if !m.refused(res[0].Err, wire.ErrNoNode) {
 		delete(m.there, m.cfg.Name)
 	}
 }
 
-// tookLast processes the deletion of ready and the own znode. If one of them is missing, another member
+// tookLast processes the deletion of ready and of the member's znode. If one of them is missing, another member
 // has removed ready, or an earlier request whose answer was lost has deleted both.
 func (m *Member) tookLast(res []claim.Result) {
 	switch err := res[0].Err; {
 	case errors.Is(err, wire.ErrNoNode):
-		m.full, m.there = false, nil
+		m.counted, m.there = false, nil
 	case !m.refused(err):
 		delete(m.there, m.cfg.Name)
 	}
@@ -156,7 +152,7 @@ func (m *Member) await(name string) {
 		case m.refused(r.Err, wire.ErrNoNode):
 		case r.Err != nil:
 			m.there = nil
-		case m.since != 0 && r.Stat.Czxid > m.since: // it belongs to no round yet, or entered late
+		case m.since != 0 && r.Stat.Czxid > m.since: // that member belongs to no round yet, or entered late
 			delete(m.round, name)
 		default:
 			m.waits = name

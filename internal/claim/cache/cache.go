@@ -10,15 +10,15 @@ import (
 	"bellwether/wire"
 )
 
-// ErrCacheFull means that the tree exceeds the limits of the Cache.
-var ErrCacheFull = errors.New("more than the cache may hold")
+// ErrFull means that the tree exceeds the limits of the Cache.
+var ErrFull = errors.New("more than the cache may hold")
 
 // ErrTooLarge means that an answer is larger than the client accepts. If it answered several reads, each
 // of them may succeed by itself.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// CacheConfig describes a Cache.
-type CacheConfig struct {
+// Config describes a Cache.
+type Config struct {
 	Root               string
 	ChildrenOnly       bool // keep only the root and its children
 	NodesMax, BytesMax int  // limits: the number of znodes, and the total size of their data
@@ -31,26 +31,26 @@ type Node struct {
 	Stat wire.Stat
 }
 
-// CacheEventType is the type of a CacheEvent.
-type CacheEventType uint8
+// EventType is the type of an Event.
+type EventType uint8
 
 // The types. A NodeAdded comes after the event of the parent, and a NodeRemoved after those of the
 // children.
 const (
-	NodeAdded    CacheEventType = iota // a znode was added; its parent is in the Cache
-	NodeChanged                        // the data was set
-	NodeRemoved                        // a znode was removed; the Cache holds nothing below it
-	CacheCurrent                       // everything has been read, or a gap has been closed
+	NodeAdded   EventType = iota // a znode was added; its parent is in the Cache
+	NodeChanged                  // the data was set
+	NodeRemoved                  // a znode was removed; the Cache holds nothing below it
+	Current                      // everything has been read, or a gap has been closed
 )
 
-var cacheEventNames = [...]string{"added", "changed", "removed", "current"}
+var eventTypeNames = [...]string{"added", "changed", "removed", "current"}
 
-func (t CacheEventType) String() string { return cacheEventNames[t] }
+func (t EventType) String() string { return eventTypeNames[t] }
 
-// CacheEvent is a change of a Cache.
-type CacheEvent struct {
-	Type CacheEventType
-	Node *Node // new state of the znode; NodeRemoved: the last state; CacheCurrent: nil
+// Event is a change of a Cache.
+type Event struct {
+	Type EventType
+	Node *Node // new state of the znode; NodeRemoved: the last state; Current: nil
 	Old  *Node // NodeChanged: the state before
 }
 
@@ -72,25 +72,25 @@ type CacheEvent struct {
 // Every znode in nodes except the root has its parent in nodes, and bytes is the total size of their data.
 type Cache struct {
 	claim.Requester
-	cfg    CacheConfig
+	cfg    Config
 	nodes  map[string]*cached
 	bytes  int
-	events []CacheEvent
+	events []Event
 
-	watched bool // the tree is watched, or OpListen is active
-	oneShot bool // each read sets its own one-shot watch
-	renewed bool // the session has changed since the last reads
-	apart   bool // send the next reads one by one
-	missing bool // one-shot: the root does not exist, so wait for it
-	awaited bool // the creation of the root is watched
-	lapses  int  // number of watches that have ended
+	watched     bool // the tree is watched, or OpListen is active
+	oneShot     bool // each read sets its own one-shot watch
+	newSession  bool // the session has changed since the last reads
+	separately  bool // send the next reads one by one
+	missing     bool // one-shot: the root does not exist, so wait for it
+	awaited     bool // the creation of the root is watched
+	watchesOver int  // number of watches that have ended
 
-	stale  bool
-	behind bool      // changes after since may be unknown
-	since  wire.Zxid // valid if behind is set
-	gaps   int       // number of gaps
-	todo   worklist
-	doing  []chore // chores of the outstanding request, or of one whose answer was lost
+	stale    bool
+	behind   bool      // changes after since may be unknown
+	since    wire.Zxid // valid if behind is set
+	gaps     int       // number of gaps
+	todo     worklist
+	inFlight []pendingRead // reads of the outstanding request, or of one whose answer was lost
 }
 
 // cached is a znode and the names of its children; nil means no children.
@@ -100,10 +100,10 @@ type cached struct {
 }
 
 // NewCache returns the state machine. It does nothing until Attached is stepped.
-func NewCache(cfg CacheConfig) *Cache {
+func NewCache(cfg Config) *Cache {
 	c := &Cache{cfg: cfg, nodes: map[string]*cached{}, stale: true}
-	c.Forget = func() { c.renewed = true }
-	c.todo.add(cfg.Root, readData|readChildren|owed)
+	c.Forget = func() { c.newSession = true }
+	c.todo.add(cfg.Root, readData|readChildren|required)
 	return c
 }
 
@@ -113,13 +113,13 @@ func (c *Cache) Step(now claim.Moment, ev claim.Event) {
 		return
 	}
 	switch ev := ev.(type) {
-	case claim.Told:
+	case claim.TreeEvents:
 		for _, e := range ev.Events {
-			c.note(e)
+			c.noteEvent(e)
 		}
-	case claim.WatchOver:
+	case claim.TreeWatchOver:
 		c.watched, c.awaited = false, false
-		c.lapses++
+		c.watchesOver++
 		c.gap(ev.Zxid)
 	}
 	c.Advance(now, ev, c.plan)
@@ -128,11 +128,8 @@ func (c *Cache) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready returns what the steps since the last call have produced.
-func (c *Cache) Ready() claim.Ready { return c.Collect() }
-
 // Events returns the changes since the last call, in order.
-func (c *Cache) Events() []CacheEvent {
+func (c *Cache) Events() []Event {
 	events := c.events
 	c.events = nil
 	return events
@@ -193,14 +190,14 @@ func (c *Cache) Covers(path string) bool {
 // lists reports whether the Cache keeps the children of the znode at path.
 func (c *Cache) lists(path string) bool { return path == c.cfg.Root || !c.cfg.ChildrenOnly }
 
-// plan makes the next request, if there is one. If the Cache has become current, plan adds a CacheCurrent event.
+// plan makes the next request, if there is one. If the Cache has become current, plan adds a Current event.
 func (c *Cache) plan() {
 	switch {
 	case c.Leaving && c.watched:
-		c.Ask(func([]claim.Result) { c.watched = false }, claim.Op{Kind: claim.OpUnwatch, Path: c.cfg.Root})
+		c.Ask(func([]claim.Result) { c.watched = false }, claim.Unwatch(c.cfg.Root))
 	case c.Leaving:
-	case c.renewed:
-		c.Ask(c.tookSync, claim.Op{Kind: claim.OpSync, Path: c.cfg.Root})
+	case c.newSession:
+		c.Ask(c.tookSync, claim.Sync(c.cfg.Root))
 	case !c.watched:
 		c.planWatch()
 	case c.behind:
@@ -210,27 +207,27 @@ func (c *Cache) plan() {
 	default:
 		c.planRead()
 	}
-	if c.stale && !c.Over() && c.watched && !c.renewed && !c.behind && !c.missing && !c.owes() {
+	if c.stale && !c.Over() && c.watched && !c.newSession && !c.behind && !c.missing && !c.incomplete() {
 		c.stale = false
-		c.tellOf(CacheEvent{Type: CacheCurrent})
+		c.emit(Event{Type: Current})
 	}
 }
 
-// owes reports whether reads remain that the Cache needs in order to be current.
-func (c *Cache) owes() bool {
-	return c.todo.owed > 0 || slices.ContainsFunc(c.doing, func(d chore) bool { return d.what&owed != 0 && !d.void })
+// incomplete reports whether reads remain that the Cache needs in order to be current.
+func (c *Cache) incomplete() bool {
+	return c.todo.required > 0 || slices.ContainsFunc(c.inFlight, func(d pendingRead) bool { return d.flags&required != 0 && !d.void })
 }
 
 // planWatch sets a watch on the tree, of the kind that the server supports. The watch may end before the
-// answer to its request arrives; lapses detects this.
+// answer to its request arrives; watchesOver detects this.
 func (c *Cache) planWatch() {
-	lapses := c.lapses
+	before := c.watchesOver
 	c.Ask(func(res []claim.Result) {
 		switch err := res[0].Err; {
 		case err == nil:
-			c.watched, c.oneShot = c.lapses == lapses, false
+			c.watched, c.oneShot = c.watchesOver == before, false
 		case errors.Is(err, wire.ErrUnimplemented):
-			c.Ask(func([]claim.Result) { c.watched, c.oneShot = c.lapses == lapses, true }, claim.Op{Kind: claim.OpListen, Path: c.cfg.Root})
+			c.Ask(func([]claim.Result) { c.watched, c.oneShot = c.watchesOver == before, true }, claim.Op{Kind: claim.OpListen, Path: c.cfg.Root})
 		default:
 			c.End(claim.Failed, err)
 		}
@@ -238,12 +235,12 @@ func (c *Cache) planWatch() {
 }
 
 func (c *Cache) tookSync(res []claim.Result) {
-	if c.renewed = false; res[0].Err != nil {
+	if c.newSession = false; res[0].Err != nil {
 		c.End(claim.Failed, res[0].Err)
 	}
 }
 
-func (c *Cache) tellOf(e CacheEvent) { c.events = append(c.events, e) }
+func (c *Cache) emit(e Event) { c.events = append(c.events, e) }
 
 // split returns the path of the parent and the name of the znode.
 func split(p string) (above, name string) { return path.Dir(p), path.Base(p) }

@@ -8,92 +8,92 @@ import (
 	"bellwether/wire"
 )
 
-// what is the set of things to do for a znode.
-type what uint8
+// readFlags is the set of things to do for a znode.
+type readFlags uint8
 
 const (
-	readData what = 1 << iota
+	readData readFlags = 1 << iota
 	readChildren
-	owed // the Cache is not current until this is done
+	required // the Cache is not current until this is done
 )
 
-// chore is a path and what to do for it.
-type chore struct {
-	path string
-	what what
-	void bool // the znode was deleted after the read was requested
+// pendingRead is a path and what to do for it.
+type pendingRead struct {
+	path  string
+	flags readFlags
+	void  bool // the znode was deleted after the read was requested
 }
 
 // orderSlack is the number of finished paths that the order may contain before tidy removes them.
 const orderSlack = 1024
 
-// worklist holds the chores in the order in which they were added. owed is the number of entries of what
-// that have the flag owed set.
+// worklist holds the reads in the order in which they were added. required is the number of entries of flags
+// that have the flag required set.
 type worklist struct {
-	what  map[string]what
-	order []string // may contain a path twice, or one that is done
-	owed  int
+	flags    map[string]readFlags
+	order    []string // may contain a path twice, or one that is done
+	required int
 }
 
-func (w *worklist) add(path string, c what) {
-	if w.what == nil {
-		w.what = map[string]what{}
+func (w *worklist) add(path string, c readFlags) {
+	if w.flags == nil {
+		w.flags = map[string]readFlags{}
 	}
-	before := w.what[path]
+	before := w.flags[path]
 	if before == 0 {
-		if len(w.order) > 2*len(w.what)+orderSlack {
+		if len(w.order) > 2*len(w.flags)+orderSlack {
 			w.tidy()
 		}
 		w.order = append(w.order, path)
 	}
-	if c&^before&owed != 0 {
-		w.owed++
+	if c&^before&required != 0 {
+		w.required++
 	}
-	w.what[path] = before | c
+	w.flags[path] = before | c
 }
 
 // tidy removes from the order all paths that are done, and repeated ones.
 func (w *worklist) tidy() {
-	seen := make(map[string]bool, len(w.what))
+	seen := make(map[string]bool, len(w.flags))
 	w.order = slices.DeleteFunc(w.order, func(path string) bool {
-		done := w.what[path] == 0 || seen[path]
+		done := w.flags[path] == 0 || seen[path]
 		seen[path] = true
 		return done
 	})
 }
 
-// drop removes the chore of a znode.
+// drop removes the read of a znode.
 func (w *worklist) drop(path string) {
-	if w.what[path]&owed != 0 {
-		w.owed--
+	if w.flags[path]&required != 0 {
+		w.required--
 	}
-	delete(w.what, path)
+	delete(w.flags, path)
 }
 
-// take removes and returns the first n chores.
-func (w *worklist) take(n int) []chore {
-	out := make([]chore, 0, min(n, len(w.what)))
+// take removes and returns the first n reads.
+func (w *worklist) take(n int) []pendingRead {
+	out := make([]pendingRead, 0, min(n, len(w.flags)))
 	for len(out) < n && len(w.order) > 0 {
 		path := w.order[0]
 		w.order = w.order[1:]
-		if what := w.what[path]; what != 0 {
-			out = append(out, chore{path: path, what: what})
+		if what := w.flags[path]; what != 0 {
+			out = append(out, pendingRead{path: path, flags: what})
 			w.drop(path)
 		}
 	}
 	return out
 }
 
-// back adds chores again that were not carried out.
-func (w *worklist) back(chores []chore) {
-	for _, d := range chores {
+// back adds reads again that were not carried out.
+func (w *worklist) back(reads []pendingRead) {
+	for _, d := range reads {
 		if !d.void {
-			w.add(d.path, d.what)
+			w.add(d.path, d.flags)
 		}
 	}
 }
 
-// sort orders the chores so that parents come before their children. After a gap a parent may have been
+// sort orders the reads so that parents come before their children. After a gap a parent may have been
 // created anew, and adding it removes everything below it.
 func (w *worklist) sort() {
 	slices.Sort(w.order)
@@ -108,8 +108,8 @@ func (c *Cache) gap(zxid wire.Zxid) {
 	}
 }
 
-// note turns an event into a chore.
-func (c *Cache) note(e claim.TreeEvent) {
+// noteEvent turns an event into a read.
+func (c *Cache) noteEvent(e claim.TreeEvent) {
 	if e.Type != wire.EventNone && !c.Covers(e.Path) {
 		return
 	}
@@ -131,9 +131,9 @@ func (c *Cache) note(e claim.TreeEvent) {
 // deleted removes a znode whose deletion was reported.
 func (c *Cache) deleted(path string) {
 	c.todo.drop(path)
-	for i := range c.doing {
-		if c.doing[i].path == path {
-			c.doing[i].void = true
+	for i := range c.inFlight {
+		if c.inFlight[i].path == path {
+			c.inFlight[i].void = true
 		}
 	}
 	c.drop(path)
@@ -173,10 +173,10 @@ func (c *Cache) planSince() {
 			c.tookRoot(res[0])
 		}
 		if empty && !c.awaited {
-			c.todo.add(c.cfg.Root, readData|readChildren|owed)
+			c.todo.add(c.cfg.Root, readData|readChildren|required)
 		}
-		c.todo.back(c.doing)
-		c.doing = nil
+		c.todo.back(c.inFlight)
+		c.inFlight = nil
 		c.todo.sort()
 	}
 	if len(ops) == 0 {
@@ -187,23 +187,23 @@ func (c *Cache) planSince() {
 	c.Ask(took, ops...)
 }
 
-// tookSince adds chores for what has changed. Chores from newer events remain, because they may concern
+// tookSince adds reads for what has changed. Reads from newer events remain, because they may concern
 // later changes.
 func (c *Cache) tookSince(r claim.Result) {
 	if r.Err != nil {
 		c.End(claim.Failed, r.Err)
 		return
 	}
-	for _, e := range r.Told {
+	for _, e := range r.Changes {
 		switch {
 		case !c.Covers(e.Path):
 		case e.Type == wire.EventNodeDataChanged:
-			c.todo.add(e.Path, readData|owed)
+			c.todo.add(e.Path, readData|required)
 		case e.Type == wire.EventNodeChildrenChanged:
-			c.todo.add(e.Path, readChildren|owed)
+			c.todo.add(e.Path, readChildren|required)
 		case e.Type == wire.EventNodeDeleted:
 			if c.drop(e.Path); c.oneShot && e.Path == c.cfg.Root {
-				c.todo.add(e.Path, readData|readChildren|owed)
+				c.todo.add(e.Path, readData|readChildren|required)
 			}
 		}
 	}
@@ -219,13 +219,13 @@ func (c *Cache) tookRoot(r claim.Result) {
 	case r.Err != nil:
 		c.End(claim.Failed, r.Err)
 	case s.Czxid != root.Stat.Czxid:
-		c.todo.add(c.cfg.Root, readData|readChildren|owed)
+		c.todo.add(c.cfg.Root, readData|readChildren|required)
 	default:
 		if s.Mzxid != root.Stat.Mzxid {
-			c.todo.add(c.cfg.Root, readData|owed)
+			c.todo.add(c.cfg.Root, readData|required)
 		}
 		if s.Pzxid > c.since {
-			c.todo.add(c.cfg.Root, readChildren|owed)
+			c.todo.add(c.cfg.Root, readChildren|required)
 		}
 	}
 }

@@ -64,7 +64,7 @@ type parcel struct {
 func newCacheWorld(choose func(int) int) *cacheWorld {
 	w := &cacheWorld{choose: choose, log: []map[string]leaf{{}}, session: 1, once: map[string]bool{}, told: map[string]*Node{}, last: map[string]wire.Zxid{}}
 	w.old = choose(2) == 0
-	w.m = NewCache(CacheConfig{Root: cacheRoot, ChildrenOnly: choose(4) == 0, NodesMax: 1000, BytesMax: 1000})
+	w.m = NewCache(Config{Root: cacheRoot, ChildrenOnly: choose(4) == 0, NodesMax: 1000, BytesMax: 1000})
 	return w
 }
 
@@ -154,7 +154,7 @@ func (w *cacheWorld) event(e claim.TreeEvent) {
 		e.Type == wire.EventNodeDeleted && slices.Contains(s.Paths, e.Path)):
 		w.gather = append(w.gather, e)
 	case w.stream && (w.old || e.Type != wire.EventNodeChildrenChanged):
-		w.send(claim.Told{Events: []claim.TreeEvent{e}})
+		w.send(claim.TreeEvents{Events: []claim.TreeEvent{e}})
 	}
 }
 
@@ -165,7 +165,7 @@ func (w *cacheWorld) serve() {
 	}
 	if s := w.asked; s != nil { // events that occurred meanwhile are part of the result too
 		w.asked = nil
-		w.results = append(w.results, claim.Result{Told: w.gather})
+		w.results = append(w.results, claim.Result{Changes: w.gather})
 	} else if op := w.req.Ops[len(w.results)]; op.Kind == claim.OpSince {
 		w.asked, w.gather = op.Since, nil
 		w.setAgain(op.Since.Zxid, op.Since.Paths, op.Since.Parents)
@@ -277,7 +277,7 @@ func (w *cacheWorld) lose() {
 	}
 	w.tellf("the connection is lost")
 	for _, p := range w.inbox {
-		if t, ok := p.ev.(claim.Told); ok {
+		if t, ok := p.ev.(claim.TreeEvents); ok {
 			w.stands(t.Events[0])
 		}
 	}
@@ -313,7 +313,7 @@ func (w *cacheWorld) expire() {
 	w.step(claim.Expired{})
 	if w.stream {
 		w.stream = false
-		w.step(claim.WatchOver{Zxid: wire.Zxid(w.answered)})
+		w.step(claim.TreeWatchOver{Zxid: wire.Zxid(w.answered)})
 	}
 	w.answered, w.heard = 0, 0
 }
@@ -327,7 +327,7 @@ func (w *cacheWorld) connect() {
 	w.tellf("connected to a server at %d", w.seen)
 	w.linked = true
 	if w.stream {
-		w.send(claim.Told{Events: []claim.TreeEvent{{Type: wire.EventNone, Zxid: wire.Zxid(w.answered)}}})
+		w.send(claim.TreeEvents{Events: []claim.TreeEvent{{Type: wire.EventNone, Zxid: wire.Zxid(w.answered)}}})
 	}
 	w.again()
 	w.send(claim.Attached{Session: w.session})
@@ -372,7 +372,7 @@ func (w *cacheWorld) deliver() {
 	case claim.Reply:
 		w.req = nil
 		w.answered = max(w.answered, p.at)
-	case claim.Told:
+	case claim.TreeEvents:
 		w.heard = max(w.heard, p.at)
 	}
 	w.step(p.ev)
@@ -398,7 +398,7 @@ func (w *cacheWorld) step(ev claim.Event) {
 }
 
 // check compares what the cache reports with the history.
-func (w *cacheWorld) check(e CacheEvent) {
+func (w *cacheWorld) check(e Event) {
 	if e.Node == nil {
 		return
 	}

@@ -12,42 +12,42 @@ import (
 // cacheReadsMax is the largest number of znodes that one request reads.
 const cacheReadsMax = 64
 
-// planRead sends as many chores as fit into one request. It repeats those whose answer was lost or too
+// planRead sends as many reads as fit into one request. It repeats those whose answer was lost or too
 // large.
 func (c *Cache) planRead() {
-	c.doing = slices.DeleteFunc(c.doing, func(d chore) bool { return d.void })
-	for len(c.doing) > 0 || len(c.todo.order) > 0 {
-		if len(c.doing) == 0 {
-			c.doing = c.todo.take(cacheReadsMax)
+	c.inFlight = slices.DeleteFunc(c.inFlight, func(d pendingRead) bool { return d.void })
+	for len(c.inFlight) > 0 || len(c.todo.order) > 0 {
+		if len(c.inFlight) == 0 {
+			c.inFlight = c.todo.take(cacheReadsMax)
 		}
 		if ops := c.reads(); len(ops) > 0 {
 			c.Ask(c.tookReads, ops...)
 			return
 		}
-		c.doing = nil
+		c.inFlight = nil
 	}
 }
 
-// reads returns the operations for the chores in doing.
+// reads returns the operations for the reads in inFlight.
 func (c *Cache) reads() (ops []claim.Op) {
 	data, children := claim.OpGet, claim.OpList
 	if c.oneShot {
 		data, children = claim.OpWatch, claim.OpWatchAll
 	}
-	ops = make([]claim.Op, 0, 2*len(c.doing))
-	for i := range c.doing {
-		d := &c.doing[i]
+	ops = make([]claim.Op, 0, 2*len(c.inFlight))
+	for i := range c.inFlight {
+		d := &c.inFlight[i]
 		if !c.lists(d.path) {
-			d.what &^= readChildren
+			d.flags &^= readChildren
 		}
-		if d.path == c.cfg.Root && d.what&readChildren != 0 && c.nodes[d.path] == nil {
-			d.what |= readData
+		if d.path == c.cfg.Root && d.flags&readChildren != 0 && c.nodes[d.path] == nil {
+			d.flags |= readData
 		}
-		if d.what&readData != 0 {
-			ops = append(ops, claim.Op{Kind: data, Path: d.path, Strict: true, Alone: c.apart})
+		if d.flags&readData != 0 {
+			ops = append(ops, claim.Op{Kind: data, Path: d.path, Strict: true, Alone: c.separately})
 		}
-		if d.what&readChildren != 0 {
-			ops = append(ops, claim.Op{Kind: children, Path: d.path, Alone: c.apart})
+		if d.flags&readChildren != 0 {
+			ops = append(ops, claim.Op{Kind: children, Path: d.path, Alone: c.separately})
 		}
 	}
 	return ops
@@ -56,18 +56,18 @@ func (c *Cache) reads() (ops []claim.Op) {
 // tookReads processes the results of the reads.
 func (c *Cache) tookReads(res []claim.Result) {
 	large := func(r claim.Result) bool { return errors.Is(r.Err, ErrTooLarge) }
-	if !c.apart && len(res) > 1 && slices.ContainsFunc(res, large) {
-		c.apart = true
+	if !c.separately && len(res) > 1 && slices.ContainsFunc(res, large) {
+		c.separately = true
 		return
 	}
-	doing := c.doing
-	c.doing, c.apart = nil, false
-	for _, d := range doing {
+	inFlight := c.inFlight
+	c.inFlight, c.separately = nil, false
+	for _, d := range inFlight {
 		var data, names *claim.Result
-		if d.what&readData != 0 {
+		if d.flags&readData != 0 {
 			data, res = &res[0], res[1:]
 		}
-		if d.what&readChildren != 0 {
+		if d.flags&readChildren != 0 {
 			names, res = &res[0], res[1:]
 		}
 		if !d.void && !c.Over() {
@@ -77,7 +77,7 @@ func (c *Cache) tookReads(res []claim.Result) {
 }
 
 // took processes what was read of one znode. data or names is nil if it was not requested.
-func (c *Cache) took(d chore, data, names *claim.Result) {
+func (c *Cache) took(d pendingRead, data, names *claim.Result) {
 	for _, r := range []*claim.Result{data, names} {
 		switch {
 		case r == nil || r.Err == nil:
@@ -103,7 +103,7 @@ func (c *Cache) took(d chore, data, names *claim.Result) {
 func (c *Cache) tookMissing(res []claim.Result) {
 	switch c.missing = false; {
 	case res[0].Err == nil:
-		c.todo.add(c.cfg.Root, readData|readChildren|owed)
+		c.todo.add(c.cfg.Root, readData|readChildren|required)
 	case errors.Is(res[0].Err, wire.ErrNoNode):
 		c.drop(c.cfg.Root)
 		c.awaited = true
@@ -114,7 +114,7 @@ func (c *Cache) tookMissing(res []claim.Result) {
 
 // listed compares a list of children with the Cache. It reads new children and removes those that are
 // gone. A child in the Cache that was created after the list stays.
-func (c *Cache) listed(d chore, r *claim.Result) {
+func (c *Cache) listed(d pendingRead, r *claim.Result) {
 	n := c.nodes[d.path]
 	if n == nil || len(r.Names)+len(n.children) == 0 {
 		return
@@ -122,7 +122,7 @@ func (c *Cache) listed(d chore, r *claim.Result) {
 	there := make(map[string]bool, len(r.Names))
 	for _, name := range r.Names {
 		if there[name] = true; !n.children[name] {
-			c.todo.add(claim.Join(d.path, name), readData|readChildren|d.what&owed)
+			c.todo.add(claim.Join(d.path, name), readData|readChildren|d.flags&required)
 		}
 	}
 	for _, name := range c.Children(d.path) {
@@ -135,28 +135,28 @@ func (c *Cache) listed(d chore, r *claim.Result) {
 
 // put adds or replaces a znode. It reports whether the Cache holds the znode afterwards; the parent may be
 // gone by now. A znode with another czxid was deleted and created again, so it is removed first.
-func (c *Cache) put(d chore, n *Node) bool {
+func (c *Cache) put(d pendingRead, n *Node) bool {
 	old := c.nodes[n.Path]
 	switch {
 	case old != nil && old.Stat.Czxid == n.Stat.Czxid:
 		c.bytes += len(n.Data) - len(old.Data)
 		if n.Stat.Mzxid != old.Stat.Mzxid {
-			c.tellOf(CacheEvent{Type: NodeChanged, Node: n, Old: old.Node})
+			c.emit(Event{Type: NodeChanged, Node: n, Old: old.Node})
 		}
 		old.Node = n
 	default:
 		if c.drop(n.Path); !c.join(n.Path) {
 			return false
 		}
-		if d.what&readChildren == 0 && c.lists(n.Path) {
-			c.todo.add(n.Path, readChildren|d.what&owed)
+		if d.flags&readChildren == 0 && c.lists(n.Path) {
+			c.todo.add(n.Path, readChildren|d.flags&required)
 		}
 		c.nodes[n.Path] = &cached{Node: n}
 		c.bytes += len(n.Data)
-		c.tellOf(CacheEvent{Type: NodeAdded, Node: n})
+		c.emit(Event{Type: NodeAdded, Node: n})
 	}
 	if len(c.nodes) > c.cfg.NodesMax || c.bytes > c.cfg.BytesMax {
-		c.End(claim.Failed, ErrCacheFull)
+		c.End(claim.Failed, ErrFull)
 		return false
 	}
 	return true
@@ -193,5 +193,5 @@ func (c *Cache) drop(path string) {
 	if above, name := split(path); path != c.cfg.Root && c.nodes[above] != nil {
 		delete(c.nodes[above].children, name)
 	}
-	c.tellOf(CacheEvent{Type: NodeRemoved, Node: n.Node})
+	c.emit(Event{Type: NodeRemoved, Node: n.Node})
 }

@@ -18,7 +18,7 @@ type cacheDialogue struct {
 }
 
 func newCacheDialogue(t *testing.T) *cacheDialogue {
-	c := NewCache(CacheConfig{Root: "/r", NodesMax: 10, BytesMax: 100})
+	c := NewCache(Config{Root: "/r", NodesMax: 10, BytesMax: 100})
 	return &cacheDialogue{claimtest.Dialogue{T: t, M: c}, c}
 }
 
@@ -45,8 +45,8 @@ func at(czxid, mzxid wire.Zxid) claim.Result {
 
 func kids(n ...string) claim.Result { return claim.Result{Names: n} }
 
-func told(typ wire.EventType, paths ...string) claim.Told {
-	var t claim.Told
+func told(typ wire.EventType, paths ...string) claim.TreeEvents {
+	var t claim.TreeEvents
 	for _, p := range paths {
 		t.Events = append(t.Events, claim.TreeEvent{Type: typ, Path: p, Zxid: 9})
 	}
@@ -54,8 +54,8 @@ func told(typ wire.EventType, paths ...string) claim.Told {
 }
 
 // lostTo is the event of a connection that was lost after everything up to a transaction was reported.
-func lostTo(z wire.Zxid) claim.Told {
-	return claim.Told{Events: []claim.TreeEvent{{Type: wire.EventNone, Zxid: z}}}
+func lostTo(z wire.Zxid) claim.TreeEvents {
+	return claim.TreeEvents{Events: []claim.TreeEvent{{Type: wire.EventNone, Zxid: z}}}
 }
 
 // loaded returns a Cache that holds /r (created by transaction 1), /r/a (2) and /r/a/b (3).
@@ -70,7 +70,7 @@ func loaded(t *testing.T) *cacheDialogue {
 	return d
 }
 
-// The following test checks that a Cache reads the znodes that events concern, removes deleted znodes
+// TestCacheFollows checks that a Cache reads the znodes that events concern, removes deleted znodes
 // without a read, and combines reads that are due together.
 func TestCacheFollows(t *testing.T) {
 	d := loaded(t)
@@ -86,8 +86,9 @@ func TestCacheFollows(t *testing.T) {
 	}
 }
 
-// TestCacheDeletedWhileRead checks that the answer is ignored. It may be older than the deletion, or show
-// a later znode of the same name, for which another event follows.
+// TestCacheDeletedWhileRead checks that a Cache ignores the answer to a read of a znode that was deleted
+// meanwhile. The answer may be older than the deletion, or show a later znode of the same name, for which
+// another event follows.
 func TestCacheDeletedWhileRead(t *testing.T) {
 	d := loaded(t)
 	d.Step(told(wire.EventNodeDataChanged, "/r/a/b"), claim.OpGet)
@@ -109,14 +110,15 @@ func TestCacheDeletedWhileRead(t *testing.T) {
 func TestCacheMadeAnewWhileAway(t *testing.T) {
 	d := loaded(t)
 	d.Step(lostTo(3), claim.OpSince, claim.OpStat)
-	d.Step(d.Answer(claim.Result{Told: told(wire.EventNodeDataChanged, "/r/a/b", "/r/a").Events}, at(1, 1)), claim.OpGet, claim.OpGet)
+	d.Step(d.Answer(claim.Result{Changes: told(wire.EventNodeDataChanged, "/r/a/b", "/r/a").Events}, at(1, 1)), claim.OpGet, claim.OpGet)
 	d.Step(d.Answer(at(6, 6), at(7, 7)), claim.OpList, claim.OpList)
 	d.tells("removed /r/a/b", "removed /r/a", "added /r/a", "added /r/a/b")
 	d.Step(d.Answer(kids("b"), kids()))
 	d.tells("current")
 }
 
-// TestCacheGapWhileItAsks checks that after another gap the answer counts as incomplete.
+// TestCacheGapWhileItAsks checks a gap that occurs while the Cache asks what changed in an earlier gap: the
+// answer counts as incomplete, and the Cache asks again.
 func TestCacheGapWhileItAsks(t *testing.T) {
 	d := loaded(t)
 	d.Step(lostTo(3), claim.OpSince, claim.OpStat)
@@ -138,12 +140,12 @@ func TestCacheGapWhileItAsks(t *testing.T) {
 func TestCacheInAnotherSession(t *testing.T) {
 	d := loaded(t)
 	d.Step(claim.Expired{})
-	d.Step(claim.WatchOver{Zxid: 3})
+	d.Step(claim.TreeWatchOver{Zxid: 3})
 	d.Step(claim.Attached{Session: 2}, claim.OpSync)
 	d.Step(d.Answer(claim.Result{}), claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{}), claim.OpSince, claim.OpStat)
 	gone := told(wire.EventNodeDeleted, "/r/a/b", "/r/a")
-	d.Step(d.Answer(claim.Result{Told: gone.Events}, claim.Result{Stat: wire.Stat{Czxid: 1, Mzxid: 1, Pzxid: 5}}), claim.OpList)
+	d.Step(d.Answer(claim.Result{Changes: gone.Events}, claim.Result{Stat: wire.Stat{Czxid: 1, Mzxid: 1, Pzxid: 5}}), claim.OpList)
 	d.Step(d.Answer(kids()))
 	d.tells("removed /r/a/b", "removed /r/a", "current")
 }
@@ -160,7 +162,8 @@ func TestCacheAsksAgain(t *testing.T) {
 	d.tells("removed /r/a/b", "changed /r/a")
 }
 
-// TestCacheAnswerTooLarge checks that each read is repeated once by itself.
+// TestCacheAnswerTooLarge checks that after an answer that is too large the Cache repeats each of its reads
+// separately, once.
 func TestCacheAnswerTooLarge(t *testing.T) {
 	d := loaded(t)
 	large := claim.Result{Err: ErrTooLarge}
@@ -216,7 +219,7 @@ func TestCacheOfAnOldServer(t *testing.T) {
 	d.Step(told(wire.EventNodeDeleted, "/r"), claim.OpWatch, claim.OpWatchAll)
 	d.tells("removed /r")
 	d.Step(d.Answer(claimtest.None, claimtest.None), claim.OpExists)
-	d.Step(d.Answer(at(7, 7)), claim.OpWatch, claim.OpWatchAll) // it is back
+	d.Step(d.Answer(at(7, 7)), claim.OpWatch, claim.OpWatchAll) // the root exists again
 	d.Step(d.Answer(at(7, 7), kids()))
 	d.tells("added /r")
 }
@@ -226,10 +229,10 @@ func TestCacheOfAnOldServer(t *testing.T) {
 func TestCacheWhoseWatchIsOverAtOnce(t *testing.T) {
 	d := newCacheDialogue(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
-	d.Step(claim.WatchOver{Zxid: 3})
+	d.Step(claim.TreeWatchOver{Zxid: 3})
 	d.Step(d.Answer(claim.Result{}), claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{Err: wire.ErrUnimplemented}), claim.OpListen)
-	d.Step(claim.WatchOver{Zxid: 4})
+	d.Step(claim.TreeWatchOver{Zxid: 4})
 	d.Step(d.Answer(claim.Result{}), claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{}), claim.OpGet, claim.OpList)
 	d.Step(d.Answer(at(5, 5), kids()))
@@ -252,7 +255,7 @@ func TestCacheIsFull(t *testing.T) {
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{}), claim.OpGet, claim.OpList)
 	d.Step(d.Answer(claim.Result{Data: make([]byte, 101)}, kids()))
-	if d.Ends(claim.Failed); d.c.Err() != ErrCacheFull {
+	if d.Ends(claim.Failed); d.c.Err() != ErrFull {
 		t.Errorf("ended by %v", d.c.Err())
 	}
 }

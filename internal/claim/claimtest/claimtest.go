@@ -106,7 +106,7 @@ func WantStarts(t *testing.T, starts []claim.Op, want []string) {
 	for _, op := range starts {
 		about := op.Path
 		switch op.Kind {
-		case claim.OpBid, claim.OpLetGo, claim.OpTidy:
+		case claim.OpBid, claim.OpResign, claim.OpTidy:
 			about = op.Part()
 		}
 		got = append(got, op.Kind.String()+" "+about)

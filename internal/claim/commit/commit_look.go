@@ -14,13 +14,13 @@ import (
 // cannot be missed. The transaction's znode is read last: if it still exists, none of its children had
 // been removed before.
 func (c *commit) planLook() {
-	c.ask(txLook,
-		claim.Op{Kind: claim.OpSync, Path: c.cfg.Path},
-		claim.Op{Kind: claim.OpWatch, Path: c.chairPath()},
-		claim.Op{Kind: claim.OpGet, Path: c.decisionPath()},
-		claim.Op{Kind: claim.OpGet, Path: c.ballotPath(c.cfg.Site)},
-		claim.Op{Kind: claim.OpGet, Path: c.markPath(c.cfg.Site)},
-		claim.Op{Kind: claim.OpGet, Path: c.cfg.Path})
+	c.ask(c.tookLook,
+		claim.Sync(c.cfg.Path),
+		claim.Op{Kind: claim.OpWatch, Path: c.coordinatorPath()},
+		claim.Get(c.decisionPath()),
+		claim.Get(c.ballotPath(c.cfg.Site)),
+		claim.Get(c.markPath(c.cfg.Site)),
+		claim.Get(c.cfg.Path))
 }
 
 func (c *commit) tookLook(res []claim.Result) {
@@ -29,12 +29,12 @@ func (c *commit) tookLook(res []claim.Result) {
 			return
 		}
 	}
-	chair, decision, own, mark, tx := res[1], res[2], res[3], res[4], res[5]
+	coordinator, decision, own, mark, tx := res[1], res[2], res[3], res[4], res[5]
 	c.looked = true
-	c.chaired, c.watched = chair.Err == nil, chair.Err == nil
-	c.chair = c.chaired && chair.Stat.EphemeralOwner == c.session
-	c.stands = c.chair
-	c.present = own.Err == nil && own.Stat.EphemeralOwner == c.session && parseDecision(own.Data) == Undecided
+	c.coordinated, c.watched = coordinator.Err == nil, coordinator.Err == nil
+	c.coordinates = c.coordinated && coordinator.Stat.EphemeralOwner == c.Current
+	c.mayCoordinate = c.coordinates
+	c.mayBePresent = own.Err == nil && own.Stat.EphemeralOwner == c.Current && parseDecision(own.Data) == Undecided
 	switch {
 	case tx.Err != nil:
 		c.absent()
@@ -53,14 +53,14 @@ func (c *commit) tookLook(res []claim.Result) {
 	}
 	c.begun, c.cfg.Transaction = true, t
 	if !c.waits && c.cfg.Patience > 0 {
-		c.waits, c.patience = true, claim.Timer{From: c.now, Wait: c.cfg.Patience}
+		c.waits, c.patience = true, claim.Timer{From: c.Now, Wait: c.cfg.Patience}
 	}
 	if own.Err == nil || c.cfg.Site != "" {
 		c.ballot(c.cfg.Site).read(own)
 	}
 	if decision.Err == nil {
 		d := parseDecision(decision.Data)
-		c.tomb = d == Abort && len(t.Sites) == 0
+		c.placeholder = d == Abort && len(t.Sites) == 0
 		c.decide(d)
 	}
 }
@@ -68,7 +68,7 @@ func (c *commit) tookLook(res []claim.Result) {
 // decide records the decision.
 func (c *commit) decide(d Decision) {
 	if c.decision == Undecided && c.phase <= TxDecided {
-		c.tell("%s: the decision is %v", c.who(), d)
+		c.report("%s: the decision is %v", c.who(), d)
 		c.decision, c.phase = d, TxDecided
 	}
 }
@@ -90,10 +90,11 @@ func (c *commit) absent() {
 	case c.cfg.Site == "" && !c.begun && c.cfg.Doubt:
 		// A request from before a restart may still arrive. An aborted transaction in its place makes it
 		// fail.
-		tomb := claim.Op{Kind: claim.OpCreate, Path: c.cfg.Path, Data: Transaction{}.Encode(), Persistent: true}
-		c.ask(txFence, claim.Op{Kind: claim.OpMulti, Path: c.cfg.Path, Ops: []claim.Op{tomb, c.record(Abort)}})
+		placeholder := claim.Op{Kind: claim.OpCreate, Path: c.cfg.Path, Data: Transaction{}.Encode(), Persistent: true}
+		c.looked = false
+		c.AskOne(c.tookBegin, claim.Multi(c.cfg.Path, placeholder, c.record(Abort)))
 	case c.cfg.Site == "" && !c.begun:
-		c.doubt = false // only a finished coordinator lets it be removed, so it was never created
+		c.doubt = false // no part removes a transaction whose coordinator has not finished, so this one was never created
 	case c.begun, c.cfg.Doubt:
 		c.decide(Abort)
 	default:
@@ -112,21 +113,26 @@ func (c *commit) planDone() {
 	switch {
 	case !c.looked:
 		c.planLook()
-	case c.tomb: // the znode stays, so that a begin request that is still under way fails
+	case c.placeholder: // the znode stays, so that a begin request that is still under way fails
 		c.over(nil)
-	case c.chair: // this session took over although the decision had been made
-		c.ask(txRise, claim.Op{Kind: claim.OpDelete, Path: c.chairPath(), Version: claim.AnyVersion})
+	case c.coordinates: // this session took over although the decision had been made
+		c.write(claim.Delete(c.coordinatorPath()))
 	case !c.marked:
-		c.ask(txMark, claim.Op{Kind: claim.OpCreate, Path: c.markPath(c.cfg.Site), Persistent: true})
+		c.ask(c.tookMark, claim.Op{Kind: claim.OpCreate, Path: c.markPath(c.cfg.Site), Persistent: true})
 	default:
-		c.ask(txList, claim.Op{Kind: claim.OpSync, Path: c.cfg.Path}, claim.Op{Kind: claim.OpList, Path: c.cfg.Path})
+		c.ask(c.tookList, claim.Sync(c.cfg.Path), claim.List(c.cfg.Path))
 	}
+}
+
+func (c *commit) tookMark(res []claim.Result) {
+	c.marked = c.expected(res[0].Err, wire.ErrNodeExists, wire.ErrNoNode)
 }
 
 // tookList removes the transaction when its coordinator has finished. A committed one must also wait until
 // all sites have finished, because a site that does not find the transaction concludes that it was
 // aborted.
-func (c *commit) tookList(list claim.Result) {
+func (c *commit) tookList(res []claim.Result) {
+	list := res[1]
 	if list.Err != nil {
 		if c.expected(list.Err, wire.ErrNoNode) {
 			c.over(nil)
@@ -149,15 +155,16 @@ func (c *commit) tookList(list claim.Result) {
 	c.swept, c.stuck = names, false
 	var ops []claim.Op
 	for _, name := range list.Names {
-		ops = append(ops, claim.Op{Kind: claim.OpDelete, Path: claim.Join(c.cfg.Path, name), Version: claim.AnyVersion})
+		ops = append(ops, claim.Delete(claim.Join(c.cfg.Path, name)))
 	}
-	ops = append(ops, claim.Op{Kind: claim.OpDelete, Path: c.cfg.Path, Version: claim.AnyVersion})
-	c.ask(txSweep, claim.Op{Kind: claim.OpMulti, Path: c.cfg.Path, Ops: ops})
+	ops = append(ops, claim.Delete(c.cfg.Path))
+	c.ask(c.tookSweep, claim.Multi(c.cfg.Path, ops...))
 }
 
 // tookSweep lists the children again if they changed meanwhile. If they did not change, znodes of other
 // programs exist below them, and the transaction stays.
-func (c *commit) tookSweep(r claim.Result) {
+func (c *commit) tookSweep(res []claim.Result) {
+	r := res[0]
 	c.stuck = errors.Is(r.Err, wire.ErrNotEmpty)
 	if r.Err == nil || !errors.Is(r.Err, wire.ErrNoNode) && !errors.Is(r.Err, wire.ErrNotEmpty) {
 		c.over(r.Err)

@@ -28,13 +28,13 @@ type party struct {
 	fires   []claim.Event // events for the outstanding request, to be delivered after its reply
 	req     *claim.Request
 	results []claim.Result
-	course  *claim.Plan       // plan of the operation that has no result yet; nil: not begun
+	plan    *claim.Plan       // plan of the operation that has no result yet; nil: not begun
 	watches map[string]uint64 // by path: the request that set the watch
 	wake    time.Duration
 	vote    Decision // its vote when it prepares
 	dead    bool
 
-	// What it has stored.
+	// What the party has stored, and still knows after a crash.
 	prepared, begun bool
 	done            Decision
 }
@@ -80,7 +80,7 @@ func newTxWorld(sites int, plain bool, choose func(int) int, b txBroken) *txWorl
 
 // start restarts a party with what it had stored before.
 func (w *txWorld) start(p *party) {
-	cfg := CommitConfig{Path: txPath, Site: p.site, Patience: 20 * time.Second, Doubt: p.prepared || p.begun}
+	cfg := Config{Path: txPath, Site: p.site, Patience: 20 * time.Second, Doubt: p.prepared || p.begun}
 	cfg.Finished = p.done != Undecided
 	if p.site == "" {
 		cfg.Plain = w.plain
@@ -89,12 +89,12 @@ func (w *txWorld) start(p *party) {
 		}
 		p.begun = true
 		c := NewCoordinator(cfg)
-		p.m = &c.commit
+		p.m = c.commit
 	} else {
 		s := NewSite(cfg)
-		p.m = &s.commit
+		p.m = s.commit
 	}
-	p.dead, p.inbox, p.fires, p.req, p.results, p.course, p.wake, p.watches = false, nil, nil, nil, nil, nil, 0, map[string]uint64{}
+	p.dead, p.inbox, p.fires, p.req, p.results, p.plan, p.wake, p.watches = false, nil, nil, nil, nil, nil, 0, map[string]uint64{}
 	w.nextID++
 	p.session, p.seen = w.nextID, w.choose(len(w.log))
 	w.live[p.session] = true
@@ -122,7 +122,7 @@ func (w *txWorld) tree() map[string]*claimtest.Node { return w.log[len(w.log)-1]
 // crash ends the process of a party. Its session stays alive for a while.
 func (w *txWorld) crash(p *party) {
 	w.tellf("%q crashes", p.site)
-	p.dead, p.inbox, p.req, p.course, p.fires = true, nil, nil, nil, nil
+	p.dead, p.inbox, p.req, p.plan, p.fires = true, nil, nil, nil, nil
 }
 
 // expire ends a session.
@@ -144,10 +144,30 @@ func (w *txWorld) expire(id wire.SessionID) {
 			w.nextID++
 			p.session = w.nextID
 			w.live[p.session] = true
-			p.req, p.results, p.course, p.fires, p.watches = nil, nil, nil, nil, map[string]uint64{}
-			p.inbox = []claim.Event{claim.Expired{}, claim.Attached{Session: p.session}}
+			p.watches = map[string]uint64{}
+			w.endSession(p)
 		}
 	}
+}
+
+// endSession tells a party that its session is over and that it has another one. The answer to the
+// outstanding request comes at a random moment: before these two events, between them, or after them.
+func (w *txWorld) endSession(p *party) {
+	p.inbox = slices.DeleteFunc(p.inbox, func(ev claim.Event) bool { _, reply := ev.(claim.Reply); return !reply })
+	if p.req != nil {
+		w.failRequest(p, wire.ErrSessionExpired)
+	}
+	news := []claim.Event{claim.Expired{}, claim.Attached{Session: p.session}}
+	p.inbox = slices.Insert(news, w.choose(len(news)+1), p.inbox...)
+}
+
+// failRequest answers the outstanding request: the operations that have no result yet fail with err.
+func (w *txWorld) failRequest(p *party, err error) {
+	for len(p.results) < len(p.req.Ops) {
+		p.results = append(p.results, claim.Result{Err: err})
+	}
+	p.fires = nil
+	w.answer(p)
 }
 
 func (w *txWorld) commitView(view map[string]*claimtest.Node) {
@@ -193,13 +213,13 @@ func (w *txWorld) serve(p *party) {
 }
 
 func (w *txWorld) proceed(p *party) {
-	p.results = claimtest.Proceed(&p.course, p.results, p.req.Ops, func(op claim.Op) claim.Result { return w.carryOut(p, op) })
+	p.results = claimtest.Proceed(&p.plan, p.results, p.req.Ops, func(op claim.Op) claim.Result { return w.carryOut(p, op) })
 }
 
 func (w *txWorld) answer(p *party) {
 	p.inbox = append(p.inbox, claim.Reply{N: p.req.N, Results: p.results})
 	p.inbox = append(p.inbox, p.fires...)
-	p.req, p.results, p.course, p.fires = nil, nil, nil, nil
+	p.req, p.results, p.plan, p.fires = nil, nil, nil, nil
 }
 
 // lose ends the connection. Some operations are carried out, and all or some of the replies are lost.
@@ -328,11 +348,14 @@ func (w *txWorld) step(p *party, ev claim.Event) {
 	if rd.Wake > 0 {
 		p.wake = w.now + rd.Wake
 	}
-	for _, h := range rd.Happenings {
+	for _, h := range rd.Observations {
 		w.tellf("%v", h)
 	}
 	if rd.Request != nil {
-		p.req, p.results, p.course = rd.Request, nil, nil
+		p.req, p.results, p.plan = rd.Request, nil, nil
+		if rd.Request.Session != p.session { // the session has ended, and the machine has not been told yet
+			w.failRequest(p, wire.ErrSessionExpired)
+		}
 	}
 	if _, gaveUp := ev.(claim.Resign); gaveUp && w.broken.staysOn {
 		p.m.over(nil)

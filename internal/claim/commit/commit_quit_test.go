@@ -9,20 +9,12 @@ import (
 	"bellwether/wire"
 )
 
-// talking adapts a part of a transaction to a Dialogue.
-type talking struct{ *commit }
-
-func (p talking) Over() bool             { return p.phase == TxOver }
-func (p talking) Outcome() claim.Outcome { return 0 }
-func (p talking) Doubt() wire.SessionID  { return 0 }
-func (p talking) Err() error             { return p.err }
-
 // TestRefusedCoordinatorLeavesAnothersPlace checks that a refused coordinator reads its znode and deletes
 // it only if its own session owns it.
 func TestRefusedCoordinatorLeavesAnothersPlace(t *testing.T) {
 	for owner, then := range map[wire.SessionID][]claim.OpKind{1: {claim.OpDelete}, 2: nil} {
-		c := NewCoordinator(CommitConfig{Path: "/tx", Transaction: Transaction{Sites: []string{"a"}}})
-		d := claimtest.Dialogue{T: t, M: talking{&c.commit}}
+		c := NewCoordinator(Config{Path: "/tx", Transaction: Transaction{Sites: []string{"a"}}})
+		d := claimtest.Dialogue{T: t, M: c}
 		d.Step(claim.Attached{Session: 1}, claim.OpMulti)
 		d.Step(d.Answer(claim.Result{}), claim.OpSync, claim.OpWatch, claim.OpGet, claim.OpGet, claim.OpGet, claim.OpGet)
 		d.Step(d.Answer(claim.Result{}, claimtest.Refused, claimtest.Refused, claimtest.Refused, claimtest.Refused, claimtest.Refused), claim.OpSync, claim.OpStat, claim.OpStat)
@@ -40,8 +32,8 @@ func TestRefusedCoordinatorLeavesAnothersPlace(t *testing.T) {
 // request is unknown.
 func TestSiteThatGivesUpKeepsItsVote(t *testing.T) {
 	tx := claim.Result{Data: Transaction{Sites: []string{"a"}}.Encode()}
-	s := NewSite(CommitConfig{Path: "/tx", Site: "a"})
-	d := claimtest.Dialogue{T: t, M: talking{&s.commit}}
+	s := NewSite(Config{Path: "/tx", Site: "a"})
+	d := claimtest.Dialogue{T: t, M: s}
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpWatch, claim.OpGet, claim.OpGet, claim.OpGet, claim.OpGet)
 	d.Step(d.Answer(claim.Result{}, claimtest.Of(3, 5, 0), claimtest.None, claimtest.None, claimtest.None, tx), claim.OpCreate)
 	d.Step(claim.Resign{})

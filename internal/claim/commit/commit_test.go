@@ -301,7 +301,7 @@ func TestCommitIsGivenUp(t *testing.T) {
 				break // there are no more operations
 			}
 			points++
-			if left := w.parties[who]; who == 0 || w.parties[0].m.ballot(left.site).seen {
+			if left := w.parties[who]; who == 0 || w.parties[0].m.ballot(left.site).existed {
 				for _, p := range w.parties {
 					p.m.cfg.Patience, p.m.patience.Wait = 24*time.Hour, 24*time.Hour
 				}

@@ -18,8 +18,8 @@ func (c *commit) ballot(site string) *ballot {
 
 // read records the content of the site's znode.
 func (b *ballot) read(r claim.Result) {
-	b.there = r.Err == nil
-	b.seen = b.seen || b.there
+	b.exists = r.Err == nil
+	b.existed = b.existed || b.exists
 	b.owner, b.version, b.vote = r.Stat.EphemeralOwner, r.Stat.Version, parseDecision(r.Data)
 }
 
@@ -34,22 +34,22 @@ func (c *commit) planVotes() {
 			continue
 		}
 		c.reading = append(c.reading, site)
-		if c.cfg.Plain && !b.peeked { // first without a watch, because a vote that exists never changes
-			ops = append(ops, claim.Op{Kind: claim.OpGet, Path: c.ballotPath(site)})
+		if c.cfg.Plain && !b.readOnce { // first without a watch, because a vote that exists never changes
+			ops = append(ops, claim.Get(c.ballotPath(site)))
 		} else {
 			ops = append(ops, claim.Op{Kind: claim.OpAwait, Path: c.ballotPath(site)})
 		}
 	}
 	if len(ops) > 0 {
-		c.ask(txBallots, ops...)
+		c.ask(c.tookBallots, ops...)
 		return
 	}
 	switch outcome := c.count(); {
 	case outcome != Undecided:
 		c.planDecision(outcome)
-	case c.impatient() && c.cfg.Plain:
-		c.fill()
-	case c.impatient():
+	case c.timedOut() && c.cfg.Plain:
+		c.planAborts()
+	case c.timedOut():
 		c.planDecision(Abort)
 	}
 }
@@ -61,8 +61,8 @@ func (c *commit) tookBallots(res []claim.Result) {
 		}
 		b := c.ballot(site)
 		b.read(res[i])
-		b.watched = !c.cfg.Plain || b.peeked
-		b.peeked = true
+		b.watched = !c.cfg.Plain || b.readOnce
+		b.readOnce = true
 	}
 }
 
@@ -72,7 +72,7 @@ func (c *commit) count() Decision {
 	commits := 0
 	for _, site := range c.cfg.Sites {
 		switch b := c.ballot(site); {
-		case b.vote == Abort, b.seen && !b.there:
+		case b.vote == Abort, b.existed && !b.exists:
 			return Abort
 		case b.vote == Commit:
 			commits++
@@ -84,9 +84,9 @@ func (c *commit) count() Decision {
 	return Undecided
 }
 
-// fill votes Abort for the sites that have not voted. In a plain transaction a vote can be set only once,
+// planAborts votes Abort for the sites that have not voted. In a plain transaction a vote can be set only once,
 // so a site that votes later finds this vote.
-func (c *commit) fill() {
+func (c *commit) planAborts() {
 	var ops []claim.Op
 	for _, site := range c.cfg.Sites {
 		if c.ballot(site).vote == Undecided {
@@ -94,24 +94,26 @@ func (c *commit) fill() {
 			c.ballot(site).watched = false
 		}
 	}
-	c.tell("patience is over: abort for %d that have not voted", len(ops))
-	c.ask(txFill, ops...)
+	c.report("patience is over: abort for %d that have not voted", len(ops))
+	c.write(ops...)
 }
 
 // planDecision creates the decision. The same multi deletes the coordinator's znode, which wakes the
 // sites.
 func (c *commit) planDecision(d Decision) {
-	if c.chaired {
-		c.ask(txDecide, claim.Op{Kind: claim.OpMulti, Path: c.decisionPath(), Ops: []claim.Op{
-			{Kind: claim.OpDelete, Path: c.chairPath(), Version: claim.AnyVersion}, c.record(d)}})
+	if c.coordinated {
+		c.write(claim.Multi(c.decisionPath(), claim.Delete(c.coordinatorPath()), c.record(d)))
 		return
 	}
-	c.ask(txDecide, c.record(d))
+	c.write(c.record(d))
 }
 
-// planChair takes over from a coordinator whose znode is gone.
-func (c *commit) planChair() {
-	c.tell("%s takes the coordinator's place", c.who())
-	c.stands = true
-	c.ask(txChair, claim.Op{Kind: claim.OpCreate, Path: c.chairPath()})
+// planTakeOver takes over from a coordinator whose znode is gone.
+func (c *commit) planTakeOver() {
+	c.report("%s takes the coordinator's place", c.who())
+	c.mayCoordinate, c.looked = true, false
+	c.Ask(func(res []claim.Result) {
+		c.mayCoordinate = res[0].Err == nil
+		c.wrote(res)
+	}, claim.Op{Kind: claim.OpCreate, Path: c.coordinatorPath()})
 }

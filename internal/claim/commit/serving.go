@@ -16,7 +16,7 @@ type ServingConfig struct {
 	Most int    // how many transactions the site takes part in at a time
 }
 
-// SiteOver reports that the part in the transaction at Path, which OpJoin began, has ended. Err is set if
+// SiteOver reports that this site's part in the transaction at Path, which OpJoin began, has ended. Err is set if
 // it failed.
 type SiteOver struct {
 	Path string
@@ -25,10 +25,10 @@ type SiteOver struct {
 
 func (SiteOver) Event() {}
 
-// Passed reports that a znode with the name of a transaction does not contain one.
-type Passed struct{ Err *claim.DataError }
+// NotTransaction reports that a znode with the name of a transaction does not contain one.
+type NotTransaction struct{ Err *claim.DataError }
 
-func (h Passed) String() string {
+func (h NotTransaction) String() string {
 	return fmt.Sprintf("no transaction at %s: %v", h.Err.Path, h.Err.Err)
 }
 
@@ -43,13 +43,13 @@ func (h Passed) String() string {
 // 0 <= runs <= cfg.Most, and runs is the number of true values in joined.
 type Serving struct {
 	claim.Requester
-	cfg    ServingConfig
-	watch  uint64          // number of the request that set the watch on the root; 0: list again
-	bare   bool            // the root was created just now
-	joined map[string]bool // names of transactions known or present in the last list; true while the part runs
-	runs   int             // number of running parts
-	next   []string        // names of the transactions to join later
-	joins  []claim.Op      // OpJoin operations for the next Ready
+	cfg      ServingConfig
+	watch    uint64          // number of the request that set the watch on the root; 0: list again
+	rootMade bool            // the root was created just now
+	joined   map[string]bool // names of transactions that are known or in the last list; true while this site takes part in the transaction
+	runs     int             // number of transactions in which this site takes part now
+	next     []string        // names of the transactions to join later
+	joins    []claim.Op      // OpJoin operations for the next Ready
 }
 
 // NewServing returns the state machine. It does nothing until Attached is stepped.
@@ -82,14 +82,14 @@ func (s *Serving) Step(now claim.Moment, ev claim.Event) {
 
 // Ready returns what the steps since the last call have produced.
 func (s *Serving) Ready() claim.Ready {
-	r := s.Collect()
+	r := s.Requester.Ready()
 	r.Start, s.joins = s.joins, nil
 	return r
 }
 
 func (s *Serving) plan() {
 	if s.watch == 0 && !s.Leaving {
-		s.Ask(s.took, claim.Op{Kind: claim.OpSync, Path: s.cfg.Root}, claim.Op{Kind: claim.OpWatchAll, Path: s.cfg.Root})
+		s.Ask(s.took, claim.Sync(s.cfg.Root), claim.Op{Kind: claim.OpWatchAll, Path: s.cfg.Root})
 	}
 }
 
@@ -99,8 +99,8 @@ func (s *Serving) took(res []claim.Result) {
 	switch sync, list := res[0].Err, res[1]; {
 	case sync != nil:
 		s.End(claim.Failed, sync)
-	case errors.Is(list.Err, wire.ErrNoNode) && !s.bare:
-		s.Ask(s.made, claim.Op{Kind: claim.OpParents, Path: s.cfg.Root})
+	case errors.Is(list.Err, wire.ErrNoNode) && !s.rootMade:
+		s.Ask(s.made, claim.MakeParents(s.cfg.Root))
 	case list.Err != nil:
 		s.End(claim.Failed, list.Err)
 	default:
@@ -108,7 +108,7 @@ func (s *Serving) took(res []claim.Result) {
 			s.End(claim.Failed, err)
 			return
 		}
-		s.watch, s.bare, s.next = s.N, false, nil
+		s.watch, s.rootMade, s.next = s.N, false, nil
 		there := map[string]bool{}
 		for _, name := range list.Names {
 			there[name] = true
@@ -127,7 +127,7 @@ func (s *Serving) took(res []claim.Result) {
 
 // made processes the creation of the root.
 func (s *Serving) made(res []claim.Result) {
-	if s.bare = true; res[0].Err != nil {
+	if s.rootMade = true; res[0].Err != nil {
 		s.End(claim.Failed, res[0].Err)
 	}
 }
@@ -149,7 +149,7 @@ func (s *Serving) siteOver(ev SiteOver) {
 	var foreign *claim.DataError
 	switch {
 	case errors.As(ev.Err, &foreign):
-		s.Tell(Passed{foreign})
+		s.Report(NotTransaction{foreign})
 	case ev.Err != nil && !s.Over():
 		s.End(claim.Failed, ev.Err)
 	}

@@ -17,7 +17,7 @@ type serveTalk struct {
 	t   *testing.T
 	m   *Serving
 	now claim.Moment
-	n   uint64 // of the last request
+	n   uint64 // number of the last request
 }
 
 // serve returns a Serving that has requested the first list.
@@ -28,8 +28,8 @@ func serve(t *testing.T, most int) *serveTalk {
 	return d
 }
 
-// step steps an event, and fails unless exactly this follows. "list" and "make" are requests. No request
-// follows while the root is watched or a request is outstanding.
+// step steps an event, and fails the test unless the state machine then does exactly what want lists. "list"
+// and "make" are requests. No request may follow while the root is watched or a request is outstanding.
 func (d *serveTalk) step(ev claim.Event, want ...string) {
 	d.t.Helper()
 	d.m.Step(d.now, ev)
@@ -49,7 +49,7 @@ func (d *serveTalk) step(ev claim.Event, want ...string) {
 	for _, op := range rd.Start {
 		got = append(got, op.Kind.String()+" "+op.Path)
 	}
-	for _, h := range rd.Happenings {
+	for _, h := range rd.Observations {
 		got = append(got, h.String())
 	}
 	if !slices.Equal(got, want) {
@@ -57,19 +57,19 @@ func (d *serveTalk) step(ev claim.Event, want ...string) {
 	}
 }
 
-// listed steps a reply with these names.
+// listed gives the machine a reply that lists these names, and checks what it does next.
 func (d *serveTalk) listed(names string, want ...string) {
 	d.t.Helper()
 	d.step(claim.Reply{N: d.n, Results: []claim.Result{{}, {Names: strings.Fields(names)}}}, want...)
 }
 
-// failed steps a reply with this error.
+// failed gives the machine a reply with this error, and checks what it does next.
 func (d *serveTalk) failed(err error, want ...string) {
 	d.t.Helper()
 	d.step(claim.Reply{N: d.n, Results: []claim.Result{{}, {Err: err}}}, want...)
 }
 
-// over steps the end of the part in that transaction.
+// over tells the machine that this site's part in a transaction has ended, and checks what it does next.
 func (d *serveTalk) over(name string, want ...string) {
 	d.t.Helper()
 	d.step(SiteOver{Path: "/t/" + name}, want...)
@@ -96,11 +96,11 @@ func TestServingJoinsEachOnce(t *testing.T) {
 	d.fired("list /t")
 	d.over("tx-a")
 	d.listed("tx-c tx-a tx-b", "join /t/tx-c")
-	d.step(claim.Fired{Path: "/t", N: d.n - 1}) // of an earlier watch
+	d.step(claim.Fired{Path: "/t", N: d.n - 1}) // an event of an earlier watch
 	d.over("tx-b")
 	d.fired("list /t")
 	d.listed("tx-b")
-	if len(d.m.joined) != 2 { // tx-b stands yet, and the part in tx-c goes on
+	if len(d.m.joined) != 2 { // tx-b still exists, and this site still takes part in tx-c
 		t.Errorf("it remembers %v", d.m.joined)
 	}
 	d.over("tx-c")
@@ -117,12 +117,12 @@ func TestServingHasRoom(t *testing.T) {
 	d.listed("tx-a tx-b tx-c tx-d", "join /t/tx-a", "join /t/tx-b")
 	d.over("tx-b", "join /t/tx-c")
 	d.fired("list /t")
-	d.listed("tx-a tx-c tx-e") // tx-d has gone
+	d.listed("tx-a tx-c tx-e") // tx-d no longer exists
 	d.over("tx-c", "join /t/tx-e")
 	d.over("tx-a")
 	d.over("tx-e")
 	d.step(claim.Disconnected{})
-	d.step(claim.Attached{Session: 7}) // its watch stands
+	d.step(claim.Attached{Session: 7}) // the watch is still set
 	d.fired("list /t")
 }
 
@@ -145,7 +145,7 @@ func TestServingMakesTheRoot(t *testing.T) {
 }
 
 // TestServingGoesOn checks that a Serving continues after a lost connection, an expired session or a busy
-// server, and joins no running part again.
+// server, and does not join a transaction again while the site takes part in it.
 func TestServingGoesOn(t *testing.T) {
 	d := serve(t, 9)
 	d.step(claim.Disconnected{})

@@ -15,10 +15,10 @@ import (
 // In a plain transaction each site watches all votes, and the first site that knows them all writes the
 // decision. Otherwise a site watches only the coordinator's znode, and takes over if that disappears
 // without a decision.
-type Site struct{ commit }
+type Site struct{ *commit }
 
 // NewSite returns the state machine of a site. It does nothing until Attached is stepped.
-func NewSite(cfg CommitConfig) *Site {
+func NewSite(cfg Config) *Site {
 	s := &Site{newCommit(cfg)}
 	s.plan = s.next
 	return s
@@ -33,18 +33,18 @@ func (s *Site) next() {
 		s.planDone()
 	case !s.looked:
 		s.planLook()
-	case !s.cfg.Plain && own.owner != s.session: // missing, or created in an earlier session
+	case !s.cfg.Plain && own.owner != s.Current: // missing, or created in an earlier session
 		s.planPresence(own)
 	case own.vote == Undecided && s.vote == Undecided:
 		s.phase = TxPrepare
 	case own.vote == Undecided:
-		s.tell("site %s votes %v", s.cfg.Site, s.vote)
-		s.ask(txVote, claim.Op{Kind: claim.OpSet, Path: s.ballotPath(s.cfg.Site), Data: []byte(s.vote.String()), Version: own.version})
-	case s.cfg.Plain, s.chair:
+		s.report("site %s votes %v", s.cfg.Site, s.vote)
+		s.write(claim.Op{Kind: claim.OpSet, Path: s.ballotPath(s.cfg.Site), Data: []byte(s.vote.String()), Version: own.version})
+	case s.cfg.Plain, s.coordinates:
 		s.planVotes()
-	case !s.chaired:
-		s.planChair()
-	case s.impatient(): // the coordinator is alive but has not decided in time
+	case !s.coordinated:
+		s.planTakeOver()
+	case s.timedOut(): // the coordinator is alive but has not decided in time
 		s.planVotes()
 	}
 }
@@ -54,10 +54,10 @@ func (s *Site) next() {
 func (s *Site) planPresence(own *ballot) {
 	path := s.ballotPath(s.cfg.Site)
 	create := claim.Op{Kind: claim.OpCreate, Path: path}
-	s.present = true
-	if own.there {
-		s.ask(txPresent, claim.Op{Kind: claim.OpMulti, Path: path, Ops: []claim.Op{{Kind: claim.OpDelete, Path: path, Version: own.version}, create}})
+	s.mayBePresent = true
+	if own.exists {
+		s.write(claim.Multi(path, claim.Op{Kind: claim.OpDelete, Path: path, Version: own.version}, create))
 		return
 	}
-	s.ask(txPresent, create)
+	s.write(create)
 }

@@ -39,7 +39,7 @@ func outstanding(m machine) bool {
 	if s, ok := m.(*Semaphore); ok {
 		return s.asked != nil
 	}
-	return m.(*Line).asked != nothing
+	return m.(*Line).Asked != 0
 }
 
 // candidate is a client of the model. It has one bid at a time.
@@ -62,7 +62,7 @@ type candidate struct {
 	keep    bool
 	paused  bool
 	woken   int
-	moved   int // how often it was woken at the gate
+	moved   int // how often the candidate was woken while it waited at the gate
 
 	rate      float64       // speed of its clocks
 	origin    time.Duration // time of the world at which its clocks started
@@ -220,8 +220,8 @@ func (w *world) serve(c *candidate) {
 		return
 	}
 	before := len(c.results)
-	for course := (*claim.Plan)(nil); len(c.results) == before; {
-		c.results = claimtest.Proceed(&course, c.results, c.req.Ops, func(op claim.Op) claim.Result {
+	for plan := (*claim.Plan)(nil); len(c.results) == before; {
+		c.results = claimtest.Proceed(&plan, c.results, c.req.Ops, func(op claim.Op) claim.Result {
 			if c.req.Session == c.session || w.broken.anySession {
 				return w.carryOut(c, op)
 			}
@@ -323,7 +323,7 @@ func (w *world) step(c *candidate, ev claim.Event) {
 	if rd.Wake > 0 {
 		c.wake = w.now + rd.Wake
 	}
-	for _, h := range rd.Happenings {
+	for _, h := range rd.Observations {
 		w.tellf("c%d %v", c.id, h)
 		switch h := h.(type) {
 		case Leads:
@@ -331,7 +331,7 @@ func (w *world) step(c *candidate, ev claim.Event) {
 		case Woken:
 			c.woken++
 		case AtGate:
-			if _, ok := h.Happening.(Woken); ok {
+			if _, ok := h.Observation.(Woken); ok {
 				c.moved++
 			}
 		}
@@ -390,7 +390,7 @@ func (w *world) ahead(c *candidate, bid string) []string {
 		if name == bid {
 			break
 		}
-		if b, _ := claim.ParseBid(name); c.rule != Shared || !b.Naming.Shared() {
+		if b, _ := claim.ParseBid(name); c.rule != Shared || !claim.IsShared(b.Naming) {
 			names = append(names, name)
 		}
 	}

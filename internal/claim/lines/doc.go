@@ -3,7 +3,7 @@
 //
 // A [Line] is one bid, from its creation to its removal. It leads, or holds a lock, for at most one term.
 // Its [Rule] says for which of the bids ahead it waits. An [Election] is a Line that publishes itself at
-// LEADER when its bid is first. A [Semaphore] consists of two Lines, one after the other. [Several] takes
+// LEADER when its bid is first. A [Semaphore] consists of two Lines, one after the other. [MultiLock] takes
 // several locks, and holds all or none. A [Fence] refuses tokens that are older than one that it has
 // admitted.
 //

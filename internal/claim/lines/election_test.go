@@ -158,7 +158,7 @@ func (w *world) checkKnown(p string, n *claimtest.Node) {
 		}
 		busy, known := c.req != nil || len(c.inbox) > 0 || outstanding(c.e), false
 		for _, l := range lines(c.e) {
-			busy = busy || l.asked != nothing || l.doubtful || len(l.probes) > 0
+			busy = busy || l.Asked != 0 || l.doubtful || len(l.probes) > 0
 			known = known || l.own.Name == path.Base(p)
 		}
 		if !busy && c.at != nil && !known {
@@ -343,8 +343,8 @@ func TestElectionSeeds(t *testing.T) {
 	}
 }
 
-// TestPlainElectionSeeds does the same below a parent that is shared with Apache's recipe. Its names
-// contain no nonce, so guards are not checked.
+// TestPlainElectionSeeds plays the same histories below a parent that is shared with Apache's recipe. Names
+// of that recipe contain no nonce, so guards are not checked.
 func TestPlainElectionSeeds(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		w := seeded(seed, broken{})
@@ -356,7 +356,7 @@ func TestPlainElectionSeeds(t *testing.T) {
 	}
 }
 
-// TestElectionInWornOutParent does the same below a parent whose counter has reached its largest value, so
+// TestElectionInWornOutParent plays histories below a parent whose counter has reached its largest value, so
 // that bids share a number or have numbers out of order.
 func TestElectionInWornOutParent(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds / 4) {

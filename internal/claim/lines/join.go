@@ -15,11 +15,12 @@ import (
 func (l *Line) planJoin() {
 	switch {
 	case len(l.probes) > 0:
-		l.ask(stepProbe, l.gets(l.probes[:min(len(l.probes), claim.ProbeMax)])...)
+		l.Ask(l.tookProbe, l.gets(l.probes[:min(len(l.probes), claim.ProbeMax)])...)
 	case l.doubtful:
-		l.ask(stepFind, claim.Op{Kind: claim.OpSync, Path: l.cfg.Parent}, claim.Op{Kind: claim.OpList, Path: l.cfg.Parent})
+		l.Ask(l.tookFind, claim.Sync(l.cfg.Parent), claim.List(l.cfg.Parent))
 	default:
-		l.ask(stepCreate, claim.Op{Kind: claim.OpCreate, Path: l.path(l.cfg.Naming.Prefix(l.cfg.Nonce)), Data: l.data(), Sequential: l.cfg.Naming != claim.KazooLease})
+		l.AskOne(l.tookCreate, claim.Op{Kind: claim.OpCreate, Path: l.path(claim.BidPrefix(l.cfg.Naming, l.cfg.Nonce)), Data: l.data(), Sequential: l.cfg.Naming != claim.KazooLease})
+		l.OnLoss(func() { l.doubtful = true })
 	}
 }
 
@@ -54,7 +55,7 @@ func BidID(naming claim.Naming, data []byte) string {
 func (l *Line) gets(names []string) []claim.Op {
 	ops := make([]claim.Op, len(names))
 	for i, name := range names {
-		ops[i] = claim.Op{Kind: claim.OpGet, Path: l.path(name)}
+		ops[i] = claim.Get(l.path(name))
 	}
 	return ops
 }
@@ -64,39 +65,27 @@ func (l *Line) tookCreate(r claim.Result) {
 	case r.Err == nil:
 		l.adopt(r.Path[strings.LastIndexByte(r.Path, '/')+1:], false)
 	case errors.Is(r.Err, wire.ErrNoNode):
-		switch {
-		case l.phase != Joining:
-		case l.cfg.Root != "" && !l.vetted:
-			l.ask(stepRoot, claim.Op{Kind: claim.OpList, Path: l.cfg.Root})
-		default:
-			l.ask(stepParents, claim.Op{Kind: claim.OpParents, Path: l.cfg.Parent, Data: l.parentData()})
+		if l.phase == Joining {
+			l.parents.Create(&l.Requester, func(err error) { l.end(claim.Refused, err) },
+				claim.Op{Kind: claim.OpParents, Path: l.cfg.Parent, Data: l.parentData()})
 		}
 	default:
 		l.end(claim.Refused, r.Err)
 	}
 }
 
-// tookRoot checks the children of Root for another recipe. If the server refused the list, Root counts as
-// unused.
-func (l *Line) tookRoot(list claim.Result) {
-	l.vetted = true
-	if err := claim.OtherRecipe(l.cfg.Root, claim.KindSemaphore, list.Names); err != nil {
-		l.end(claim.Refused, err)
-	}
-}
-
 // vet ends the claim if the first look shows znodes of another recipe at the parent. It reports whether
 // the claim goes on.
 func (l *Line) vet(children []string) bool {
-	if l.vetted || l.cfg.Rule == Leases {
+	if l.parents.Checked || l.cfg.Rule == Leases {
 		return true
 	}
-	l.vetted = true
+	l.parents.Checked = true
 	want := claim.KindLock
 	switch {
 	case l.cfg.Rule == Leadership:
 		want = claim.KindElection
-	case l.cfg.Naming.Shared():
+	case claim.IsShared(l.cfg.Naming):
 		want = claim.KindReadWriteLock
 	}
 	others := slices.DeleteFunc(slices.Clone(children), func(name string) bool { return name == l.own.Name })
@@ -106,22 +95,19 @@ func (l *Line) vet(children []string) bool {
 	return l.phase == Standing
 }
 
-func (l *Line) tookParents(r claim.Result) {
-	if r.Err != nil {
-		l.end(claim.Refused, r.Err)
-	}
-}
-
 // tookFind lists the bids that may be the one whose reply was lost.
-func (l *Line) tookFind(list claim.Result) {
+func (l *Line) tookFind(res []claim.Result) {
+	if l.refusedBy(res[0]) {
+		return
+	}
 	l.doubtful = false
-	switch {
+	switch list := res[1]; {
 	case errors.Is(list.Err, wire.ErrNoNode): // without the parent there is no bid
 	case list.Err != nil:
 		l.end(claim.Refused, list.Err)
 	default:
-		prefix := l.cfg.Naming.Prefix(l.cfg.Nonce)
-		for _, b := range l.cfg.Naming.Bids(list.Names) {
+		prefix := claim.BidPrefix(l.cfg.Naming, l.cfg.Nonce)
+		for _, b := range claim.BidsOf(l.cfg.Naming, list.Names) {
 			if b.Naming == l.cfg.Naming && strings.HasPrefix(b.Name, prefix) {
 				l.probes = append(l.probes, b.Name)
 			}
@@ -140,7 +126,7 @@ func (l *Line) tookProbe(res []claim.Result) {
 		case r.Err != nil:
 			l.end(claim.Refused, r.Err)
 			return
-		case r.Stat.EphemeralOwner == l.session && string(r.Data) == string(l.data()):
+		case r.Stat.EphemeralOwner == l.Current && string(r.Data) == string(l.data()):
 			l.probes = nil
 			l.adopt(names[i], true)
 			return
@@ -148,12 +134,12 @@ func (l *Line) tookProbe(res []claim.Result) {
 	}
 }
 
-// adopt records a bid as the own one.
+// adopt records the bid with this name as the Line's own bid.
 func (l *Line) adopt(name string, found bool) {
-	bid, err := l.cfg.Naming.Parse(name)
+	bid, err := claim.ParseBidOf(l.cfg.Naming, name)
 	l.own = bid
 	l.own.Name = name // set even if the name is invalid, so that the bid can be removed
-	l.tell(Joined{name, found})
+	l.Report(Joined{name, found})
 	if err != nil {
 		l.end(claim.Refused, err)
 	}

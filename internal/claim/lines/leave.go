@@ -18,28 +18,25 @@ func (l *Line) planLeave() {
 	case l.own.Name == "":
 		l.finish(nil)
 	case l.lingers():
-	case l.pub.stage == doubted:
-		l.ask(stepRead, claim.Op{Kind: claim.OpGet, Path: l.cfg.Leader})
+	case l.pub.stage == unknown:
+		l.AskOne(l.tookRead, claim.Get(l.cfg.Leader))
 	case l.pub.stage == published:
 		bid := l.path(l.own.Name)
-		l.ask(stepResign, claim.Op{Kind: claim.OpMulti, Path: bid, Ops: []claim.Op{
-			{Kind: claim.OpCheck, Path: bid, Version: claim.AnyVersion},
-			{Kind: claim.OpDelete, Path: l.cfg.Leader, Version: l.pub.version},
-			{Kind: claim.OpDelete, Path: bid, Version: claim.AnyVersion},
-		}})
+		l.AskOne(l.tookResign, claim.Multi(bid, claim.Check(bid),
+			claim.Op{Kind: claim.OpDelete, Path: l.cfg.Leader, Version: l.pub.version}, claim.Delete(bid)))
 	default:
-		l.ask(stepDelete, claim.Op{Kind: claim.OpDelete, Path: l.path(l.own.Name), Version: claim.AnyVersion})
+		l.AskOne(l.tookDelete, claim.Delete(l.path(l.own.Name)))
 	}
 }
 
 // lingers reports whether the bid must stay after its term has ended. The work done in the term may
 // continue until the deadline of the lease, so the bid keeps other clients out until then or until Resign.
 func (l *Line) lingers() bool {
-	return l.phase == Leaving && l.led && !l.freed && !l.cfg.Loose && l.lease.Left(l.now) > 0
+	return l.phase == Leaving && l.led && !l.Leaving && !l.cfg.NoLease && l.lease.Left(l.Now) > 0
 }
 
 // tookResign processes the result of the multi. A missing bid means that this attempt, or an earlier one
-// whose reply was lost, has succeeded. A LEADER that no longer names the own bid is left unchanged.
+// whose reply was lost, has succeeded. A LEADER that no longer names this Line's bid is left unchanged.
 func (l *Line) tookResign(r claim.Result) {
 	switch {
 	case r.Err == nil, r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode):
@@ -61,7 +58,8 @@ func (l *Line) tookDelete(r claim.Result) {
 // finish ends the Line. The bid is gone, or err says why it could not be removed.
 func (l *Line) finish(err error) {
 	if l.own.Name != "" || err != nil {
-		l.tell(Left{l.own.Name, l.path(l.own.Name), err})
+		l.Report(Left{l.own.Name, l.path(l.own.Name), err})
 	}
-	l.phase, l.out, l.asked, l.watched, l.stays = Done, nil, nothing, "", err
+	l.phase, l.watched, l.removeErr = Done, "", err
+	l.End(claim.Succeeded, nil)
 }

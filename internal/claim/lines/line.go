@@ -36,16 +36,16 @@ func (r Rule) verb() string {
 // Config describes the bid of a Line. Each bid has its own Nonce. The bids of one recipe have the other
 // fields in common, except ID, and except Rule and Naming, which differ between readers and writers.
 type Config struct {
-	Parent string // absolute path of the parent of the bids
-	ID     string // id of the candidate, for other programs to read
-	Naming claim.Naming
-	Nonce  claim.Nonce   // random, never used before
-	Leader string        // path of the LEADER znode; empty: the bid is not published
-	Quiet  time.Duration // a term that ends within this time is not published
-	Rule   Rule
-	Leases int  // under the rule Leases: how many bids may hold at once
-	Try    bool // end with Occupied instead of waiting for other bids
-	Loose  bool // the term lasts as long as the bid exists, and needs no proof that the session is alive
+	Parent  string // absolute path of the parent of the bids
+	ID      string // id of the candidate, for other programs to read
+	Naming  claim.Naming
+	Nonce   claim.Nonce   // random, never used before
+	Leader  string        // path of the LEADER znode; empty: the bid is not published
+	Quiet   time.Duration // a term that ends within this time is not published
+	Rule    Rule
+	Leases  int  // under the rule Leases: how many bids may hold at once
+	Try     bool // end with Occupied instead of waiting for other bids
+	NoLease bool // the term lasts as long as the bid exists, and needs no proof that the session is alive
 	// Root is the path of a recipe that keeps its lines below it. It is empty if the recipe has its line
 	// at Parent. Before the first bid creates Parent, the Line lists Root to make sure that no other
 	// recipe uses it.
@@ -64,34 +64,25 @@ func NewElection(cfg Config) *Election { return NewLine(cfg) }
 // term, during which it leads or holds. After the term the Line removes its bid. A caller that wants
 // another term creates a new Line.
 //
-// A term may begin only if three conditions hold. First, a server that knew the own bid showed no bid with
-// a smaller czxid that the Rule says to wait for. Second, the own bid belongs to the current session.
+// A term may begin only if three conditions hold. First, a server that knew this Line's bid showed no bid with
+// a smaller czxid that the Rule says to wait for. Second, this Line's bid belongs to the current session.
 // Third, the lease has not lapsed since that read. These conditions suffice: the server adds new bids only
-// behind the own bid, so the bid keeps its place while its session is alive. Changes that the server did
+// behind this Line's bid, so the bid keeps its place while its session is alive. Changes that the server did
 // not know yet cannot add a bid ahead.
 //
-// The phase only increases. At most one request is outstanding; asked is nothing if there is none.
-// own.Name is set from the phase Standing until the bid is known to be gone. led is true once the phase
-// has been Leading.
+// The phase only increases, and it is Done once the Requester has ended. own.Name is set from the phase
+// Standing until the bid is known to be gone. led is true once the phase has been Leading.
 type Line struct {
+	claim.Requester
 	cfg Config
-	now claim.Moment
 
-	phase  Phase
-	led    bool
-	freed  bool         // Resign was stepped: the work done during the term has stopped
-	reason claim.Reason // why the bid could not be removed; nil: it is gone
-	err    error
-	stays  error // why the bid could not be removed
+	phase     Phase
+	led       bool
+	reason    claim.Reason // why the claim ended
+	err       error
+	removeErr error // why the bid could not be removed
 
-	session  wire.SessionID // 0 before the first attachment
-	attached bool
-	lease    claim.Lease
-
-	asked step // purpose of the outstanding request
-	n     uint64
-	out   *claim.Request
-	pause claim.Backoff
+	lease claim.Lease
 
 	doubtful bool      // a bid may have been created, but its name is unknown
 	probes   []string  // candidates for that bid, still to be read
@@ -100,7 +91,7 @@ type Line struct {
 
 	look    bool // the children must be listed
 	stale   bool // the next list must follow a sync; see planLook
-	exact   bool // czxids must decide the order; see claim.WornOut
+	exact   bool // czxids must decide the order; see claim.SequenceExhausted
 	others  []claim.Bid
 	ahead   int
 	next    string // the bid to watch; anyLease: all children
@@ -112,88 +103,56 @@ type Line struct {
 	pub    publication
 	verify claim.Timer
 
-	vetted bool // the parent was checked for znodes of other recipes
-
-	happenings []claim.Happening
+	parents claim.Parents
 }
 
 // NewLine returns the state machine of a bid. It does nothing until Attached is stepped.
 func NewLine(cfg Config) *Line {
-	return &Line{cfg: cfg, pub: publication{stage: unpublished}}
+	l := &Line{cfg: cfg, parents: claim.Parents{Root: cfg.Root, Want: claim.KindSemaphore}}
+	l.Forget = func() { l.sessionOver(claim.SessionExpired) }
+	return l
 }
-
-// step is the purpose of the outstanding request.
-type step uint8
-
-const (
-	nothing  step = iota
-	stepRoot      // does another recipe use Root?
-	stepParents
-	stepCreate
-	stepFind  // after a lost reply: was the bid created?
-	stepProbe // which of the candidates is the bid?
-	stepLook
-	stepLookSure // the same, after a sync
-	stepStat     // reads the czxid of every bid
-	stepWatch
-	stepWatchAll // watches all children, to learn of free leases
-	stepUnwatch
-	stepVerify // does the bid of the leader still exist?
-	stepPublish
-	stepLeaderParents
-	stepRead // to which bid does LEADER belong?
-	stepNamed
-	stepReplace
-	stepResign
-	stepDelete
-)
 
 // Step processes one event, which happened at now. The monotonic part of now must not go back.
 func (l *Line) Step(now claim.Moment, ev claim.Event) {
-	if l.phase == Done {
+	if l.Over() {
 		return
 	}
-	l.now = now
+	l.Now = now
 	l.lapse() // the deadline ends the term even if the event is a new proof
+	l.Process(now, ev)
+	if l.ClientClosed {
+		l.sessionOver(claim.SessionClosed)
+	}
 	switch ev := ev.(type) {
 	case claim.Attached:
-		l.attach(ev)
-	case claim.Disconnected:
-		l.attached = false
+		l.attached(ev.Lease)
 	case claim.Expired:
-		l.over(claim.SessionExpired)
-	case claim.Closed:
-		l.over(claim.SessionClosed)
+		l.sessionOver(claim.SessionExpired)
 	case claim.Confirmed:
 		l.renew(ev.Lease)
-	case claim.Reply:
-		l.reply(ev)
 	case claim.Fired:
 		l.fired(ev.Path)
 	case claim.Resign:
-		l.freed = true
 		l.end(claim.Resigned, nil)
 	}
 	l.tryLead()
-	l.plan()
+	l.Proceed(l.plan)
 }
 
 // Ready returns what the steps since the last call have produced.
 func (l *Line) Ready() claim.Ready {
-	r := claim.Ready{Request: l.out, Wake: l.wake(), KeepAlive: !l.cfg.Loose && (l.phase == Leading || l.first), Happenings: l.happenings}
-	l.out, l.happenings = nil, nil
+	r := l.Requester.Ready()
+	r.Wake, r.KeepAlive = l.wake(r.Wake), !l.cfg.NoLease && (l.phase == Leading || l.first)
 	return r
 }
-
-// Over reports whether the Line has ended. Its bid is then gone, or cannot be removed.
-func (l *Line) Over() bool { return l.phase == Done }
 
 // State returns the state after the last Step.
 func (l *Line) State() State {
 	s := State{
 		Phase: l.phase, Bid: l.own.Name, For: l.watched, Ahead: l.ahead, Token: l.token,
 		Published: l.phase == Leading && l.pub.stage == published, PublishErr: l.pub.err,
-		Led: l.led, Reason: l.reason, Err: l.err, Stays: l.stays,
+		Led: l.led, Reason: l.reason, Err: l.err, RemoveErr: l.removeErr,
 	}
 	switch s.For {
 	case "":
@@ -220,24 +179,18 @@ func (l *Line) Deadline(now claim.Moment) time.Duration { return l.lease.Left(no
 // Proof returns nil if the deadline that Left counts down to is proven.
 func (l *Line) Proof() error { return l.lease.Proof() }
 
-// attach binds the bid to its session, or records that the session is connected again.
-func (l *Line) attach(a claim.Attached) {
-	if l.session != 0 && a.Session != l.session {
-		l.over(claim.SessionExpired)
-		return
-	}
-	l.session, l.attached = a.Session, true
-	l.renew(a.Lease)
-	l.pause.Reconnected()
+// attached processes a new connection. The watch may have fired before it.
+func (l *Line) attached(proof claim.Lease) {
+	l.renew(proof)
 	l.verify = claim.Timer{}
 	if l.phase == Standing {
-		l.look, l.first = true, false // the watch may have fired while the session was not connected
+		l.look, l.first = true, false
 	}
 }
 
 // renew adopts a proof. After the term has ended, a proof does not extend the deadline.
 func (l *Line) renew(proof claim.Lease) {
-	if l.session != 0 && l.phase < Leaving {
+	if l.Current != 0 && l.phase < Leaving {
 		l.lease.Renew(proof)
 	}
 }
@@ -251,20 +204,19 @@ func (l *Line) fired(path string) {
 	if by == anyLease {
 		by = ""
 	}
-	l.pause.Failures = 0
-	l.tell(Woken{l.own.Name, by})
+	l.Report(Woken{l.own.Name, by})
 	l.watched, l.look = "", true
 }
 
 // left returns how long a term would last, or still lasts, without another proof.
-func (l *Line) left() time.Duration { return l.lease.Left(l.now) - l.cfg.Margin }
+func (l *Line) left() time.Duration { return l.lease.Left(l.Now) - l.cfg.Margin }
 
-// proven reports whether the session is proven alive, or the bid is Loose and needs no proof.
-func (l *Line) proven() bool { return l.cfg.Loose || l.left() > 0 }
+// proven reports whether the session is proven alive, or the rule of the bid is NoLease, which needs no proof.
+func (l *Line) proven() bool { return l.cfg.NoLease || l.left() > 0 }
 
 // lapse ends a term whose deadline has passed. Earlier reads are then too old to begin a term.
 func (l *Line) lapse() {
-	if l.session != 0 && l.left() <= 0 {
+	if l.Current != 0 && l.left() <= 0 {
 		l.stale = true
 	}
 	if l.phase == Leading && !l.proven() {
@@ -277,14 +229,14 @@ func (l *Line) tryLead() {
 	if !l.first || l.phase != Standing || !l.proven() {
 		return
 	}
-	if l.stale && !l.cfg.Loose {
+	if l.stale && !l.cfg.NoLease {
 		l.look, l.first = true, false
 		return
 	}
 	l.phase, l.led, l.first = Leading, true, false
-	l.verify = claim.Timer{From: l.now, Wait: l.verifyEvery()}
-	l.pub.wait = claim.Timer{From: l.now, Wait: l.cfg.Quiet}
-	l.tell(Leads{l.own.Name, l.token, l.left(), l.lease.Proof(), l.cfg.Rule})
+	l.verify = claim.Timer{From: l.Now, Wait: l.verifyEvery()}
+	l.pub.wait = claim.Timer{From: l.Now, Wait: l.cfg.Quiet}
+	l.Report(Leads{l.own.Name, l.token, l.left(), l.lease.Proof(), l.cfg.Rule})
 }
 
 // end gives up the claim; the first reason is kept. The term is over when end returns, so the bid may be
@@ -293,26 +245,25 @@ func (l *Line) end(reason claim.Reason, err error) {
 	if l.phase >= Leaving {
 		return
 	}
-	l.tell(Ended{l.own.Name, l.phase == Leading, reason, err, l.cfg.Rule})
+	l.Report(Ended{l.own.Name, l.phase == Leading, reason, err, l.cfg.Rule})
 	l.phase, l.reason, l.err, l.first = Leaving, reason, err, false
-	l.pause = claim.Backoff{}
-	if l.asked == nothing && l.own.Name == "" && !l.doubtful && len(l.probes) == 0 {
+	l.Pause = claim.Backoff{}
+	if l.Asked == 0 && l.own.Name == "" && !l.doubtful && len(l.probes) == 0 {
 		l.finish(nil) // there is no bid to remove
 	}
 }
 
-// over ends the claim when the session is over. The server deletes the bid, so the Line has nothing left
-// to do.
-func (l *Line) over(reason claim.Reason) {
-	l.end(reason, nil)
-	l.finish(nil)
+// sessionOver ends the claim when the session is over. The server deletes the bid, so the Line has nothing
+// left to do.
+func (l *Line) sessionOver(reason claim.Reason) {
+	if !l.Over() {
+		l.end(reason, nil)
+		l.finish(nil)
+	}
 }
 
-// plan chooses the next request, unless one is outstanding or the Line must wait.
+// plan chooses the next request.
 func (l *Line) plan() {
-	if l.asked != nothing || !l.attached || !l.pause.Over(l.now) {
-		return
-	}
 	switch l.phase {
 	case Joining:
 		l.planJoin()
@@ -325,141 +276,34 @@ func (l *Line) plan() {
 	}
 }
 
-// ask makes the next request.
-func (l *Line) ask(s step, ops ...claim.Op) {
-	l.n++
-	l.asked, l.out = s, &claim.Request{N: l.n, Session: l.session, Ops: ops}
-}
-
-// reply processes the answer to the outstanding request.
-func (l *Line) reply(r claim.Reply) {
-	if l.asked == nothing || r.N != l.n {
-		return
-	}
-	s := l.asked
-	l.asked = nothing
-	lost := false
-	for _, res := range r.Results {
-		switch claim.Classify(res.Err) {
-		case claim.SessionOver:
-			l.over(claim.SessionExpired)
-			return
-		case claim.ClientOver:
-			l.over(claim.SessionClosed)
-			return
-		case claim.Retry:
-			lost = true
-		}
-	}
-	if lost {
-		l.pause.Fail(l.now)
-		l.lost(s)
-		return
-	}
-	l.pause.Stumbles(l.now, r.Results)
-	l.take(s, r.Results)
-}
-
-// lost records the possible effects of a request whose answer was lost.
-func (l *Line) lost(s step) {
-	switch s {
-	case stepCreate:
-		l.doubtful = true
-	case stepLookSure:
-		l.stale = true
-	case stepPublish, stepReplace:
-		l.pub.stage = doubted
-	}
-}
-
-// take processes the results of one request.
-func (l *Line) take(s step, res []claim.Result) {
-	switch s {
-	case stepFind, stepLookSure:
-		if l.refusedBy(res[0]) { // the other results depend on this sync
-			return
-		}
-	}
-	switch s {
-	case stepRoot:
-		l.tookRoot(res[0])
-	case stepParents:
-		l.tookParents(res[0])
-	case stepCreate:
-		l.tookCreate(res[0])
-	case stepFind:
-		l.tookFind(res[1])
-	case stepProbe:
-		l.tookProbe(res)
-	case stepLook:
-		if l.stale = l.stale || l.misses(res[0], res[1]); !l.stale {
-			l.tookLook(res[0], res[1])
-		}
-	case stepLookSure:
-		l.tookLook(res[1], res[2])
-	case stepStat:
-		l.tookStat(res)
-	case stepWatch:
-		l.tookWatch(res[0])
-	case stepWatchAll:
-		l.tookWatchAll(res[0])
-	case stepUnwatch:
-		l.watched = ""
-	case stepVerify:
-		l.tookVerify(res[0])
-	case stepPublish, stepReplace:
-		l.tookPublish(res[0])
-	case stepLeaderParents:
-		if res[0].Err != nil {
-			l.postpone(res[0].Err)
-		}
-	case stepRead:
-		l.tookRead(res[0])
-	case stepNamed:
-		l.tookNamed(res[0], res[1])
-	case stepResign:
-		l.tookResign(res[0])
-	case stepDelete:
-		l.tookDelete(res[0])
-	}
-}
-
-// wake returns the time until the next Step is due; 0 means that none is due.
-func (l *Line) wake() time.Duration {
-	if l.phase == Done {
-		return 0
-	}
-	var least time.Duration
+// wake returns the time until the next Step is due; 0 means that none is due. least is what the Requester
+// waits for.
+func (l *Line) wake(least time.Duration) time.Duration {
 	due := func(d time.Duration) {
 		if d = max(d, time.Millisecond); least == 0 || d < least {
 			least = d
 		}
 	}
-	if l.asked == nothing && l.attached && !l.pause.Over(l.now) {
-		due(l.pause.Remaining(l.now))
-	}
 	if l.first {
 		due(l.lease.Timeout / 20)
 	}
 	if l.lingers() {
-		due(l.lease.Left(l.now))
+		due(l.lease.Left(l.Now))
 	}
 	if l.phase == Leading {
-		if !l.cfg.Loose {
+		if !l.cfg.NoLease {
 			due(l.lease.Timeout / 20) // only the wall clock shows a suspend of the machine, so it must be read often
 			due(l.left())
 		}
-		if l.asked == nothing && l.attached {
-			due(l.verify.Remaining(l.now))
+		if l.Asked == 0 && l.Connected {
+			due(l.verify.Remaining(l.Now))
 			if l.pub.pending(l.cfg.Leader) {
-				due(l.pub.wait.Remaining(l.now))
+				due(l.pub.wait.Remaining(l.Now))
 			}
 		}
 	}
 	return least
 }
-
-func (l *Line) tell(h claim.Happening) { l.happenings = append(l.happenings, h) }
 
 // path returns the path of a child of the parent.
 func (l *Line) path(name string) string { return claim.Join(l.cfg.Parent, name) }
@@ -469,7 +313,7 @@ type Phase uint8
 
 // The phases, in order. A Line may skip a phase but never returns to one.
 const (
-	Joining  Phase = iota // the bid does not exist yet, or is not known to
+	Joining  Phase = iota // the bid does not exist yet, or the Line does not know that it exists
 	Standing              // the bid exists and waits for other bids, or for a proof that the session is alive
 	Leading               // the term: the bid leads or holds
 	Leaving               // the term is over, or the caller gave up; the bid is being removed
@@ -496,7 +340,7 @@ type State struct {
 	Led        bool // a term has begun; it may be over
 	Reason     claim.Reason
 	Err        error // the error of the reason Refused
-	// Stays is set if Phase is Done and the bid could not be removed. The bid then exists until its
+	// RemoveErr is set if Phase is Done and the bid could not be removed. The bid then exists until its
 	// session ends.
-	Stays error
+	RemoveErr error
 }

@@ -10,29 +10,30 @@ import (
 )
 
 // planLook finds out which bids are ahead, and watches the nearest one that the bid has to wait for. It
-// also reads the owner of the own bid, so that a new session does not mistake the bid of an earlier
+// also reads the owner of this Line's bid, so that a new session does not mistake the bid of an earlier
 // session for its own (CURATOR-604).
 //
-// A server that knows the own bid knows all bids that were created before it. A sync is therefore needed
-// in only two cases: the own bid is missing, because the server may be behind; and the lease had lapsed
+// A server that knows this Line's bid knows all bids that were created before it. A sync is therefore needed
+// in only two cases: this Line's bid is missing, because the server may be behind; and the lease had lapsed
 // for a while, because the server may then have missed any change.
 func (l *Line) planLook() {
 	switch {
 	case l.look:
 		parent := l.cfg.Parent
-		list, own := claim.Op{Kind: claim.OpList, Path: parent}, claim.Op{Kind: claim.OpGet, Path: l.path(l.own.Name)}
+		list, own := claim.List(parent), claim.Get(l.path(l.own.Name))
 		if !l.stale {
-			l.ask(stepLook, list, own)
+			l.Ask(l.tookLook, list, own)
 			return
 		}
 		l.stale = false
-		l.ask(stepLookSure, claim.Op{Kind: claim.OpSync, Path: parent}, list, own)
+		l.Ask(l.tookSyncedLook, claim.Sync(parent), list, own)
+		l.OnLoss(func() { l.stale = true })
 	case l.exact:
 		names := make([]string, len(l.others))
 		for i, b := range l.others {
 			names[i] = b.Name
 		}
-		l.ask(stepStat, l.gets(names)...)
+		l.Ask(l.tookStat, l.gets(names)...)
 	case l.watched != "" && l.watched != l.next:
 		l.planUnwatch()
 	case l.next != "" && l.watched == "":
@@ -48,11 +49,11 @@ const anyLease = "/"
 func (l *Line) planWatch() {
 	switch path := l.watchPath(l.next); {
 	case l.next == anyLease:
-		l.ask(stepWatchAll, claim.Op{Kind: claim.OpWatchAll, Path: path})
+		l.AskOne(l.tookWatchAll, claim.Op{Kind: claim.OpWatchAll, Path: path})
 	case l.cfg.Try:
-		l.ask(stepWatch, claim.Op{Kind: claim.OpGet, Path: path})
+		l.AskOne(l.tookWatch, claim.Get(path))
 	default:
-		l.ask(stepWatch, claim.Op{Kind: claim.OpWatch, Path: path})
+		l.AskOne(l.tookWatch, claim.Op{Kind: claim.OpWatch, Path: path})
 	}
 }
 
@@ -67,36 +68,52 @@ func (l *Line) watchPath(name string) string {
 // planUnwatch removes a watch that is no longer needed. Otherwise it would cause an event when that bid is
 // deleted.
 func (l *Line) planUnwatch() {
-	l.ask(stepUnwatch, claim.Op{Kind: claim.OpUnwatch, Path: l.watchPath(l.watched)})
+	l.AskOne(func(claim.Result) { l.watched = "" }, claim.Unwatch(l.watchPath(l.watched)))
 }
 
-// misses reports whether a look does not show the own bid with the current session as its owner.
+// misses reports whether a look does not show this Line's bid with the current session as its owner.
 func (l *Line) misses(list, own claim.Result) bool {
 	switch {
 	case list.Err != nil || own.Err != nil:
 		return errors.Is(list.Err, wire.ErrNoNode) || errors.Is(own.Err, wire.ErrNoNode)
-	case own.Stat.EphemeralOwner != l.session:
+	case own.Stat.EphemeralOwner != l.Current:
 		return true
 	}
 	return !slices.Contains(list.Names, l.own.Name)
 }
 
-func (l *Line) tookLook(list, own claim.Result) {
-	if l.phase != Standing || !l.stands(own) || l.refusedBy(list) || !l.vet(list.Names) {
+// tookLook processes a look at a server that may be behind. If the server does not show this
+// Line's bid, planLook repeats the look after a sync.
+func (l *Line) tookLook(res []claim.Result) {
+	list, own := res[0], res[1]
+	if l.stale = l.stale || l.misses(list, own); !l.stale {
+		l.judge(list, own)
+	}
+}
+
+func (l *Line) tookSyncedLook(res []claim.Result) {
+	if sync, list, own := res[0], res[1], res[2]; !l.refusedBy(sync) {
+		l.judge(list, own)
+	}
+}
+
+// judge compares this Line's bid with the other children.
+func (l *Line) judge(list, own claim.Result) {
+	if l.phase != Standing || !l.checkOwn(own) || l.refusedBy(list) || !l.vet(list.Names) {
 		return
 	}
 	l.token = own.Stat.Czxid
 	l.look = !l.compare(list.Names)
 	if l.look {
 		l.stale = true
-		l.pause.Fail(l.now) // the server is behind in spite of the sync
+		l.Pause.Fail(l.Now) // the server is behind in spite of the sync
 	}
 }
 
 // compare finds the bids ahead in a list of the children. If names cannot order the bids, it requests
-// their czxids. It reports whether the own bid is in the list.
+// their czxids. It reports whether this Line's bid is in the list.
 func (l *Line) compare(children []string) bool {
-	bids := l.cfg.Naming.Bids(children)
+	bids := claim.BidsOf(l.cfg.Naming, children)
 	seen := false
 	l.others = l.others[:0]
 	for _, b := range bids {
@@ -109,7 +126,7 @@ func (l *Line) compare(children []string) bool {
 	if !seen {
 		return false
 	}
-	if l.exact = claim.WornOut(bids) && len(l.others) > 0; !l.exact {
+	if l.exact = claim.SequenceExhausted(bids) && len(l.others) > 0; !l.exact {
 		l.settle(claim.Preceding(l.others, l.own, l.skip))
 	}
 	return true
@@ -147,7 +164,7 @@ func (l *Line) settle(ahead []claim.Bid) {
 	l.ahead, l.next, l.first = len(ahead), "", len(ahead) == 0
 	if l.first {
 		if !l.proven() {
-			l.tell(First{l.own.Name})
+			l.Report(First{l.own.Name})
 		}
 		return
 	}
@@ -163,7 +180,7 @@ func (l *Line) settle(ahead []claim.Bid) {
 func (l *Line) inTheWay(ahead []claim.Bid) []claim.Bid {
 	switch l.cfg.Rule {
 	case Shared:
-		return slices.DeleteFunc(ahead, func(b claim.Bid) bool { return b.Naming.Shared() })
+		return slices.DeleteFunc(ahead, func(b claim.Bid) bool { return claim.IsShared(b.Naming) })
 	case Leases:
 		if len(ahead) < l.cfg.Leases {
 			return nil
@@ -198,7 +215,7 @@ func (l *Line) tookWatch(r claim.Result) {
 			naming = b.Naming
 		}
 		l.forID = BidID(naming, r.Data)
-		l.tell(Waiting{l.own.Name, l.watched, l.forID, l.ahead})
+		l.Report(Waiting{l.own.Name, l.watched, l.forID, l.ahead})
 	}
 }
 
@@ -213,14 +230,14 @@ func (l *Line) tookWatchAll(list claim.Result) {
 		return // planLeave removes this watch
 	}
 	if l.look = !l.compare(list.Names); l.next == anyLease {
-		l.tell(Waiting{Bid: l.own.Name, Ahead: l.ahead})
+		l.Report(Waiting{Bid: l.own.Name, Ahead: l.ahead})
 	}
 }
 
-// stands checks a read of the own bid. It ends the claim if the bid is gone or belongs to another session.
-func (l *Line) stands(r claim.Result) bool {
+// checkOwn checks a read of this Line's bid. It ends the claim if the bid is gone or belongs to another session.
+func (l *Line) checkOwn(r claim.Result) bool {
 	switch {
-	case errors.Is(r.Err, wire.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner != l.session:
+	case errors.Is(r.Err, wire.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner != l.Current:
 		l.end(claim.BidGone, nil)
 		l.own = claim.Bid{}
 		return false

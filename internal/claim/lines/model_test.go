@@ -43,7 +43,7 @@ type replica struct {
 // session is what the leader knows of a session.
 type session struct {
 	id      wire.SessionID
-	touched time.Duration // latest time that the leader can be sure of
+	touched time.Duration // latest time at which the leader knows that the session was alive
 }
 
 // broken selects faults of the code under test, to show that the checks detect them.

@@ -15,17 +15,17 @@ type stage uint8
 
 const (
 	unpublished stage = iota // LEADER must be created
-	doubted                  // LEADER must be read: it may name this bid or another one
-	named                    // LEADER names another bid: check whether that bid exists
-	outlived                 // LEADER names a bid that is gone: replace it
+	unknown                  // LEADER must be read: it may name this bid or another one
+	taken                    // LEADER names another bid: check whether that bid exists
+	orphaned                 // LEADER names a bid that is gone: replace it
 	published                // LEADER names this bid
 )
 
 // publication is the state of the LEADER znode as the leader knows it.
-type publication struct { // in the stage named: the other bid
+type publication struct {
 	stage   stage
-	other   string      // named: the bid
-	version int32       // in the stages outlived and published: the version of LEADER
+	other   string      // in the stage taken: the bid that LEADER names
+	version int32       // in the stages taken, orphaned and published: the version of LEADER
 	wait    claim.Timer // runs until the next request may be sent
 	err     error       // why this bid cannot be published
 }
@@ -35,8 +35,8 @@ func (p *publication) pending(path string) bool { return path != "" && p.stage !
 
 // LeaderTaken reports that another program's LEADER znode exists, and that this leader must not remove it.
 type LeaderTaken struct {
-	Path       string // no session owns the znode, so it will not disappear by itself
-	Persistent bool   // it will not go by itself
+	Path       string // path of the LEADER znode
+	Persistent bool   // no session owns the znode, so it will not disappear by itself
 	Bid        string // the existing bid that LEADER names; empty if another recipe wrote the data
 }
 
@@ -56,28 +56,40 @@ func (l *Line) planLead() {
 	switch {
 	case l.watched != "":
 		l.planUnwatch()
-	case l.verify.Over(l.now):
-		l.ask(stepVerify, claim.Op{Kind: claim.OpGet, Path: l.path(l.own.Name)})
-	case l.pub.pending(l.cfg.Leader) && l.pub.wait.Over(l.now):
+	case l.verify.Over(l.Now):
+		l.AskOne(l.tookVerify, claim.Get(l.path(l.own.Name)))
+	case l.pub.pending(l.cfg.Leader) && l.pub.wait.Over(l.Now):
 		l.planPublish()
 	}
 }
 
-// planPublish makes the next request towards a LEADER that names the own bid.
+// planPublish makes the next request that is needed until LEADER names this Line's bid.
 func (l *Line) planPublish() {
 	notice := claim.Notice{ID: l.cfg.ID, Bid: l.own.Name, Token: l.token}
-	check := claim.Op{Kind: claim.OpCheck, Path: l.path(l.own.Name), Version: claim.AnyVersion}
+	check := claim.Check(l.path(l.own.Name))
 	create := claim.Op{Kind: claim.OpCreate, Path: l.cfg.Leader, Data: notice.Encode()}
 	switch l.pub.stage {
 	case unpublished:
-		l.ask(stepPublish, claim.Op{Kind: claim.OpMulti, Path: l.cfg.Leader, Ops: []claim.Op{check, create}})
-	case doubted:
-		l.ask(stepRead, claim.Op{Kind: claim.OpGet, Path: l.cfg.Leader})
-	case named:
-		l.ask(stepNamed, claim.Op{Kind: claim.OpSync, Path: l.cfg.Parent}, claim.Op{Kind: claim.OpGet, Path: l.path(l.pub.other)})
-	case outlived:
+		l.publish(claim.Multi(l.cfg.Leader, check, create))
+	case unknown:
+		l.AskOne(l.tookRead, claim.Get(l.cfg.Leader))
+	case taken:
+		l.Ask(l.tookTaken, claim.Sync(l.cfg.Parent), claim.Get(l.path(l.pub.other)))
+	case orphaned:
 		remove := claim.Op{Kind: claim.OpDelete, Path: l.cfg.Leader, Version: l.pub.version}
-		l.ask(stepReplace, claim.Op{Kind: claim.OpMulti, Path: l.cfg.Leader, Ops: []claim.Op{check, remove, create}})
+		l.publish(claim.Multi(l.cfg.Leader, check, remove, create))
+	}
+}
+
+// publish creates or replaces LEADER in one transaction.
+func (l *Line) publish(multi claim.Op) {
+	l.AskOne(l.tookPublish, multi)
+	l.OnLoss(func() { l.pub.stage = unknown })
+}
+
+func (l *Line) tookLeaderParents(r claim.Result) {
+	if r.Err != nil {
+		l.postpone(r.Err)
 	}
 }
 
@@ -85,15 +97,15 @@ func (l *Line) planPublish() {
 func (l *Line) verifyEvery() time.Duration { return max(l.lease.Timeout/3, verifyMin) }
 
 func (l *Line) tookVerify(r claim.Result) {
-	if l.stands(r) {
-		l.verify = claim.Timer{From: l.now, Wait: l.verifyEvery()}
+	if l.checkOwn(r) {
+		l.verify = claim.Timer{From: l.Now, Wait: l.verifyEvery()}
 	}
 }
 
 // tookPublish processes the result of creating or replacing LEADER. The first operation of the multi
-// checks the own bid, so a leader whose bid is gone cannot publish.
+// checks this Line's bid, so a leader whose bid is gone cannot publish.
 func (l *Line) tookPublish(r claim.Result) {
-	replacing := l.pub.stage == outlived
+	replacing := l.pub.stage == orphaned
 	switch {
 	case r.Err == nil:
 		l.publishedAs(0)
@@ -101,12 +113,12 @@ func (l *Line) tookPublish(r claim.Result) {
 		l.end(claim.BidGone, nil)
 		l.own = claim.Bid{}
 	case errors.Is(r.Err, wire.ErrNodeExists):
-		l.pub.stage = doubted
+		l.pub.stage = unknown
 	case replacing && (errors.Is(r.Err, wire.ErrNoNode) || errors.Is(r.Err, wire.ErrBadVersion)):
 		l.pub.stage = unpublished
 	case errors.Is(r.Err, wire.ErrNoNode): // the parent of LEADER is missing
 		if l.phase == Leading {
-			l.ask(stepLeaderParents, claim.Op{Kind: claim.OpParents, Path: path.Dir(l.cfg.Leader)})
+			l.AskOne(l.tookLeaderParents, claim.MakeParents(path.Dir(l.cfg.Leader)))
 		}
 	default:
 		l.postpone(r.Err)
@@ -130,22 +142,22 @@ func (l *Line) tookRead(r claim.Result) {
 		l.postpone(&LeaderTaken{Path: l.cfg.Leader, Persistent: true})
 	case err != nil:
 		l.postpone(&LeaderTaken{Path: l.cfg.Leader})
-	case notice.Bid == l.own.Name && owner == l.session:
+	case notice.Bid == l.own.Name && owner == l.Current:
 		l.publishedAs(r.Stat.Version)
 	case notice.Bid == l.own.Name:
 		l.postpone(&LeaderTaken{Path: l.cfg.Leader})
 	default:
-		l.pub.stage, l.pub.other, l.pub.version = named, notice.Bid, r.Stat.Version
+		l.pub.stage, l.pub.other, l.pub.version = taken, notice.Bid, r.Stat.Version
 	}
 }
 
-// tookNamed finds out whether the bid that LEADER names still exists.
-func (l *Line) tookNamed(sync, r claim.Result) {
-	switch {
+// tookTaken finds out whether the bid that LEADER names still exists.
+func (l *Line) tookTaken(res []claim.Result) {
+	switch sync, r := res[0], res[1]; {
 	case sync.Err != nil:
 		l.postpone(sync.Err)
 	case errors.Is(r.Err, wire.ErrNoNode):
-		l.pub.stage = outlived
+		l.pub.stage = orphaned
 	case r.Err != nil:
 		l.postpone(r.Err)
 	default:
@@ -153,18 +165,18 @@ func (l *Line) tookNamed(sync, r claim.Result) {
 	}
 }
 
-// publishedAs records that LEADER, at this version, names the own bid.
+// publishedAs records that LEADER, at this version, names this Line's bid.
 func (l *Line) publishedAs(version int32) {
 	l.pub = publication{stage: published, version: version}
 	if l.phase == Leading {
-		l.tell(Published{l.own.Name, l.cfg.Leader})
+		l.Report(Published{l.own.Name, l.cfg.Leader})
 	}
 }
 
 // postpone starts the publication again after publishPause. It sets no watch.
 func (l *Line) postpone(err error) {
 	if l.phase == Leading && (l.pub.err == nil || l.pub.err.Error() != err.Error()) {
-		l.tell(Unpublished{l.own.Name, l.cfg.Leader, err})
+		l.Report(Unpublished{l.own.Name, l.cfg.Leader, err})
 	}
-	l.pub = publication{stage: unpublished, wait: claim.Timer{From: l.now, Wait: publishPause}, err: err}
+	l.pub = publication{stage: unpublished, wait: claim.Timer{From: l.Now, Wait: publishPause}, err: err}
 }

@@ -21,22 +21,22 @@ type Semaphore struct {
 
 	cfg     Config // configuration of the lease
 	n       uint64
-	asked   *question  // the outstanding request
-	waiting []question // requests to send next, at most one of each line
+	asked   *lineRequest  // the outstanding request
+	waiting []lineRequest // requests to send next, at most one of each line
 }
 
-// question is a request of one of the two lines.
-type question struct {
+// lineRequest is a request of one of the two lines.
+type lineRequest struct {
 	by  *Line
 	req claim.Request
 }
 
 // NewSemaphore returns the state machine of a bid. It does nothing until Attached is stepped. Each
 // configuration has its own parent. The rule of gate must be Exclusive, and that of leases must be Leases.
-// NewSemaphore makes the gate Loose: a holder whose lease lapses would otherwise leave the gate, and a
+// NewSemaphore sets NoLease for the gate: a holder whose lease lapses would otherwise leave the gate, and a
 // second bid could wait for a lease at the same time.
 func NewSemaphore(gate, leases Config) *Semaphore {
-	gate.Loose = true
+	gate.NoLease = true
 	return &Semaphore{gate: NewLine(gate), cfg: leases}
 }
 
@@ -53,9 +53,9 @@ func (s *Semaphore) Step(now claim.Moment, ev claim.Event) {
 // proceed makes the bid for a lease when the gate is held. It leaves the gate when the bid no longer waits
 // for a lease.
 func (s *Semaphore) proceed(now claim.Moment) {
-	if g := s.gate; s.lease == nil && g.phase == Leading && g.attached && g.watched == "" {
+	if g := s.gate; s.lease == nil && g.phase == Leading && g.Connected && g.watched == "" {
 		s.lease = NewLine(s.cfg)
-		s.lease.Step(now, claim.Attached{Session: g.session, Lease: g.lease})
+		s.lease.Step(now, claim.Attached{Session: g.Current, Lease: g.lease})
 	}
 	if s.lease != nil && s.lease.phase >= Leading {
 		s.gate.Step(now, claim.Resign{})
@@ -86,17 +86,17 @@ func (s *Semaphore) Ready() claim.Ready {
 	s.each(func(l *Line) {
 		r := l.Ready()
 		if r.Request != nil {
-			s.waiting = append(s.waiting, question{l, *r.Request})
+			s.waiting = append(s.waiting, lineRequest{l, *r.Request})
 		}
 		if r.Wake > 0 && (all.Wake == 0 || r.Wake < all.Wake) {
 			all.Wake = r.Wake
 		}
 		all.KeepAlive = all.KeepAlive || r.KeepAlive
-		for _, h := range r.Happenings {
+		for _, h := range r.Observations {
 			if l == s.gate {
 				h = AtGate{h}
 			}
-			all.Happenings = append(all.Happenings, h)
+			all.Observations = append(all.Observations, h)
 		}
 	})
 	all.Request = s.next()
@@ -123,7 +123,7 @@ func (s *Semaphore) Over() bool { return s.State().Phase == Done }
 func (s *Semaphore) State() State {
 	if s.lease == nil {
 		st := s.gate.State()
-		st.Token, st.Led = 0, false // those of the gate do not count
+		st.Token, st.Led = 0, false // the token and the term of the gate do not count
 		if st.Phase == Leading {
 			st.Phase = Standing
 		}
@@ -136,14 +136,14 @@ func (s *Semaphore) State() State {
 	case st.Phase == Done && s.gate.phase != Done:
 		st.Phase = Leaving
 	}
-	if st.Stays == nil {
-		st.Stays = s.gate.stays
+	if st.RemoveErr == nil {
+		st.RemoveErr = s.gate.removeErr
 	}
 	return st
 }
 
-// present returns the lease line if there is one, otherwise the gate.
-func (s *Semaphore) present() *Line {
+// current returns the lease line if there is one, otherwise the gate.
+func (s *Semaphore) current() *Line {
 	if s.lease != nil {
 		return s.lease
 	}
@@ -159,7 +159,7 @@ func (s *Semaphore) Left(now claim.Moment) time.Duration {
 }
 
 // Deadline returns the time until the lease of the session ends, as Line.Deadline does.
-func (s *Semaphore) Deadline(now claim.Moment) time.Duration { return s.present().Deadline(now) }
+func (s *Semaphore) Deadline(now claim.Moment) time.Duration { return s.current().Deadline(now) }
 
-// Proof returns nil if that deadline is proven.
-func (s *Semaphore) Proof() error { return s.present().Proof() }
+// Proof returns nil if it is proven that the session lives until Deadline.
+func (s *Semaphore) Proof() error { return s.current().Proof() }

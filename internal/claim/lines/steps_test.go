@@ -29,7 +29,7 @@ func ask(t *testing.T, e *Election, ev claim.Event) claim.Request {
 func standing(t *testing.T) (*Election, claim.Request) {
 	e := NewElection(Config{Parent: "/p", ID: "me", Leader: "/p/LEADER"})
 	r := ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
-	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Path: "/p/" + claim.Own.Prefix(claim.Nonce{}) + "0000000003"}}})
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Path: "/p/" + claim.BidPrefix(claim.Own, claim.Nonce{}) + "0000000003"}}})
 	return e, r
 }
 
@@ -66,7 +66,7 @@ func TestBidStaysWhileItsWorkGoesOn(t *testing.T) {
 	for _, stops := range []bool{true, false} {
 		e := NewElection(Config{Parent: "/p", ID: "me", Margin: 3 * time.Second})
 		r := ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
-		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Path: "/p/" + claim.Own.Prefix(claim.Nonce{}) + "0000000003"}}})
+		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Path: "/p/" + claim.BidPrefix(claim.Own, claim.Nonce{}) + "0000000003"}}})
 		e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: alone(e)})
 		deadline := e.Deadline(claim.Moment{})
 		at := claim.Moment{Mono: deadline - 3*time.Second, Wall: deadline - 3*time.Second}
@@ -202,7 +202,7 @@ func TestChecklist10FoundBidMustBeOurs(t *testing.T) {
 		r := ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
 		e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrConnectionLoss}}})
 		r = ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
-		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, {Names: []string{"LEADER", claim.Own.Prefix(claim.Nonce{}) + "0000000003"}}}})
+		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, {Names: []string{"LEADER", claim.BidPrefix(claim.Own, claim.Nonce{}) + "0000000003"}}}})
 		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Data: []byte(c.data), Stat: wire.Stat{EphemeralOwner: c.owner}}}})
 		if found := r.Ops[0].Kind != claim.OpCreate; found != c.ours {
 			t.Errorf("%+v: taken as ours: %v", c, found)
@@ -236,7 +236,8 @@ func TestPublishingNeedsTheBid(t *testing.T) {
 	}
 }
 
-// TestOnlyOneRequestIsOutstanding steps random events and checks this after each step.
+// TestOnlyOneRequestIsOutstanding steps random events, and checks after each step that at most one request
+// is outstanding.
 func TestOnlyOneRequestIsOutstanding(t *testing.T) {
 	e, _ := leading(t)
 	for _, ev := range []claim.Event{claim.Disconnected{}, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}}, claim.Tick{}, claim.Fired{Path: "/p/x"}, claim.Resign{}} {
@@ -266,7 +267,7 @@ func TestSequenceNumbersCompareByDifference(t *testing.T) {
 // begun leaves a znode in its place. A request to begin it from before the restart may still arrive, and
 // must then fail.
 func TestGivenUpTransactionKeepsItsPlace(t *testing.T) {
-	c := commit.NewCoordinator(commit.CommitConfig{Path: "/tx/1", Doubt: true})
+	c := commit.NewCoordinator(commit.Config{Path: "/tx/1", Doubt: true})
 	next := func(ev claim.Event) *claim.Request {
 		c.Step(claim.Moment{}, ev)
 		return c.Ready().Request

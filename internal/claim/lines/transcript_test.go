@@ -15,59 +15,49 @@ import (
 	"bellwether/wire"
 )
 
-// TestTranscripts plays each conversation of testdata against the model.
-// Lines that begin with > are commands, lines with # comments; what stands
-// below a command is what it brought about. -update writes them anew.
+// TestTranscripts plays each conversation of testdata against the model. Lines
+// that begin with > are commands, and lines that begin with # are comments.
+// Below a command are its effects. -update writes the transcripts again.
 //
 //	join NAMING         a new candidate, not connected
-//	join NAMING RULE N  one for a lock (exclusive, shared), or for one of N leases
+//	join NAMING RULE N  a new candidate for a lock (exclusive, shared), or for one of N leases
 //	campaign C          a new bid of a candidate
-//	try C               the same, which does not wait for others
+//	try C               a new bid, which does not wait for other bids
 //	connect C [R]       attach to replica R
 //	cut C               end the connection; nothing on its way arrives
-//	serve C [N]         the server carries out operations, their replies stay on the way
+//	serve C [N]         the server carries out operations; their replies have not arrived yet
 //	deliver C           the candidate gets what has arrived
 //	settle              everything that can happen without time passing
 //	heal                90 s without faults
-//	pass D              time passes for all, nobody pings
+//	pass D              time passes for all candidates, and none of them pings
 //	ping C              an answered ping
 //	suspend C D         the same, but C's monotonic clock stops
 //	resign C, tick C, close C
-//	expire C            the server ends C's session, if its time has come
-//	put PATH DATA [C]   create or replace a znode, an ephemeral of C's session or of another
+//	expire C            the server ends C's session, if its timeout has passed
+//	put PATH DATA [C]   create or replace a znode: persistent, or an ephemeral of C's session or of a new one
 //	counter N           the parent's counter of creates
 //	delete PATH
 //	refuse CODE         the next operation is answered with this code
 //	state C, tree
 func TestTranscripts(t *testing.T) { transcript.Play(t, play) }
 
-// play runs the commands of a transcript and returns it with what they brought about.
-func play(t *testing.T, text string) []byte {
+// play begins a transcript, and returns the function that runs a command.
+func play(t *testing.T, out *bytes.Buffer) func([]string) {
 	w := newWorld(func(int) int { return 0 }, broken{})
 	w.manual = true
-	var out bytes.Buffer
-	for line := range strings.Lines(text) {
-		if strings.HasPrefix(line, "#") || strings.TrimSpace(line) == "" {
-			out.WriteString(line)
-			continue
-		}
-		if !strings.HasPrefix(line, ">") {
-			continue
-		}
-		out.WriteString(line)
+	return func(words []string) {
 		w.story = nil
-		if err := w.command(strings.Fields(line[1:])); err != nil {
-			t.Fatalf("%s: %v", strings.TrimSpace(line), err)
+		if err := w.command(words); err != nil {
+			t.Fatalf("%s: %v", strings.Join(words, " "), err)
 		}
 		w.check()
 		for _, s := range w.story {
-			fmt.Fprintln(&out, strings.TrimRight(s, " "))
+			fmt.Fprintln(out, strings.TrimRight(s, " "))
+		}
+		if w.wrong != "" {
+			t.Fatalf("%s: %s", strings.Join(words, " "), w.wrong)
 		}
 	}
-	if w.wrong != "" {
-		t.Errorf("%s", w.wrong)
-	}
-	return out.Bytes()
 }
 
 func (w *world) command(f []string) error {
@@ -157,7 +147,8 @@ func (w *world) drain(c *candidate) {
 	}
 }
 
-// put sets a znode as an operator would, or an ephemeral of a candidate's session.
+// put creates or replaces a znode. owner is empty for a persistent znode, the number of a candidate for an
+// ephemeral of its session, or any other text for an ephemeral of a new session.
 func (w *world) put(p, data, owner string) {
 	var s wire.SessionID
 	if i, err := strconv.Atoi(owner); err == nil {

@@ -22,7 +22,7 @@ const (
 type configWorld struct {
 	*singleWorld
 	bid   string
-	words int               // number of announcements, which makes each text different
+	words int               // number of announcements so far, which makes each text different
 	said  map[string]bool   // texts that the znode has ever held
 	last  map[*actor]seenBy // state of each follower
 	own   map[*actor]bidOf  // bids of current and earlier leaders
@@ -58,7 +58,7 @@ func newConfigWorld(choose func(int) int, b singleBroken) *configWorld {
 	return w
 }
 
-// announce announces the next text of an actor that believes that it leads, rightly or not.
+// announce lets an actor that believes that it leads announce the next text. The actor may be wrong.
 func (w *configWorld) announce(a *actor) claimtest.Single {
 	l, led := w.own[a]
 	if !led || w.over {
@@ -68,7 +68,7 @@ func (w *configWorld) announce(a *actor) claimtest.Single {
 	return value.NewAnnounce(value.AnnounceConfig{Path: modelConfig, Bid: l.bid, Session: l.session, Token: l.token, Data: fmt.Append(nil, w.words)})
 }
 
-// elect makes another actor the leader, after the bid of the previous one is gone.
+// elect makes another actor the leader after the bid of the previous leader is gone.
 func (w *configWorld) elect() {
 	a := w.actors[w.choose(3)]
 	view := map[string]*claimtest.Node{}
@@ -141,7 +141,7 @@ func (w *configWorld) run(steps int) {
 	n := w.tree()[modelConfig]
 	for _, a := range w.actors[3:] {
 		f, ok := a.m.(*value.Announcements)
-		if w.wrong != "" || n == nil || !ok { // an actor that gave up sees nothing
+		if w.wrong != "" || n == nil || !ok { // an actor that gave up has no state to check
 			continue
 		}
 		if last, _ := value.ParseAnnouncement([]byte(n.Data), wire.Stat{}); string(f.Last.Data) != string(last.Data) {
@@ -155,10 +155,10 @@ func (w *configWorld) run(steps int) {
 // see the last one.
 func TestAnnouncementsUnderFaults(t *testing.T) { underFaults(t, newConfigWorld) }
 
-// TestLeadersShowNobodyOlder checks that an older leader, or data that no leader wrote, is reported once
-// as a vacancy.
+// TestLeadersShowNobodyOlder checks that Leaders reports an older leader, or data that no leader wrote,
+// once as a vacancy.
 func TestLeadersShowNobodyOlder(t *testing.T) {
-	l := value.NewLeaders("/e/LEADER", new(value.Succession).Know)
+	l := value.NewLeaders("/e/LEADER", new(value.Succession).Newest)
 	d := &claimtest.Dialogue{T: t, M: l}
 	says := func(token wire.Zxid, owner wire.SessionID) claim.Result {
 		return claim.Result{Data: claim.Notice{ID: "a", Bid: "b", Token: token}.Encode(), Stat: wire.Stat{EphemeralOwner: owner}}
@@ -216,7 +216,7 @@ func TestAnnounceFindsOut(t *testing.T) {
 	d = aboutToAnnounce(t, claimtest.None)
 	d.Step(d.Lost())
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
-	d.Step(d.Answer(claim.Result{}, claim.Result{Data: value.Announcement{Token: 6}.Text("/c"), Stat: wire.Stat{Mzxid: 9}})) // its write may have come before that of the later leader
+	d.Step(d.Answer(claim.Result{}, claim.Result{Data: value.Announcement{Token: 6}.Text("/c"), Stat: wire.Stat{Mzxid: 9}})) // this leader's write may have come before that of the later leader
 	d.Ends(claim.Unclear)
 }
 
@@ -242,10 +242,10 @@ func TestAnnounceKnowsItsPlace(t *testing.T) {
 	d.Ends(claim.Failed)
 }
 
-// TestFollowersHearTheWatchThatStands checks that the late end of a watch of an earlier session is
-// ignored.
+// TestFollowersHearTheWatchThatStands checks that a follower ignores the late end of a watch that it set
+// in an earlier session.
 func TestFollowersHearTheWatchThatStands(t *testing.T) {
-	d := &claimtest.Dialogue{T: t, M: value.NewLeaders("/e/LEADER", new(value.Succession).Know)}
+	d := &claimtest.Dialogue{T: t, M: value.NewLeaders("/e/LEADER", new(value.Succession).Newest)}
 	d.Step(claim.Attached{Session: 1}, claim.OpAwait)
 	late := claim.Fired{Path: "/e/LEADER", N: d.N}
 	d.Step(d.Answer(claimtest.None))
@@ -256,15 +256,15 @@ func TestFollowersHearTheWatchThatStands(t *testing.T) {
 	d.Step(claim.Fired{Path: "/e/LEADER", N: d.N}, claim.OpAwait)
 }
 
-// TestLeadersShareASuccession checks that one Leaders that knows a later leader makes the others ignore
-// older ones.
+// TestLeadersShareASuccession checks that several Leaders share what they know: once one of them knows a
+// later leader, the others ignore older leaders.
 func TestLeadersShareASuccession(t *testing.T) {
 	var all value.Succession
 	for _, c := range []struct {
 		token wire.Zxid
 		ok    bool
 	}{{5, true}, {7, true}, {6, false}, {0, false}, {7, true}} {
-		l := value.NewLeaders("/e/LEADER", all.Know)
+		l := value.NewLeaders("/e/LEADER", all.Newest)
 		d := &claimtest.Dialogue{T: t, M: l}
 		d.Step(claim.Attached{Session: 1}, claim.OpAwait)
 		d.Step(d.Answer(claim.Result{Data: claim.Notice{ID: "a", Bid: "b", Token: c.token}.Encode(), Stat: wire.Stat{EphemeralOwner: 1}}))

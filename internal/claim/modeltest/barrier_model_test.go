@@ -26,9 +26,9 @@ type roundsWorld struct {
 	closed bool                       // no member enters any more
 	in     map[*barrier.Member]bool   // members that are inside and have been checked
 	own    map[string]int             // transaction that created each member's znode; entries are kept
-	enough bool                       // n members have been present together since the last ready
+	enough bool                       // n members have been present together since the last ready znode was created
 	marks  []int                      // transactions that created ready
-	over   []int                      // for each ready: the transaction after which no older member was present; 0: not yet
+	over   []int                      // for each ready znode: the transaction after which no member older than it was present; 0: not yet
 	rounds int                        // number of rounds that ended in order
 	config map[*barrier.Member]string // names
 }
@@ -54,12 +54,12 @@ func (w *roundsWorld) newMember() claimtest.Single {
 	return m
 }
 
-// members returns the members' znodes in a tree.
+// membersIn returns the members' znodes in a tree.
 func membersIn(view map[string]*claimtest.Node) []string {
 	return barrier.Members(children(view, modelBarrier))
 }
 
-// older returns the members in a tree that are older than a ready.
+// older returns the members in a tree whose znodes are older than a ready znode.
 func (w *roundsWorld) older(mark int) []string {
 	return slices.DeleteFunc(membersIn(w.tree()), func(name string) bool { return w.own[name] >= mark })
 }
@@ -92,8 +92,8 @@ func (w *roundsWorld) note() {
 	}
 }
 
-// round returns the ready that lets a member in: the first one that is younger than the member, or the
-// last one that is older.
+// round returns the ready znode that lets a member in: the first one that is younger than the member, or,
+// if there is none, the last one that is older.
 func (w *roundsWorld) round(m *barrier.Member) (i int, ok bool) {
 	for i < len(w.marks) && w.marks[i] < w.own[w.config[m]] {
 		i++
@@ -104,8 +104,8 @@ func (w *roundsWorld) round(m *barrier.Member) (i int, ok bool) {
 	return i, i < len(w.marks)
 }
 
-// look checks that a member inside was let in by a ready of its own round, or by one whose round had not
-// ended.
+// look checks that a member inside was let in by a ready znode of its own round, or by one whose round
+// had not ended.
 func (w *roundsWorld) look(a *actor) {
 	m := a.m.(*barrier.Member)
 	if m.Phase() != barrier.Inside || w.in[m] {
@@ -143,8 +143,8 @@ func (w *roundsWorld) depart(a *actor) {
 	}
 }
 
-// run plays one history: first faults, then none until all members have left. Members that are too few to
-// be let in give up, one after the other.
+// run plays one history: first faults, then no faults until all members have left. Members that are too
+// few to be let in give up, one after the other.
 func (w *roundsWorld) run(steps int) {
 	for range steps {
 		if w.choose(8) == 0 {
@@ -169,8 +169,8 @@ func (w *roundsWorld) empty() bool {
 	return !slices.ContainsFunc(w.actors, func(a *actor) bool { return a.m != nil })
 }
 
-// goOn makes all members that are inside leave. It also handles the case that none is inside and no member
-// can proceed.
+// goOn makes all members that are inside leave. If no member is inside and no member can proceed, it
+// makes one member give up.
 func (w *roundsWorld) goOn() {
 	var waiting, leaving []*actor
 	moved := false
@@ -214,8 +214,8 @@ func TestDoubleBarrierUnderFaults(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierSeeds plays longer histories. In every other one, events carry no zxid, so the next
-// server of a member that an event let in may not know of it yet.
+// TestDoubleBarrierSeeds plays longer histories. In every second history, events carry no zxid. A member
+// that an event let in may then connect to a server that does not know the ready znode yet.
 func TestDoubleBarrierSeeds(t *testing.T) {
 	for _, g := range gates {
 		rounds := 0
@@ -264,7 +264,7 @@ type barrierWorld struct {
 func newBarrierWorld(choose func(int) int, b singleBroken) *barrierWorld {
 	w := &barrierWorld{singleWorld: newSingleWorld(choose, b), began: map[*barrier.Barrier]int{}}
 	for i := range 2 {
-		w.add(fmt.Sprint("keeper ", i), func() claimtest.Single { return w.newAct(barrier.BarrierAct(w.choose(2))) }, w.did)
+		w.add(fmt.Sprint("keeper ", i), func() claimtest.Single { return w.newAct(barrier.Act(w.choose(2))) }, w.did)
 	}
 	for i := range 3 {
 		w.add(fmt.Sprint("walker ", i), func() claimtest.Single { return w.newAct(barrier.PassBarrier) }, w.did)
@@ -272,7 +272,7 @@ func newBarrierWorld(choose func(int) int, b singleBroken) *barrierWorld {
 	return w
 }
 
-func (w *barrierWorld) newAct(act barrier.BarrierAct) claimtest.Single {
+func (w *barrierWorld) newAct(act barrier.Act) claimtest.Single {
 	if w.closed {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 const modelRounds = "/app/rounds"
 
-// gateWorld has guests that enter and leave one double barrier repeatedly.
+// gateWorld is a model in which clients enter and leave one double barrier repeatedly.
 type gateWorld struct {
 	*singleWorld
 	n, rounds, names int
@@ -56,7 +56,7 @@ func (w *gateWorld) leave(likely int) (any bool) {
 	return any
 }
 
-// endRound ends the sessions of all members inside, so that ready is left over.
+// endRound ends the sessions of all members inside, so that the ready znode is left over.
 func (w *gateWorld) endRound() {
 	for _, a := range w.actors {
 		if m := a.member(); m != nil && m.Phase() == barrier.Inside {
@@ -65,7 +65,8 @@ func (w *gateWorld) endRound() {
 	}
 }
 
-// run plays one history: faults, then healing. At the end only guests that are too few may still wait.
+// run plays one history: faults, then healing. At the end a client
+// may still wait only if fewer clients are there than the barrier needs.
 func (w *gateWorld) run(steps int) {
 	for range steps {
 		w.act()
@@ -96,7 +97,7 @@ func (w *gateWorld) run(steps int) {
 	}
 }
 
-// gateSizes lists numbers of guests, and how many must be present.
+// gateSizes lists the settings to play: the number of clients, and how many must be present.
 var gateSizes = [][2]int{{2, 2}, {3, 2}, {3, 3}, {4, 2}}
 
 func gateHistory(seed uint64, b singleBroken) *singleWorld {

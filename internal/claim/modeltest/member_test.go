@@ -10,14 +10,14 @@ import (
 	"bellwether/wire"
 )
 
-// walk steps one state machine event by event.
+// walk gives events to one state machine, one at a time, and checks what it requests.
 type walk struct {
 	*testing.T
 	m *barrier.Member
 }
 
-// entering returns a member "b" of a barrier for two members, whose znode has the czxid 10, and its
-// request for a look.
+// entering returns the dialogue of member "b" of a barrier for two members. Its znode has the czxid 10,
+// and it has just requested its first look.
 func entering(t *testing.T) (walk, *claim.Request) {
 	w := walk{t, barrier.NewMember(barrier.MemberConfig{Path: "/g", Name: "b", N: 2})}
 	r := w.step(claim.Attached{Session: 7})
@@ -49,8 +49,8 @@ func (w walk) is(ok bool, what string) {
 	}
 }
 
-// TestMemberWaitsForReady checks that only the creation of ready lets a waiting member in. After any other
-// event of ready it looks again (Curator GH-1290).
+// TestMemberWaitsForReady checks that only the creation of the ready znode lets a waiting member in.
+// After any other event of that znode the member reads again (Curator GH-1290).
 func TestMemberWaitsForReady(t *testing.T) {
 	w, look := entering(t)
 	w.is(w.answer(look, noNode, listing("b")) == nil, "waits")
@@ -62,8 +62,8 @@ func TestMemberWaitsForReady(t *testing.T) {
 	w.is(w.m.Settled(), "settled")
 }
 
-// TestMemberMakesReady checks that a member that sees enough others creates ready, and is inside even if
-// another member was faster.
+// TestMemberMakesReady checks that a member that sees enough other members creates the ready znode, and
+// is inside even if another member has created it first.
 func TestMemberMakesReady(t *testing.T) {
 	w, look := entering(t)
 	r := w.answer(look, noNode, listing("a", "b"))
@@ -72,8 +72,8 @@ func TestMemberMakesReady(t *testing.T) {
 	w.phase(barrier.Inside)
 }
 
-// TestMemberRemnant checks that a ready whose round has ended lets no member in. The oldest member removes
-// it, in a transaction that checks its own znode.
+// TestMemberRemnant checks that a ready znode whose round has ended lets no member in. The oldest member
+// removes it, in a transaction that checks its own znode.
 func TestMemberRemnant(t *testing.T) {
 	w, look := entering(t)
 	r := w.answer(look, since(5), listing("b", "c", "ready"))
@@ -84,8 +84,8 @@ func TestMemberRemnant(t *testing.T) {
 	w.answer(look, noNode, listing("b", "c"))
 }
 
-// TestMemberComesLate checks that an older ready lets a member in while a member of its round is present.
-// Otherwise the member waits for the oldest one.
+// TestMemberComesLate checks that an older ready znode lets a member in while a member of its round is
+// present. Otherwise the member waits for the oldest member.
 func TestMemberComesLate(t *testing.T) {
 	w, look := entering(t)
 	r := w.answer(look, since(5), listing("a", "b", "ready"))
@@ -99,8 +99,9 @@ func TestMemberComesLate(t *testing.T) {
 	w.is(r != nil && r.Ops[0].Kind == claim.OpWatch && r.Ops[0].Path == "/g/a", "watches the oldest")
 }
 
-// TestMemberIsWokenWhileItWatches checks a change of ready while the member sets its watch on the oldest
-// one. It must look again, because ready could otherwise be created without an event.
+// TestMemberIsWokenWhileItWatches checks a change of the ready znode that happens while the member sets
+// its watch on the oldest member. The member must read again, because a ready znode could otherwise be
+// created without an event.
 func TestMemberIsWokenWhileItWatches(t *testing.T) {
 	w, look := entering(t)
 	r := w.answer(look, since(5), listing("a", "b", "ready"))
@@ -112,8 +113,8 @@ func TestMemberIsWokenWhileItWatches(t *testing.T) {
 	w.phase(barrier.Inside)
 }
 
-// TestMemberLeavesWithItsRound checks that a member waits only for members that are older than ready, and
-// that the last one removes ready.
+// TestMemberLeavesWithItsRound checks that a member waits only for members that are older than the ready
+// znode, and that the last member removes the ready znode.
 func TestMemberLeavesWithItsRound(t *testing.T) {
 	w, look := entering(t)
 	w.answer(look, noNode, listing("b"))
@@ -128,7 +129,8 @@ func TestMemberLeavesWithItsRound(t *testing.T) {
 	w.is(w.m.Outcome() == claim.Succeeded, "out")
 }
 
-// TestMemberEndsWithItsSession also checks that a member that resigns first deletes its znode.
+// TestMemberEndsWithItsSession checks that a member ends when its session does, and that a member that
+// resigns deletes its znode before it ends.
 func TestMemberEndsWithItsSession(t *testing.T) {
 	w, _ := entering(t)
 	w.step(claim.Expired{})
@@ -143,8 +145,8 @@ func TestMemberEndsWithItsSession(t *testing.T) {
 	w.is(w.m.Outcome() == claim.Withdrawn, "withdrawn")
 }
 
-// TestMemberGivesUpInDoubt checks that a sync comes first, because the new server may not know the
-// member's znode yet.
+// TestMemberGivesUpInDoubt checks a member that resigns after the answer to the creation of its znode was
+// lost. It sends a sync before it looks for the znode, because its new server may not know the znode yet.
 func TestMemberGivesUpInDoubt(t *testing.T) {
 	w := walk{t, barrier.NewMember(barrier.MemberConfig{Path: "/g", Name: "b", N: 2})}
 	r := w.step(claim.Attached{Session: 7})

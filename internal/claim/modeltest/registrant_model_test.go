@@ -14,21 +14,21 @@ import (
 
 // Registrants at one path in the model of single operations.
 
-// lodger is an actor that registers. It runs one process after the other.
-type lodger struct {
+// client is an actor that registers. It runs one process after the other.
+type client struct {
 	*actor
 	id   int
-	mine []wire.SessionID // sessions of its process, and earlier ones that the process was told
+	mine []wire.SessionID // sessions of its process, and sessions of earlier processes that this process was told about
 	n    int              // number of its data
 	data string           // data that the znode must hold
 }
 
-// placeWorld has lodgers that register at one path. No two znodes have the same version, so the version
+// placeWorld has clients that register at one path. No two znodes have the same version, so the version
 // identifies the owner.
 type placeWorld struct {
 	*singleWorld
-	lodgers []*lodger
-	closed  bool               // no lodger registers any more
+	clients []*client
+	closed  bool               // no client registers any more
 	swept   map[wire.Zxid]bool // czxids of the znodes that an operator deleted
 }
 
@@ -36,15 +36,15 @@ func newPlaceWorld(choose func(int) int, b singleBroken, n int) *placeWorld {
 	w := &placeWorld{singleWorld: newSingleWorld(choose, b), swept: map[wire.Zxid]bool{}}
 	w.apart, w.effect, w.stepped = true, w.isOwn, w.checkStands
 	for i := range n {
-		l := &lodger{id: i}
-		w.lodgers = append(w.lodgers, l)
-		l.actor = w.add(fmt.Sprint("lodger ", i), func() claimtest.Single { return w.register(l) }, func(m claimtest.Single) { w.left(l, m) })
+		l := &client{id: i}
+		w.clients = append(w.clients, l)
+		l.actor = w.add(fmt.Sprint("client ", i), func() claimtest.Single { return w.register(l) }, func(m claimtest.Single) { w.left(l, m) })
 	}
 	return w
 }
 
 // register starts another process, which may know the sessions of the earlier ones.
-func (w *placeWorld) register(l *lodger) claimtest.Single {
+func (w *placeWorld) register(l *client) claimtest.Single {
 	if w.closed {
 		return nil
 	}
@@ -55,27 +55,27 @@ func (w *placeWorld) register(l *lodger) claimtest.Single {
 	return registry.NewRegistrant(registry.RegistrantConfig{Path: modelPlace, Data: []byte(l.data), Own: l.mine})
 }
 
-// registrant returns the current Registrant of a lodger; nil: none.
-func (l *lodger) registrant() *registry.Registrant {
+// registrant returns the current Registrant of a client; nil: none.
+func (l *client) registrant() *registry.Registrant {
 	if l.actor == nil {
-		return nil // its first one begins
+		return nil // the client's first Registrant is being started
 	}
 	m, _ := l.m.(*registry.Registrant)
 	return m
 }
 
 // next returns data that no znode has held.
-func (l *lodger) next() {
+func (l *client) next() {
 	l.n++
 	l.data = fmt.Sprintf("%d.%d", l.id, l.n)
 }
 
-// of returns the lodger of an actor.
-func (w *placeWorld) of(a *actor) *lodger {
-	return w.lodgers[slices.IndexFunc(w.lodgers, func(l *lodger) bool { return l.actor == a })]
+// of returns the client that an actor belongs to.
+func (w *placeWorld) of(a *actor) *client {
+	return w.clients[slices.IndexFunc(w.clients, func(l *client) bool { return l.actor == a })]
 }
 
-// isOwn checks that a lodger writes only to its own znode.
+// isOwn checks that a client writes only to its own znode.
 func (w *placeWorld) isOwn(a *actor, ops []claim.Op) bool {
 	n := w.tree()[modelPlace]
 	for _, o := range ops {
@@ -86,7 +86,7 @@ func (w *placeWorld) isOwn(a *actor, ops []claim.Op) bool {
 	return false
 }
 
-// checkStands checks that only one lodger with a live session reports that it stands. Lodgers that have
+// checkStands checks that only one client with a live session reports that it stands. Clients that have
 // not yet heard of an operator's deletion do not count.
 func (w *placeWorld) checkStands(a *actor) {
 	l := w.of(a)
@@ -94,7 +94,7 @@ func (w *placeWorld) checkStands(a *actor) {
 		l.mine = append(l.mine, a.session)
 	}
 	var stands []string
-	for _, l := range w.lodgers {
+	for _, l := range w.clients {
 		if m := l.registrant(); m != nil {
 			if s := m.State(); s.Stands && !s.Doubtful && s.Session == l.session && !w.swept[s.Token] {
 				stands = append(stands, l.name)
@@ -106,15 +106,15 @@ func (w *placeWorld) checkStands(a *actor) {
 	}
 }
 
-// left checks that a lodger that resigned has left no znode.
-func (w *placeWorld) left(l *lodger, m claimtest.Single) {
+// left checks that a client that resigned has left no znode.
+func (w *placeWorld) left(l *client, m claimtest.Single) {
 	if n := w.tree()[modelPlace]; m.Outcome() != claim.Succeeded || n != nil && n.Owner == l.session {
 		w.violated("%s has %v, and there is %+v", l.name, m.Outcome(), n)
 	}
 }
 
-// keep gives a lodger new data.
-func (w *placeWorld) keep(l *lodger) {
+// keep gives a client new data.
+func (w *placeWorld) keep(l *client) {
 	if m := l.registrant(); m != nil {
 		l.next()
 		w.step(l.actor, registry.Keep{Data: []byte(l.data), N: m.Want + 1})
@@ -133,7 +133,7 @@ func (w *placeWorld) sweep() {
 }
 
 // delay moves an answer, and the events after it, behind the next messages.
-func (w *placeWorld) delay(l *lodger) {
+func (w *placeWorld) delay(l *client) {
 	if len(l.inbox) == 0 {
 		return
 	}
@@ -155,11 +155,11 @@ func isFired(ev claim.Event) bool {
 	return ok
 }
 
-// run plays one history: faults, then healing. At the end all lodgers resign.
+// run plays one history: faults, then healing. At the end all clients resign.
 func (w *placeWorld) run(steps int) {
 	for range steps {
 		w.act()
-		l := w.lodgers[w.choose(len(w.lodgers))]
+		l := w.clients[w.choose(len(w.clients))]
 		switch w.choose(100) {
 		case 0, 1, 2:
 			w.keep(l)
@@ -173,7 +173,7 @@ func (w *placeWorld) run(steps int) {
 		}
 	}
 	w.closed = true
-	for _, l := range w.lodgers {
+	for _, l := range w.clients {
 		w.settle()
 		w.checkRest()
 		if l.m != nil {
@@ -184,12 +184,12 @@ func (w *placeWorld) run(steps int) {
 	w.checkRest()
 }
 
-// checkRest checks that one lodger stands with its last data, and that the others know the owner they wait
-// for. Without lodgers no znode may exist.
+// checkRest checks that one client stands with its last data, and that the others know the owner they wait
+// for. Without clients no znode may exist.
 func (w *placeWorld) checkRest() {
 	n := w.tree()[modelPlace]
 	stands, waits := 0, 0
-	for _, l := range w.lodgers {
+	for _, l := range w.clients {
 		m := l.registrant()
 		if m == nil {
 			continue
@@ -197,7 +197,7 @@ func (w *placeWorld) checkRest() {
 		switch s := m.State(); {
 		case s.Stands && !s.Doubtful && n != nil && n.Owner == l.session && n.Data == l.data:
 			stands++
-		case s.Owned && n != nil && s.Owner == n.Owner:
+		case s.Foreign && n != nil && s.Owner == n.Owner:
 			waits++
 		default:
 			w.violated("%s is %+v for ever, with %+v there", l.name, s, n)
@@ -214,9 +214,10 @@ func placeHistory(seed uint64, b singleBroken) *singleWorld {
 	return w.singleWorld
 }
 
-// TestRegistrantsAtOnePlace checks this, whatever happens to answers, events and sessions, and whoever
-// deletes a znode: at most one lodger stands at a time; none touches another's znode; at the end one
-// stands with its last data; and a lodger that resigns leaves no znode.
+// TestRegistrantsAtOnePlace checks four rules: at most one client stands at a time; no client touches
+// another client's znode; at the end one client stands with its last data; and a client that resigns
+// leaves no znode. They must hold whatever happens to answers, events and sessions, and whoever deletes a
+// znode.
 func TestRegistrantsAtOnePlace(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		if w := placeHistory(seed, singleBroken{}); w.wrong != "" {

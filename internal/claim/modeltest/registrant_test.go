@@ -23,7 +23,7 @@ func register(t *testing.T, own ...wire.SessionID) *registering {
 
 func (d *registering) state() registry.RegistrantState { return d.M.(*registry.Registrant).State() }
 
-// is fails unless what is wanted is the state.
+// is fails the test unless the registrant has this state.
 func (d *registering) is(want registry.RegistrantState) {
 	d.T.Helper()
 	if got := d.state(); got != want {
@@ -31,7 +31,7 @@ func (d *registering) is(want registry.RegistrantState) {
 	}
 }
 
-// fired is the event of the watch that the request with this number has set.
+// fired returns an event of the watch that the request with this number has set.
 func fired(n uint64, t wire.EventType) claim.Fired {
 	return claim.Fired{Path: modelPlace, Type: t, N: n}
 }
@@ -40,8 +40,8 @@ var (
 	exists = claim.Result{Err: wire.ErrNodeExists}
 )
 
-// standing is one that stands in session 1, of zxid 5 and version 0, and the
-// number of its watch.
+// standing lets the registrant stand in session 1, with the zxid 5 and version 0, and returns the number
+// of the request that set its watch.
 func (d *registering) standing() uint64 {
 	d.T.Helper()
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
@@ -51,13 +51,13 @@ func (d *registering) standing() uint64 {
 	return d.N
 }
 
-// TestRegistrantStands after two requests, is set by one, and deletes its znode
-// when it resigns.
+// TestRegistrantStands checks that a registrant needs two requests to stand and one to change its data,
+// and that it deletes its znode when it resigns.
 func TestRegistrantStands(t *testing.T) {
 	d := register(t)
 	n := d.standing()
 	d.Step(registry.Keep{Data: []byte("two"), N: 2}, claim.OpSet)
-	d.Step(fired(n, wire.EventNodeDataChanged)) // its own doing
+	d.Step(fired(n, wire.EventNodeDataChanged)) // the event of its own write
 	d.Step(d.Answer(claimtest.Of(1, 5, 1)), claim.OpExists)
 	d.is(registry.RegistrantState{Stands: true, Session: 1, Token: 5, Have: 2})
 	d.Step(d.Answer(claimtest.Of(1, 5, 1)))
@@ -70,8 +70,8 @@ func TestRegistrantStands(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestRegistrantMakesParents once: where they are gone again it is refused, for
-// a while.
+// TestRegistrantMakesParents checks that a registrant creates missing parents once. If they are deleted
+// again, it counts that as a refusal and waits before the next try.
 func TestRegistrantMakesParents(t *testing.T) {
 	d := register(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
@@ -86,7 +86,8 @@ func TestRegistrantMakesParents(t *testing.T) {
 	d.Step(claim.Tick{}, claim.OpCreate)
 }
 
-// TestRegistrantLooksAfterALostAnswer, and sets what may be other data.
+// TestRegistrantLooksAfterALostAnswer checks that a registrant reads its znode after a lost answer, and
+// then writes its data again, because the znode may hold other data.
 func TestRegistrantLooksAfterALostAnswer(t *testing.T) {
 	d := register(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
@@ -101,8 +102,8 @@ func TestRegistrantLooksAfterALostAnswer(t *testing.T) {
 	d.is(registry.RegistrantState{Stands: true, Session: 1, Token: 5, Have: 1})
 }
 
-// TestRegistrantIsMadeAgain when somebody deletes it, and does not stand before; the
-// watch on nothing is given up first.
+// TestRegistrantIsMadeAgain checks that a registrant whose znode somebody deletes creates it again, and
+// does not stand until then. It first removes the watch that it has set on the missing znode.
 func TestRegistrantIsMadeAgain(t *testing.T) {
 	d := register(t)
 	n := d.standing()
@@ -120,17 +121,19 @@ func TestRegistrantIsMadeAgain(t *testing.T) {
 	d.is(registry.RegistrantState{Stands: true, Session: 1, Token: 9, Have: 1})
 }
 
-// TestRegistrantFindsItsZnodeGone where the event was of something else.
+// TestRegistrantFindsItsZnodeGone checks that a read finds the znode deleted, although the event reported
+// another change.
 func TestRegistrantFindsItsZnodeGone(t *testing.T) {
 	d := register(t)
 	n := d.standing()
 	d.Step(fired(n, wire.EventNodeDataChanged), claim.OpExists)
-	d.is(registry.RegistrantState{Stands: true, Session: 1, Token: 5, Have: 1}) // as was last seen
+	d.is(registry.RegistrantState{Stands: true, Session: 1, Token: 5, Have: 1}) // the state that was last read
 	d.Step(d.Answer(claimtest.None), claim.OpUnwatch, claim.OpCreate)
 	d.is(registry.RegistrantState{Session: 1})
 }
 
-// TestRegistrantDoubtsWhileDisconnected, and asks for nothing when it is back.
+// TestRegistrantDoubtsWhileDisconnected checks that a registration counts as doubtful while the connection
+// is lost, and that the registrant requests nothing after a reconnect.
 func TestRegistrantDoubtsWhileDisconnected(t *testing.T) {
 	d := register(t)
 	d.standing()
@@ -140,32 +143,33 @@ func TestRegistrantDoubtsWhileDisconnected(t *testing.T) {
 	d.is(registry.RegistrantState{Stands: true, Session: 1, Token: 5, Have: 1})
 }
 
-// TestRegistrantLeavesAForeignZnodeAlone and waits for its event.
+// TestRegistrantLeavesAForeignZnodeAlone checks that a registrant does not change another owner's znode,
+// and waits for its event.
 func TestRegistrantLeavesAForeignZnodeAlone(t *testing.T) {
 	d := register(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
 	d.Step(d.Answer(exists), claim.OpExists)
 	d.Step(d.Answer(claimtest.Of(8, 3, 0)))
-	d.is(registry.RegistrantState{Session: 1, Owned: true, Owner: 8})
+	d.is(registry.RegistrantState{Session: 1, Foreign: true, Owner: 8})
 	d.Step(registry.Keep{Data: []byte("two"), N: 2})
 	d.Step(fired(d.N, wire.EventNodeDeleted), claim.OpCreate)
 	d.Step(d.Answer(exists), claim.OpExists)
 	d.Step(d.Answer(claimtest.Of(0, 4, 0)))
-	d.is(registry.RegistrantState{Session: 1, Owned: true})
+	d.is(registry.RegistrantState{Session: 1, Foreign: true})
 	d.Step(claim.Resign{}, claim.OpSync, claim.OpStat)
 	d.Step(d.Answer(claim.Result{}, claimtest.Of(0, 4, 0)))
 	d.Ends(claim.Succeeded)
 }
 
-// TestRegistrantTakesOverFromItself: in the next session the znode of the one
-// before is replaced, by its version, and so is that of a process before; nobody's is not.
+// TestRegistrantTakesOverFromItself checks that a registrant replaces the znode of its previous session
+// or of an earlier process, with a check of the version. It does not replace a znode without an owner.
 func TestRegistrantTakesOverFromItself(t *testing.T) {
 	d := register(t, 7, 0)
 	n := d.standing()
 	d.Step(claim.Expired{})
 	d.is(registry.RegistrantState{Session: 1, Err: wire.ErrSessionExpired})
 	d.Step(claim.Attached{Session: 2}, claim.OpCreate)
-	d.Step(fired(n, 0)) // that of the session before
+	d.Step(fired(n, 0)) // an event of the watch of the previous session
 	for _, owner := range []wire.SessionID{1, 7} {
 		d.Step(d.Answer(exists), claim.OpExists)
 		d.Step(d.Answer(claimtest.Of(owner, 5, 3)), claim.OpMulti)
@@ -177,7 +181,7 @@ func TestRegistrantTakesOverFromItself(t *testing.T) {
 	d.Step(d.Answer(exists), claim.OpExists)
 	n = d.N
 	d.Step(d.Answer(claimtest.Of(1, 5, 4)), claim.OpMulti)
-	d.Step(fired(n, wire.EventNodeDeleted)) // its own doing
+	d.Step(fired(n, wire.EventNodeDeleted)) // the event of its own deletion
 	d.Step(d.Answer(claim.Result{}), claim.OpExists)
 	d.Step(fired(n, wire.EventNodeDeleted))
 	d.Step(d.Answer(claimtest.Of(2, 9, 0)))
@@ -189,7 +193,8 @@ func TestRegistrantTakesOverFromItself(t *testing.T) {
 	d.Step(d.Answer(claimtest.Of(0, 5, 0)))
 }
 
-// TestRegistrantTakesOverInDoubt: it may have, so it looks.
+// TestRegistrantTakesOverInDoubt checks that a registrant that does not know whether it has replaced the
+// znode reads it.
 func TestRegistrantTakesOverInDoubt(t *testing.T) {
 	d := register(t, 7)
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
@@ -200,8 +205,8 @@ func TestRegistrantTakesOverInDoubt(t *testing.T) {
 	d.Step(d.Answer(claimtest.Of(1, 6, 0)), claim.OpSet)
 }
 
-// TestRegistrantIsRefused and tries again after a while, or when something else
-// is wanted.
+// TestRegistrantIsRefused checks that a registrant that was refused tries again after a pause, or when it
+// is given new data.
 func TestRegistrantIsRefused(t *testing.T) {
 	d := register(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
@@ -212,23 +217,24 @@ func TestRegistrantIsRefused(t *testing.T) {
 	if w := d.Wake; w != registry.RegistrationRetry {
 		t.Errorf("wakes in %v", w)
 	}
-	d.Step(registry.Keep{Data: []byte("one"), N: 1}) // an older one
+	d.Step(registry.Keep{Data: []byte("one"), N: 1}) // older data than the current
 	d.At = time.Second
 	d.Step(claim.Resign{}, claim.OpSync, claim.OpStat)
 	d.Step(d.Answer(claim.Result{}, claimtest.None))
 	d.Ends(claim.Succeeded)
 }
 
-// TestWhoIsRefused, who waits for a foreign znode to go, and who does not.
+// TestWhoIsRefused checks which states count as refused, both for a caller that waits for another owner's
+// znode to be deleted and for one that does not.
 func TestWhoIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		s               registry.RegistrantState
-		refused, waiter bool // and who waits
+		refused, waiter bool // waiter: the result for a caller that waits
 	}{
 		{registry.RegistrantState{}, false, false}, // nothing is known yet
 		{registry.RegistrantState{Stands: true}, false, false},
 		{registry.RegistrantState{Stands: true, Doubtful: true}, false, false},
-		{registry.RegistrantState{Owned: true, Owner: 8}, true, false},
+		{registry.RegistrantState{Foreign: true, Owner: 8}, true, false},
 		{registry.RegistrantState{Err: wire.ErrSessionExpired}, false, false},
 		{registry.RegistrantState{Err: wire.ErrNoAuth}, true, true},
 		{registry.RegistrantState{Leaving: true}, true, true},
@@ -240,8 +246,8 @@ func TestWhoIsRefused(t *testing.T) {
 	}
 }
 
-// TestRegistrantResignsInDoubt: what a create with a lost answer has made is
-// found behind a sync, and not where its session has ended.
+// TestRegistrantResignsInDoubt checks a registrant that resigns after the answer to its create was lost.
+// It finds the znode after a sync. If its session has ended, it does not look for one.
 func TestRegistrantResignsInDoubt(t *testing.T) {
 	d := register(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
@@ -258,7 +264,7 @@ func TestRegistrantResignsInDoubt(t *testing.T) {
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
 	d.Step(claim.Resign{})
 	d.Step(claim.Attached{Session: 2})
-	d.Step(d.Answer(claim.Result{})) // of the session before
+	d.Step(d.Answer(claim.Result{})) // the answer of the previous session
 	d.Ends(claim.Succeeded)
 
 	d = register(t)
@@ -266,7 +272,7 @@ func TestRegistrantResignsInDoubt(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestRegistrantsRemovalIsRefused: it says so.
+// TestRegistrantsRemovalIsRefused checks that a registrant reports the error of a refused deletion.
 func TestRegistrantsRemovalIsRefused(t *testing.T) {
 	d := register(t)
 	d.standing()
@@ -278,7 +284,7 @@ func TestRegistrantsRemovalIsRefused(t *testing.T) {
 	}
 }
 
-// TestRegistrantEndsWithItsClient.
+// TestRegistrantEndsWithItsClient checks that a registrant ends when its client is closed.
 func TestRegistrantEndsWithItsClient(t *testing.T) {
 	d := register(t)
 	d.standing()

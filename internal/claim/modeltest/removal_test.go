@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// TestRemoval covers lost answers, and the end of the session.
+// TestRemoval checks removals with lost answers, and in a session that ends.
 func TestRemoval(t *testing.T) {
 	begun := func() *claimtest.Dialogue {
 		d := &claimtest.Dialogue{T: t, M: registry.NewRemoval("/a/m", 1)}
@@ -43,7 +43,7 @@ func TestRemoval(t *testing.T) {
 	d.Ends(claim.Succeeded)
 
 	d = begun()
-	d.Step(claim.Expired{}) // the answer arrives in any case
+	d.Step(claim.Expired{}) // the answer still arrives
 	d.Step(d.Answer(claim.Result{Err: wire.ErrSessionExpired}))
 	d.Ends(claim.Succeeded)
 
@@ -63,7 +63,7 @@ func TestRemoval(t *testing.T) {
 	d.Ends(claim.Failed)
 }
 
-// TestRemovalOfALaterSession checks that the znode of a session that is over counts as gone.
+// TestRemovalOfALaterSession checks that a znode of an ended session counts as removed.
 func TestRemovalOfALaterSession(t *testing.T) {
 	for _, ev := range []claim.Event{claim.Attached{Session: 2}, claim.Expired{}} {
 		d := &claimtest.Dialogue{T: t, M: registry.NewRemoval("/a/m", 1)}

@@ -17,28 +17,28 @@ import (
 	"bellwether/wire"
 )
 
-// The model of single operations: a tree behind servers that lag, sessions
-// that end, answers that are lost, and actors that crash and begin anew with
-// nothing. What an operation says of itself is compared with what it did.
+// The model of single operations: a tree behind servers that lag, sessions that end, answers that are
+// lost, and actors that crash and restart without memory. The model compares the outcome that an
+// operation reports with what the operation did.
 
 // actor is a client of the model, with one operation at a time.
 type actor struct {
 	name    string
-	begin   func() claimtest.Single // its next operation; nil: no more
-	ended   func(claimtest.Single)  // called when one is over
+	begin   func() claimtest.Single // returns its next operation; nil: there is none
+	ended   func(claimtest.Single)  // called when an operation has ended
 	m       claimtest.Single
-	done    int // effects of the operation
+	done    int // how often the operation has had its effect
 	session wire.SessionID
-	seen    int // transactions, by its server
-	known   int // the same by its answers: the next server is at least there
+	seen    int // number of transactions that its server has applied
+	known   int // number of transactions that its answers have shown: its next server has applied at least these
 	inbox   []claim.Event
-	fires   []claim.Event // of the request under way: after its reply
+	fires   []claim.Event // events of the outstanding request, which come after its reply
 	req     *claim.Request
 	results []claim.Result
-	course  *claim.Plan       // of the operation that has no result yet; nil: it is not begun
-	watches map[string]uint64 // the requests that set them, by path; those of children with a slash at its end
+	plan    *claim.Plan       // the plan of the operation that has no result yet; nil: it is not begun
+	watches map[string]uint64 // by path, the number of the request that set the watch; a path with a slash at its end is a watch of children
 	wake    time.Duration
-	listed  map[string][]string // what it has last listed, by parent
+	listed  map[string][]string // the children that it has last listed, by parent
 }
 
 type singleWorld struct {
@@ -49,9 +49,9 @@ type singleWorld struct {
 	counts map[string]int32
 	nextID wire.SessionID
 	actors []*actor
-	dead   []wire.SessionID // of crashed actors, not expired yet
-	// effect says whether a transaction is what an operation is for; nil: what
-	// operations are for is looked at elsewhere.
+	dead   []wire.SessionID // sessions of crashed actors that have not expired yet
+	// effect reports whether a transaction has the effect that an operation should have
+	// once. nil: the effects are not counted.
 	effect  func(a *actor, ops []claim.Op) bool
 	stepped func(a *actor) // after each step; may be nil
 	changed func()         // after each transaction; may be nil
@@ -62,13 +62,13 @@ type singleWorld struct {
 	story   []string
 }
 
-// singleBroken are faults put in on purpose, to see that the checks notice.
+// singleBroken are deliberate faults: the tests show that the checks find each of them.
 type singleBroken struct {
 	noSync bool // sync does nothing
-	blind  bool // a lost answer leaves no doubt
-	torn   bool // a transaction does its first operation alone
-	keep   bool // nothing is removed of who has gone
-	vague  bool // every event says that a znode was made
+	blind  bool // an operation whose answer was lost takes it for not carried out
+	torn   bool // only the first operation of a transaction is carried out
+	keep   bool // the znodes of ended sessions are not removed
+	vague  bool // each event claims that a znode was created
 	loose  bool // versions are not compared
 	deaf   bool // some events are lost
 }
@@ -88,12 +88,13 @@ func (w *singleWorld) violated(format string, args ...any) {
 	}
 }
 
-// clock is the time by which the leader stamps znodes, in ms since 1970. No actor's clock shows it.
+// clock returns the time with which the leader stamps znodes, in ms since 1970. No actor's clock shows
+// this time.
 func (w *singleWorld) clock() int64 { return 1_000_000_000_000 + w.now.Milliseconds() }
 
 func (w *singleWorld) tree() map[string]*claimtest.Node { return w.log[len(w.log)-1] }
 
-// add gives the world another actor.
+// add adds an actor to the model.
 func (w *singleWorld) add(name string, begin func() claimtest.Single, ended func(claimtest.Single)) *actor {
 	a := &actor{name: name, begin: begin, ended: ended, watches: map[string]uint64{}, listed: map[string][]string{}}
 	w.actors = append(w.actors, a)
@@ -102,7 +103,7 @@ func (w *singleWorld) add(name string, begin func() claimtest.Single, ended func
 	return a
 }
 
-// enter gives an actor a session.
+// enter gives an actor a new session.
 func (w *singleWorld) enter(a *actor) {
 	w.nextID++
 	a.session, a.watches, a.known = w.nextID, map[string]uint64{}, 0
@@ -110,13 +111,13 @@ func (w *singleWorld) enter(a *actor) {
 
 // next begins the actor's next operation.
 func (w *singleWorld) next(a *actor) {
-	a.m, a.done, a.req, a.results, a.course, a.fires, a.inbox, a.wake = a.begin(), 0, nil, nil, nil, nil, nil, 0
+	a.m, a.done, a.req, a.results, a.plan, a.fires, a.inbox, a.wake = a.begin(), 0, nil, nil, nil, nil, nil, 0
 	if a.m != nil {
 		a.inbox = append(a.inbox, claim.Attached{Session: a.session})
 	}
 }
 
-// crash ends an actor's process; its session lives on for a while.
+// crash ends an actor's process. Its session lives on for a while.
 func (w *singleWorld) crash(a *actor) {
 	if a.m == nil {
 		return
@@ -129,7 +130,7 @@ func (w *singleWorld) crash(a *actor) {
 	w.next(a)
 }
 
-// bury removes what a session leaves.
+// bury removes the znodes of an ended session.
 func (w *singleWorld) bury(id wire.SessionID) {
 	if w.broken.keep {
 		return
@@ -144,7 +145,7 @@ func (w *singleWorld) bury(id wire.SessionID) {
 	w.commit(view)
 }
 
-// expire ends the session of an actor that goes on.
+// expire ends the session of an actor whose process goes on.
 func (w *singleWorld) expire(a *actor) {
 	w.lose(a)
 	old := a.session
@@ -165,7 +166,7 @@ func (w *singleWorld) commit(view map[string]*claimtest.Node) {
 	}
 }
 
-// catchUp lets an actor's server apply what it has not yet; watches fire.
+// catchUp lets an actor's server apply the transactions up to a number, and fires the watches.
 func (w *singleWorld) catchUp(a *actor, to int) {
 	for a.seen < to {
 		before, after := w.log[a.seen], w.log[a.seen+1]
@@ -177,7 +178,7 @@ func (w *singleWorld) catchUp(a *actor, to int) {
 			}
 			by := a.watches[p]
 			if !w.mute {
-				a.known = a.seen // an event tells it
+				a.known = a.seen // the event shows it
 			}
 			delete(a.watches, p)
 			if w.broken.deaf && w.choose(4) == 0 {
@@ -192,7 +193,7 @@ func (w *singleWorld) catchUp(a *actor, to int) {
 	}
 }
 
-// event is the type of what has become of a znode.
+// event returns the type of the event for a change of a znode.
 func (w *singleWorld) event(before, after *claimtest.Node, kids bool) wire.EventType {
 	switch {
 	case kids:
@@ -216,7 +217,7 @@ func children(view map[string]*claimtest.Node, parent string) []string {
 	return names
 }
 
-// serve carries out what comes next of an actor's request.
+// serve carries out the next operations of an actor's request.
 func (w *singleWorld) serve(a *actor) {
 	if a.req == nil {
 		return
@@ -228,7 +229,7 @@ func (w *singleWorld) serve(a *actor) {
 }
 
 func (w *singleWorld) proceed(a *actor) {
-	a.results = claimtest.Proceed(&a.course, a.results, a.req.Ops, func(op claim.Op) claim.Result { return w.carryOut(a, op) })
+	a.results = claimtest.Proceed(&a.plan, a.results, a.req.Ops, func(op claim.Op) claim.Result { return w.carryOut(a, op) })
 }
 
 func (w *singleWorld) answer(a *actor) {
@@ -237,11 +238,11 @@ func (w *singleWorld) answer(a *actor) {
 	if !slices.ContainsFunc(a.results, func(r claim.Result) bool { return r.Err == wire.ErrConnectionLoss }) {
 		a.known = a.seen
 	}
-	a.req, a.results, a.course, a.fires = nil, nil, nil, nil
+	a.req, a.results, a.plan, a.fires = nil, nil, nil, nil
 }
 
-// lose ends the connection: some operations are carried out, the replies of
-// all or of some are lost.
+// lose ends the connection. Some of the outstanding operations are carried out, and the replies of all or
+// some of them are lost.
 func (w *singleWorld) lose(a *actor) {
 	a.inbox = append(a.inbox, claim.Disconnected{})
 	if a.req == nil {
@@ -252,7 +253,7 @@ func (w *singleWorld) lose(a *actor) {
 	}
 	w.tellf("%s loses replies after %d operations", a.name, len(a.results))
 	if a.results = a.results[:w.choose(len(a.results)+1)]; len(a.results) > 0 {
-		a.known = a.seen // the first of them tells it
+		a.known = a.seen // the reply to the first operation shows the actor what has happened up to now
 	}
 	for len(a.results) < len(a.req.Ops) {
 		switch op := a.req.Ops[len(a.results)]; op.Kind {
@@ -264,7 +265,7 @@ func (w *singleWorld) lose(a *actor) {
 		a.results = append(a.results, claim.Result{Err: wire.ErrConnectionLoss})
 	}
 	w.answer(a)
-	a.seen = a.known + w.choose(a.seen-a.known+1) // of the server that it connects to next
+	a.seen = a.known + w.choose(a.seen-a.known+1) // the server that it connects to next may lag
 }
 
 func (w *singleWorld) carryOut(a *actor, op claim.Op) claim.Result {
@@ -303,7 +304,7 @@ func (w *singleWorld) carryOut(a *actor, op claim.Op) claim.Result {
 	return claim.Result{}
 }
 
-// write is carried out at the leader, all of it or nothing.
+// write carries out operations at the leader, either all of them or none.
 func (w *singleWorld) write(a *actor, op claim.Op) claim.Result {
 	ops := []claim.Op{op}
 	if op.Kind == claim.OpMulti {
@@ -316,7 +317,7 @@ func (w *singleWorld) write(a *actor, op claim.Op) claim.Result {
 	for i, o := range ops {
 		name, err := w.writeOne(a, view, counts, o)
 		if err != nil {
-			w.catchUp(a, len(w.log)-1) // an error has its place in the log too
+			w.catchUp(a, len(w.log)-1) // a failed transaction occupies a number in the log too
 			return claim.Result{Err: err, Failed: i}
 		}
 		res.Path = name
@@ -391,17 +392,17 @@ func (w *singleWorld) step(a *actor, ev claim.Event) {
 	if rd.Wake > 0 {
 		a.wake = w.now + rd.Wake
 	}
-	for _, h := range rd.Happenings {
+	for _, h := range rd.Observations {
 		w.tellf("%s: %v", a.name, h)
 	}
 	if rd.Request != nil {
-		if a.req, a.results, a.course = rd.Request, nil, nil; a.m.Over() {
+		if a.req, a.results, a.plan = rd.Request, nil, nil; a.m.Over() {
 			w.violated("%s: %T is over, and asks for more", a.name, a.m)
 		}
 	}
 	if c, ok := a.m.(*value.Change); ok {
 		if old, awaited := c.Old(); awaited {
-			_, data, _ := value.DecimalCounter.Add(old, 1)
+			_, data, _ := value.AddCounter(value.DecimalCounter, old, 1)
 			w.step(a, value.Propose{Data: data})
 			return
 		}
@@ -415,7 +416,7 @@ func (w *singleWorld) step(a *actor, ev claim.Event) {
 	}
 }
 
-// forgetDoubt takes a lost answer for a refusal.
+// forgetDoubt makes an operation treat a lost answer as a refusal.
 func forgetDoubt(m claimtest.Single) {
 	var a *claim.Requester
 	switch m := m.(type) {
@@ -433,21 +434,21 @@ func forgetDoubt(m claimtest.Single) {
 		return
 	}
 	if a.Asked == 0 {
-		a.Unsure = 0
+		a.InDoubt = 0
 	}
 }
 
-// ended compares what an operation says of itself with what it did.
+// ended compares the outcome that an operation reports with what the operation did.
 func (w *singleWorld) ended(a *actor, crashed bool) {
 	o := a.m.Outcome()
 	w.tellf("%s: %T %v, %d times", a.name, a.m, o, a.done)
 	least, most := 0, 1
 	if take, ok := a.m.(*queues.Take); ok && take.Config.Claims != "" {
-		most = 1000 // what was claimed comes back, and is claimed again
+		most = 1000 // a claimed item can come back, and can then be claimed again
 	}
 	elsewhere := false
 	switch a.m.(type) {
-	case *barrier.Member, *registry.Registrant, *registry.Removal: // which their own worlds look at
+	case *barrier.Member, *registry.Registrant, *registry.Removal: // these have models of their own
 		elsewhere = true
 	}
 	switch {
@@ -468,7 +469,7 @@ func (w *singleWorld) ended(a *actor, crashed bool) {
 	}
 }
 
-// act lets something happen.
+// act chooses at random what happens next: a step of an actor, or a fault.
 func (w *singleWorld) act() {
 	a := w.actors[w.choose(len(w.actors))]
 	switch n := w.choose(40); {
@@ -493,7 +494,7 @@ func (w *singleWorld) act() {
 	}
 }
 
-// pass lets time pass.
+// pass advances the time, and wakes the actors whose timers have fired.
 func (w *singleWorld) pass(d time.Duration) {
 	w.now += d
 	for _, a := range w.actors {
@@ -504,7 +505,7 @@ func (w *singleWorld) pass(d time.Duration) {
 	}
 }
 
-// settle lets everything happen that can, without faults.
+// settle runs the actors without faults until nothing is left to do.
 func (w *singleWorld) settle() {
 	for _, id := range w.dead {
 		w.bury(id)

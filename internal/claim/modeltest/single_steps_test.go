@@ -11,7 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// aboutToTake is a consumer that has asked for the item it has found.
+// aboutToTake returns the dialogue of a consumer that has found an item and has sent the request that
+// takes it.
 func aboutToTake(t *testing.T, claims string) *claimtest.Dialogue {
 	d := &claimtest.Dialogue{T: t, M: queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine, Claims: claims})}
 	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
@@ -29,8 +30,8 @@ func aboutToTake(t *testing.T, claims string) *claimtest.Dialogue {
 	return d
 }
 
-// TestTakeInDoubtEndsWithItsSession: whether the item was taken cannot be known
-// any more, so it does not stand in the line once again.
+// TestTakeInDoubtEndsWithItsSession: when the session has ended, the consumer can no longer find out
+// whether it took the item. So it does not queue up again.
 func TestTakeInDoubtEndsWithItsSession(t *testing.T) {
 	d := aboutToTake(t, "")
 	d.Step(d.Lost())
@@ -38,14 +39,15 @@ func TestTakeInDoubtEndsWithItsSession(t *testing.T) {
 	d.Ends(claim.Unclear)
 }
 
-// TestClaimInDoubtIsTriedAgain in the next session: what was claimed has come back.
+// TestClaimInDoubtIsTriedAgain checks that a consumer that claims items tries again in its next session,
+// because an item that it had claimed has come back.
 func TestClaimInDoubtIsTriedAgain(t *testing.T) {
 	d := aboutToTake(t, modelClaims)
 	d.Step(d.Lost())
 	d.Step(claim.Attached{Session: 2}, claim.OpCreate)
 }
 
-// TestTakeIsNotDisturbed by a watch that fires while it reads what it has found.
+// TestTakeIsNotDisturbed checks that a watch may fire while a consumer reads the item that it has found.
 func TestTakeIsNotDisturbed(t *testing.T) {
 	d := &claimtest.Dialogue{T: t, M: queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine, Claims: modelClaims})}
 	own := claim.Nonce{}.String() + "-n_0000000000"
@@ -67,7 +69,7 @@ func TestTakeIsNotDisturbed(t *testing.T) {
 	}
 }
 
-// TestTakeFindsOut by its place whether the item was taken.
+// TestTakeFindsOut checks that a consumer learns from its place in the line whether it took the item.
 func TestTakeFindsOut(t *testing.T) {
 	d := aboutToTake(t, "")
 	d.Step(d.Lost())
@@ -78,22 +80,23 @@ func TestTakeFindsOut(t *testing.T) {
 	d = aboutToTake(t, "")
 	d.Step(d.Lost())
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet, claim.OpGet)
-	d.Step(d.Answer(claim.Result{}, claim.Result{}, claim.Result{}), claim.OpMulti) // it was not
+	d.Step(d.Answer(claim.Result{}, claim.Result{}, claim.Result{}), claim.OpMulti) // the item was not taken
 	d.Step(d.Answer(claim.Result{}))
 	d.Ends(claim.Succeeded)
 }
 
-// TestTakeWhosePlaceWasDeleted and whose answer was lost takes nothing for granted.
+// TestTakeWhosePlaceWasDeleted checks a consumer that lost an answer and whose place was deleted: it does
+// not conclude that it took the item.
 func TestTakeWhosePlaceWasDeleted(t *testing.T) {
 	d := aboutToTake(t, "")
 	d.Step(d.Lost())
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet, claim.OpGet)
-	d.Step(d.Answer(claim.Result{}, claimtest.None, claim.Result{}), claim.OpCreate) // the item is there: stand in the line again
+	d.Step(d.Answer(claim.Result{}, claimtest.None, claim.Result{}), claim.OpCreate) // the item still exists, so the consumer queues up again
 }
 
-// TestHandInLeavesAnothersClaimAlone: it was given back, its answer lost, and
-// somebody else has taken it since.
-func TestHandInLeavesAnothersClaimAlone(t *testing.T) {
+// TestAcknowledgementLeavesAnothersClaimAlone: a consumer gave its claim back, and the answer was lost.
+// Meanwhile another consumer has claimed the item, and the first one must not end that claim.
+func TestAcknowledgementLeavesAnothersClaimAlone(t *testing.T) {
 	mine, others := claim.Result{Stat: wire.Stat{EphemeralOwner: 1}}, claim.Result{Stat: wire.Stat{EphemeralOwner: 2}}
 	d := &claimtest.Dialogue{T: t, M: queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: modelQueue + "/a", Claim: modelClaims + "/a", Session: 1, Release: true})}
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
@@ -104,7 +107,8 @@ func TestHandInLeavesAnothersClaimAlone(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestPutThatWasTakenAtOnce is known by its mark, and not put again.
+// TestPutThatWasTakenAtOnce checks that a producer recognises by its mark that it has put an item which a
+// consumer has taken already. It does not put the item again.
 func TestPutThatWasTakenAtOnce(t *testing.T) {
 	d := &claimtest.Dialogue{T: t, M: queues.NewPut(queues.PutConfig{Items: modelQueue, Mark: modelQLine + "/m", Prefix: "x-entry-100-", Unique: true})}
 	d.Step(claim.Attached{Session: 1}, claim.OpMulti)
@@ -115,16 +119,16 @@ func TestPutThatWasTakenAtOnce(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestChangeWhoseMarkIsGone guesses by the value what it can, and no more.
+// TestChangeWhoseMarkIsGone checks what a change concludes from the value alone.
 func TestChangeWhoseMarkIsGone(t *testing.T) {
 	for _, c := range []struct {
 		now  claim.Result
 		want claim.Outcome
 	}{
-		{claim.Result{Data: []byte("6"), Stat: wire.Stat{Version: 8}}, claim.Unclear},  // by this change, or another that added as much
-		{claim.Result{Data: []byte("9"), Stat: wire.Stat{Version: 8}}, claim.Underway}, // by another
-		{claim.Result{Data: []byte("5"), Stat: wire.Stat{Version: 7}}, claim.Underway}, // by none
-		{claim.Result{Data: []byte("6"), Stat: wire.Stat{Version: 10}}, claim.Unclear}, // by many
+		{claim.Result{Data: []byte("6"), Stat: wire.Stat{Version: 8}}, claim.Unclear},  // made by this change, or by another that added as much
+		{claim.Result{Data: []byte("9"), Stat: wire.Stat{Version: 8}}, claim.Underway}, // another change was made
+		{claim.Result{Data: []byte("5"), Stat: wire.Stat{Version: 7}}, claim.Underway}, // no change was made
+		{claim.Result{Data: []byte("6"), Stat: wire.Stat{Version: 10}}, claim.Unclear}, // many changes were made
 	} {
 		m := value.NewChange(value.ChangeConfig{Path: modelValue, Mark: modelValue + "/m"}, value.Mark{Session: 1})
 		d := &claimtest.Dialogue{T: t, M: m}
@@ -144,14 +148,14 @@ func TestChangeWhoseMarkIsGone(t *testing.T) {
 	}
 }
 
-// TestChangeThatMayBePassedOver is tried once more where it cannot be told whether it
-// was carried out, as long as somebody wants it.
+// TestChangeThatMayBePassedOver checks a change that cannot find out whether it was carried out. If it
+// may be repeated, it is tried once more, as long as its caller has not given up.
 func TestChangeThatMayBePassedOver(t *testing.T) {
 	now := func(data string, version int32) claim.Result {
 		return claim.Result{Data: []byte(data), Stat: wire.Stat{Version: version}}
 	}
 	inDoubt := func() *claimtest.Dialogue {
-		d := &claimtest.Dialogue{T: t, M: value.NewChange(value.ChangeConfig{Path: modelValue, Mark: modelValue + "/m", Anew: true}, value.Mark{Session: 1})}
+		d := &claimtest.Dialogue{T: t, M: value.NewChange(value.ChangeConfig{Path: modelValue, Mark: modelValue + "/m", Repeatable: true}, value.Mark{Session: 1})}
 		d.Step(claim.Attached{Session: 1}, claim.OpGet)
 		d.Step(d.Answer(now("5", 7)))
 		d.Step(value.Propose{Data: []byte("6")}, claim.OpMulti)
@@ -160,7 +164,7 @@ func TestChangeThatMayBePassedOver(t *testing.T) {
 	}
 	d := inDoubt()
 	d.Step(claim.Attached{Session: 2}, claim.OpSync, claim.OpGet)
-	d.Step(d.Answer(claim.Result{}, now("6", 8)), claim.OpGet) // by this one, or another that added as much
+	d.Step(d.Answer(claim.Result{}, now("6", 8)), claim.OpGet) // made by this change, or by another that added as much
 	d.Step(d.Answer(now("6", 8)))
 	d.Step(value.Propose{Data: []byte("7")}, claim.OpMulti)
 	d.Step(d.Answer(claim.Result{}))
@@ -183,7 +187,8 @@ func TestChangeThatMayBePassedOver(t *testing.T) {
 	d.Ends(claim.Unclear)
 }
 
-// TestChangeWhoseMarkIsInTheWay, and must not be deleted, fails at once.
+// TestChangeWhoseMarkIsInTheWay checks that a change fails at once if an old mark exists and may not be
+// deleted.
 func TestChangeWhoseMarkIsInTheWay(t *testing.T) {
 	d := &claimtest.Dialogue{T: t, M: value.NewChange(value.ChangeConfig{Path: modelValue, Mark: modelValue + "/m"}, value.Mark{})}
 	d.Step(claim.Attached{Session: 1}, claim.OpGet)
@@ -194,8 +199,8 @@ func TestChangeWhoseMarkIsInTheWay(t *testing.T) {
 	d.Ends(claim.Failed)
 }
 
-// TestTaskIsEndedOnce: after a lost answer it is ended again if it is there, and
-// another of its name is left alone.
+// TestTaskIsEndedOnce: after a lost answer a task is deleted again only if it still exists. A newer task
+// with the same name is not deleted.
 func TestTaskIsEndedOnce(t *testing.T) {
 	stood := func(z wire.Zxid) claim.Result { return claim.Result{Data: []byte("job"), Stat: wire.Stat{Czxid: z}} }
 	inDoubt := func() *claimtest.Dialogue {
@@ -219,7 +224,8 @@ func TestTaskIsEndedOnce(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestTaskOfALostBid is not ended, neither in its own session nor in the next.
+// TestTaskOfALostBid checks that a task is not ended if its bid is gone, neither in the same session nor
+// in the next.
 func TestTaskOfALostBid(t *testing.T) {
 	for _, ev := range []func(d *claimtest.Dialogue) claim.Event{
 		func(d *claimtest.Dialogue) claim.Event { return d.Answer(claim.Result{Err: wire.ErrNoNode, Failed: 0}) },
@@ -238,7 +244,8 @@ func TestTaskOfALostBid(t *testing.T) {
 	}
 }
 
-// TestTaskIsBroughtToItsEnd once it is begun; before it can be left alone, at once.
+// TestTaskIsBroughtToItsEnd checks that a task that was begun must be finished, while one that was not
+// begun can be given up at once.
 func TestTaskIsBroughtToItsEnd(t *testing.T) {
 	read := func() *claimtest.Dialogue {
 		d := &claimtest.Dialogue{T: t, M: share.NewTask(share.TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
@@ -250,7 +257,7 @@ func TestTaskIsBroughtToItsEnd(t *testing.T) {
 	d.Ends(claim.Withdrawn)
 	d = read()
 	d.Step(d.Answer(claim.Result{}))
-	d.Step(share.Finish{}) // of what is not begun
+	d.Step(share.Finish{}) // the task was not begun, so this has no effect
 	d.Step(claim.Resign{})
 	d.Ends(claim.Withdrawn)
 	d = read()
@@ -262,7 +269,7 @@ func TestTaskIsBroughtToItsEnd(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestTaskThatIsGone was done before.
+// TestTaskThatIsGone checks that a task whose znode does not exist counts as done.
 func TestTaskThatIsGone(t *testing.T) {
 	d := &claimtest.Dialogue{T: t, M: share.NewTask(share.TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})}
 	d.Step(claim.Attached{Session: 1}, claim.OpGet)
@@ -270,8 +277,8 @@ func TestTaskThatIsGone(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestHandInOfAnItemThatIsGone gives up the claim, says that there is no item,
-// and does nothing of what was to go with it.
+// TestHandInOfAnItemThatIsGone checks an acknowledgement of an item that does not exist: it gives up the
+// claim, reports that there is no item, and carries out none of the operations that were to go with it.
 func TestHandInOfAnItemThatIsGone(t *testing.T) {
 	mine := claim.Result{Stat: wire.Stat{EphemeralOwner: 1}}
 	d := &claimtest.Dialogue{T: t, M: queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: modelQueue + "/a", Claim: modelClaims + "/a", Session: 1, More: true})}
@@ -287,8 +294,9 @@ func TestHandInOfAnItemThatIsGone(t *testing.T) {
 	}
 }
 
-// TestTakeMayNotLook for a place whose answer was lost: it stands in the line no
-// second time. Where the line is gone the place is.
+// TestTakeMayNotLook checks a consumer that lost the answer to the creation of its place and may not list
+// the line: it does not queue up a second time. If the line does not exist, neither does the place, and
+// the consumer queues up.
 func TestTakeMayNotLook(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -33,14 +33,14 @@ const (
 type queueWorld struct {
 	*singleWorld
 	claims  string // where items are claimed; empty: a taken item is deleted at once
-	most    int    // deliveries before an item is dead, and some items come late; 0: neither
-	hasty   bool   // a fault put in on purpose: the producers name an earlier time
+	most    int    // deliveries after which an item is dead. If it is not 0, some items are due later than they are put
+	hasty   bool   // a deliberate fault: producers name a time before the item is due
 	nonces  int
-	puts    int            // items to be put yet
+	puts    int            // items that are still to be put
 	got     map[string]int // how often an item was taken or acknowledged, by its data
 	due     map[string]int64
-	claimed map[string]int // how often each was claimed, by its data, as are
-	over    map[string]int // those acknowledged or dead
+	claimed map[string]int // how often an item was claimed, by its data
+	over    map[string]int // how often an item was acknowledged or declared dead, by its data
 }
 
 func newQueueWorld(choose func(int) int, b singleBroken, claims string) *queueWorld {
@@ -70,7 +70,7 @@ func (w *queueWorld) nonce() (n claim.Nonce) {
 	return n
 }
 
-// newPut is an item that no other is like.
+// newPut returns the operation that puts one item. The data of each item is unique.
 func (w *queueWorld) newPut() claimtest.Single {
 	if w.puts == 0 {
 		return nil
@@ -87,12 +87,12 @@ func (w *queueWorld) newPut() claimtest.Single {
 		if w.hasty {
 			due -= 1000
 		}
-		cfg.Items, cfg.Prefix, cfg.Poke = modelLater, queues.DuePrefix(time.UnixMilli(due))+cfg.Prefix, claim.Join(modelQueue, n+"-due")
+		cfg.Items, cfg.Prefix, cfg.Wake = modelLater, queues.DuePrefix(time.UnixMilli(due))+cfg.Prefix, claim.Join(modelQueue, n+"-due")
 	}
 	return queues.NewPut(cfg)
 }
 
-// addConsumer adds one that takes items and, where they are to be, hands them in.
+// addConsumer adds a client that takes items. If items are claimed, it also acknowledges them.
 func (w *queueWorld) addConsumer(name string) {
 	var taken *queues.Take
 	w.add(name, func() claimtest.Single {
@@ -113,14 +113,14 @@ func (w *queueWorld) addConsumer(name string) {
 				w.note(m)
 			}
 		case *queues.Acknowledgement:
-			if m.Outcome() != claim.Withdrawn { // which is tried again
+			if m.Outcome() != claim.Withdrawn { // the client tries again if it withdrew
 				taken = nil
 			}
 		}
 	})
 }
 
-// note: what a plain consumer got nobody else got.
+// note checks that no item was given to two consumers, if items are not claimed.
 func (w *queueWorld) note(m *queues.Take) {
 	_, data, _ := m.Taken()
 	if w.got[string(data)]++; w.claims == "" && w.got[string(data)] > 1 {
@@ -172,15 +172,15 @@ func (w *queueWorld) isEffect(a *actor, ops []claim.Op) bool {
 	return false
 }
 
-// checkDeliveries: nobody gets an item more often than is allowed.
+// checkDeliveries checks that no item is delivered more often than is allowed.
 func (w *queueWorld) checkDeliveries(data string) {
 	if w.claimed[data]++; w.most > 0 && w.claimed[data] > w.most {
 		w.violated("%s is delivered %d times, of %d", data, w.claimed[data], w.most)
 	}
 }
 
-// checkOrder: of the items that a consumer has found it takes the first, by
-// priority and then by age.
+// checkOrder checks that a consumer takes the first of the items that it has found: by priority, and then
+// by age.
 func (w *queueWorld) checkOrder(a *actor, name string) {
 	key := func(n string) string { return n[strings.Index(n, "entry-"):] }
 	for _, n := range a.listed[modelQueue] {
@@ -190,7 +190,7 @@ func (w *queueWorld) checkOrder(a *actor, name string) {
 	}
 }
 
-// run is one history: faults, then healing.
+// run plays one history: faults, then healing.
 func (w *queueWorld) run(steps int) {
 	for range steps {
 		if w.act(); w.wrong != "" {
@@ -202,8 +202,8 @@ func (w *queueWorld) run(steps int) {
 	w.checkRest()
 }
 
-// checkRest looks at what is left: no item, no claim, no mark, and nobody in
-// the line but consumers that wait.
+// checkRest checks what is left at the end: no item, no claim, no mark, and in the line only consumers
+// that wait.
 func (w *queueWorld) checkRest() {
 	for p, n := range w.tree() {
 		switch dir, name := path.Split(p); dir {
@@ -233,8 +233,8 @@ func (w *singleWorld) fail(t interface{ Fatalf(string, ...any) }) {
 // queueKinds are the plain queue and the one with acknowledgement.
 var queueKinds = map[string]string{"taken": "", "acknowledged": modelClaims}
 
-// TestQueueUnderFaults: an item is put once and taken once, in order, or comes
-// back; each operation says of itself what it did; and nothing is left.
+// TestQueueUnderFaults checks that an item is put once and is taken once and in order, or comes back;
+// that each operation reports what it did; and that nothing is left at the end.
 func TestQueueUnderFaults(t *testing.T) {
 	for name, claims := range queueKinds {
 		t.Run(name, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	}
 }
 
-// TestQueueSeeds goes through longer histories.
+// TestQueueSeeds plays longer histories.
 func TestQueueSeeds(t *testing.T) {
 	for name, claims := range queueKinds {
 		t.Run(name, func(t *testing.T) {
@@ -262,8 +262,8 @@ func TestQueueSeeds(t *testing.T) {
 	}
 }
 
-// TestLateAndDeadItemsUnderFaults: an item is not delivered before it is due, nor more often than is
-// allowed; after that it is among the dead, once; and nothing is left besides.
+// TestLateAndDeadItemsUnderFaults checks that an item is not delivered before it is due, nor more often
+// than is allowed. After the last delivery it is once among the dead items, and nothing else is left.
 func TestLateAndDeadItemsUnderFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newLateWorld(func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "") }, singleBroken{}, false)
@@ -272,7 +272,8 @@ func TestLateAndDeadItemsUnderFaults(t *testing.T) {
 	})
 }
 
-// TestLateAndDeadItemsSeeds goes through longer histories, in which items come late and die.
+// TestLateAndDeadItemsSeeds plays longer histories, in which some items are due later than they are put,
+// and some die.
 func TestLateAndDeadItemsSeeds(t *testing.T) {
 	late, dead := 0, 0
 	for seed := range uint64(claimtest.Seeds / 8) {
@@ -289,7 +290,7 @@ func TestLateAndDeadItemsSeeds(t *testing.T) {
 	}
 }
 
-// TestLateAndDeadChecksNotice breaks one rule at a time and expects some history to show it.
+// TestLateAndDeadChecksNotice breaks one rule at a time, and requires that some history fails.
 func TestLateAndDeadChecksNotice(t *testing.T) {
 	for name, b := range map[string]singleBroken{
 		"transactions are not whole": {torn: true},
@@ -305,7 +306,7 @@ func TestLateAndDeadChecksNotice(t *testing.T) {
 	}
 }
 
-// TestQueueChecksNotice breaks one rule at a time and expects some history to show it.
+// TestQueueChecksNotice breaks one rule at a time, and requires that some history fails.
 func TestQueueChecksNotice(t *testing.T) {
 	for name, b := range map[string]singleBroken{
 		"sync does nothing":                   {noSync: true},
@@ -323,7 +324,7 @@ func TestQueueChecksNotice(t *testing.T) {
 	}
 }
 
-// noticed expects that some history breaks a rule.
+// noticed requires that some history breaks a rule.
 func noticed(t *testing.T, history func(seed uint64) *singleWorld) {
 	t.Helper()
 	for seed := range uint64(500) {
@@ -335,11 +336,11 @@ func noticed(t *testing.T, history func(seed uint64) *singleWorld) {
 	t.Fatal("no history showed it")
 }
 
-// counterWorld has clients that add 1 to one counter, some times in all.
+// counterWorld has clients that add 1 to one counter, a limited number of times in total.
 type counterWorld struct {
 	*singleWorld
 	adds           int
-	least, unknown int // what was counted, and what may have been
+	least, unknown int // number of additions that succeeded, and of those that may have been carried out
 }
 
 func newCounterWorld(choose func(int) int, b singleBroken) *counterWorld {
@@ -375,7 +376,7 @@ func newCounterWorld(choose func(int) int, b singleBroken) *counterWorld {
 	return w
 }
 
-// checkRemoved: what a session had at a path is gone.
+// checkRemoved checks that a session has no znode left at a path.
 func (w *counterWorld) checkRemoved(at string, owner wire.SessionID) {
 	if n := w.tree()[at]; n != nil && n.Owner == owner {
 		w.violated("%s of session %v is left", at, owner)
@@ -391,7 +392,8 @@ func (w *counterWorld) count(m claimtest.Single) {
 	}
 }
 
-// run is one history; in the end the sum is what was counted, and what may have been.
+// run plays one history. At the end the counter must be at least the number of additions that succeeded,
+// and at most that plus the unclear ones.
 func (w *counterWorld) run(steps int) {
 	for range steps {
 		if w.act(); w.wrong != "" {
@@ -404,12 +406,12 @@ func (w *counterWorld) run(steps int) {
 		return
 	}
 	most := w.least + w.unknown + w.crashes
-	if sum, err := value.DecimalCounter.Parse([]byte(n.Data)); err != nil || int(sum) < w.least || int(sum) > most {
+	if sum, err := value.ParseCounter(value.DecimalCounter, []byte(n.Data)); err != nil || int(sum) < w.least || int(sum) > most {
 		w.violated("the sum is %s (%v), and %d to %d were counted", n.Data, err, w.least, most)
 	}
 }
 
-// runner is a model that makes histories of its own.
+// runner is a model that can play histories.
 type runner interface {
 	run(steps int)
 	world() *singleWorld
@@ -417,8 +419,8 @@ type runner interface {
 
 func (w *singleWorld) world() *singleWorld { return w }
 
-// underFaults goes through short histories at random, which shrink, then through
-// longer ones, and then breaks one rule at a time and expects some history to show it.
+// underFaults plays short random histories, which rapid can shrink, and then longer ones. Then it breaks
+// one rule at a time, and requires that some history fails.
 func underFaults[W runner](t *testing.T, made func(choose func(n int) int, b singleBroken) W) {
 	t.Helper()
 	rapid.Check(t, func(t *rapid.T) {
@@ -448,11 +450,10 @@ func underFaults[W runner](t *testing.T, made func(choose func(n int) int, b sin
 	}
 }
 
-// TestCounterUnderFaults: nothing is counted twice and nothing lost.
+// TestCounterUnderFaults checks that no addition is counted twice and none is lost.
 func TestCounterUnderFaults(t *testing.T) { underFaults(t, newCounterWorld) }
 
-// newNumbersWorld has clients that reserve numbers of one counter, of which some may
-// be passed over.
+// newNumbersWorld has clients that reserve numbers of one counter. Some numbers may be left out.
 func newNumbersWorld(choose func(int) int, b singleBroken) *singleWorld {
 	w := newSingleWorld(choose, b)
 	reserves, given := 20, map[string]bool{}
@@ -463,7 +464,7 @@ func newNumbersWorld(choose func(int) int, b singleBroken) *singleWorld {
 				return nil
 			}
 			reserves--
-			return value.NewChange(value.ChangeConfig{Path: modelValue, Initial: []byte("0"), Mark: claim.Join(modelValue, fmt.Sprint("_m_", i)), Anew: true}, mark)
+			return value.NewChange(value.ChangeConfig{Path: modelValue, Initial: []byte("0"), Mark: claim.Join(modelValue, fmt.Sprint("_m_", i)), Repeatable: true}, mark)
 		}, func(m claimtest.Single) {
 			c := m.(*value.Change)
 			mark = c.Mark()
@@ -481,7 +482,8 @@ func newNumbersWorld(choose func(int) int, b singleBroken) *singleWorld {
 	return w
 }
 
-// TestNumbersUnderFaults: none is given out twice, and it is always known which one is.
+// TestNumbersUnderFaults checks that no number is given out twice, and that a client always knows whether
+// it has a number.
 func TestNumbersUnderFaults(t *testing.T) {
 	history := func(b singleBroken) func(uint64) *singleWorld {
 		return func(seed uint64) *singleWorld {

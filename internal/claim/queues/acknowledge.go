@@ -25,8 +25,8 @@ type AcknowledgementConfig struct {
 //	does our claim exist? ▸ delete it and the item ▸ answer lost: look again
 //
 // If the claim is missing or belongs to another session after a lost answer, the transaction was carried
-// out. Without a lost answer, the item was lost. If another client has deleted the item, only the claim is
-// deleted, and the error is wire.ErrNoNode.
+// out. If no answer was lost, the consumer no longer owns the item, and the error is ErrTaken. If another
+// client has deleted the item, only the claim is deleted, and the error is wire.ErrNoNode.
 type Acknowledgement struct {
 	claim.Requester
 	cfg  AcknowledgementConfig
@@ -49,21 +49,18 @@ func (h *Acknowledgement) Step(now claim.Moment, ev claim.Event) {
 	case h.Over() || h.Asked != 0:
 	case h.past, h.Current != 0 && h.Current != h.cfg.Session:
 		h.End(claim.Failed, ErrTaken)
-	case h.Leaving && h.Unsure == 0:
+	case h.Leaving && h.InDoubt == 0:
 		h.End(claim.Withdrawn, nil)
 	}
 }
 
-// Ready returns what the steps since the last call have produced.
-func (h *Acknowledgement) Ready() claim.Ready { return h.Collect() }
-
 func (h *Acknowledgement) plan() {
 	switch {
-	case h.Current != h.cfg.Session || h.Leaving && h.Unsure == 0:
-	case h.mine && h.Unsure == 0:
+	case h.Current != h.cfg.Session || h.Leaving && h.InDoubt == 0:
+	case h.mine && h.InDoubt == 0:
 		h.planAcknowledge()
 	default:
-		h.Ask(h.tookLook, claim.Op{Kind: claim.OpSync, Path: h.cfg.Claim}, claim.Op{Kind: claim.OpGet, Path: h.cfg.Claim})
+		h.Ask(h.tookLook, claim.Sync(h.cfg.Claim), claim.Get(h.cfg.Claim))
 	}
 }
 
@@ -76,9 +73,9 @@ func (h *Acknowledgement) tookLook(res []claim.Result) {
 	case r.Err != nil && !errors.Is(r.Err, wire.ErrNoNode):
 		h.End(claim.Failed, r.Err)
 	case h.mine: // the transaction was not carried out
-		h.Unsure = 0
-	case h.Unsure != 0: // the transaction was carried out
-		h.Unsure = 0
+		h.InDoubt = 0
+	case h.InDoubt != 0: // the transaction was carried out
+		h.InDoubt = 0
 		h.done()
 	default:
 		h.End(claim.Failed, ErrTaken)
@@ -86,9 +83,9 @@ func (h *Acknowledgement) tookLook(res []claim.Result) {
 }
 
 func (h *Acknowledgement) planAcknowledge() {
-	ops := []claim.Op{{Kind: claim.OpDelete, Path: h.cfg.Claim, Version: claim.AnyVersion}}
+	ops := []claim.Op{claim.Delete(h.cfg.Claim)}
 	if !h.cfg.Release && !h.none {
-		ops = append(ops, claim.Op{Kind: claim.OpDelete, Path: h.cfg.Item, Version: claim.AnyVersion})
+		ops = append(ops, claim.Delete(h.cfg.Item))
 	}
 	if h.cfg.More && !h.none {
 		ops = append(ops, claim.Op{Kind: claim.OpMore})
@@ -104,7 +101,7 @@ func (h *Acknowledgement) planAcknowledge() {
 		default:
 			h.End(claim.Failed, r.Err)
 		}
-	}, claim.Op{Kind: claim.OpMulti, Path: h.cfg.Claim, Ops: ops})
+	}, claim.Multi(h.cfg.Claim, ops...))
 }
 
 // done ends the machine after the transaction was carried out.

@@ -12,14 +12,14 @@ import (
 // position is a consumer's bid in the line of a queue. It ends with the session. The bid of the next
 // session has another nonce, so that the two cannot be confused.
 type position struct {
-	nonce claim.Nonce
-	own   string          // name of the bid; empty if there is none or its name is unknown
-	sent  bool            // the bid may have been created, but its name is unknown
-	ahead string          // name of the bid directly ahead
-	watch bool            // that bid is watched
-	first bool            // no bid is ahead
-	alien bool            // the watched znode is persistent, so it is no consumer's bid
-	aside map[string]bool // persistent znodes in the line, to be ignored
+	nonce      claim.Nonce
+	own        string          // name of the bid; empty if there is none or its name is unknown
+	sent       bool            // the bid may have been created, but its name is unknown
+	ahead      string          // name of the bid directly ahead
+	watch      bool            // the bid directly ahead is watched
+	first      bool            // no bid is ahead
+	persistent bool            // the watched znode is persistent, so it is no consumer's bid
+	ignored    map[string]bool // persistent znodes in the line, to be ignored
 }
 
 // renew resets the position for a new session.
@@ -28,21 +28,21 @@ func (p *position) renew() {
 	*p = position{nonce: p.nonce}
 }
 
-func (p *position) prefix() string { return claim.Own.Prefix(p.nonce) }
+func (p *position) prefix() string { return claim.BidPrefix(claim.Own, p.nonce) }
 
 // planPlace creates the bid, then waits until no bid is ahead. It watches the nearest one ahead.
 func (t *Take) planPlace() {
 	p, line := &t.place, t.Config.Line
 	switch {
 	case p.own == "" && p.sent:
-		t.Ask(t.tookFind, claim.Op{Kind: claim.OpSync, Path: line}, claim.Op{Kind: claim.OpList, Path: line})
+		t.Ask(t.tookFind, claim.Sync(line), claim.List(line))
 	case p.own == "":
 		p.sent = true
 		t.Ask(t.tookPlace, claim.Op{Kind: claim.OpCreate, Path: claim.Join(line, p.prefix()), Sequential: true})
 	case p.ahead == "":
-		t.Ask(t.tookLine, claim.Op{Kind: claim.OpList, Path: line})
-	case p.alien:
-		t.Ask(func([]claim.Result) { p.watch, p.alien, p.ahead = false, false, "" }, claim.Op{Kind: claim.OpUnwatch, Path: claim.Join(line, p.ahead)})
+		t.Ask(t.tookLine, claim.List(line))
+	case p.persistent:
+		t.Ask(func([]claim.Result) { p.watch, p.persistent, p.ahead = false, false, "" }, claim.Unwatch(claim.Join(line, p.ahead)))
 	case !p.watch:
 		t.Ask(t.tookAhead, claim.Op{Kind: claim.OpWatch, Path: claim.Join(line, p.ahead)})
 	}
@@ -58,16 +58,14 @@ func (t *Take) tookPlace(res []claim.Result) {
 	case !errors.Is(err, wire.ErrNoNode):
 		t.End(claim.Failed, err)
 	default:
-		t.Ask(t.made, claim.Op{Kind: claim.OpParents, Path: t.Config.Line})
+		t.AskOne(t.tookParents, claim.MakeParents(t.Config.Line))
 	}
 }
 
-// made processes the creation of parents. It ends the machine if one could not be created.
-func (t *Take) made(res []claim.Result) {
-	for _, r := range res {
-		if r.Err != nil && !t.Over() {
-			t.refuse(r.Err)
-		}
+// tookParents processes the creation of a parent.
+func (t *Take) tookParents(r claim.Result) {
+	if r.Err != nil {
+		t.refuse(r.Err)
 	}
 }
 
@@ -96,10 +94,10 @@ func (t *Take) tookLine(res []claim.Result) {
 		t.refuse(err)
 		return
 	}
-	ahead := claim.Preceding(claim.ParseBids(res[0].Names), own, t.place.aside)
+	ahead := claim.Preceding(claim.ParseBids(res[0].Names), own, t.place.ignored)
 	if t.place.first = len(ahead) == 0; !t.place.first {
 		t.place.ahead = ahead[len(ahead)-1].Name
-		t.Tell(lines.Waiting{Bid: t.place.own, For: t.place.ahead, Ahead: len(ahead)})
+		t.Report(lines.Waiting{Bid: t.place.own, For: t.place.ahead, Ahead: len(ahead)})
 	}
 }
 
@@ -110,11 +108,11 @@ func (t *Take) tookAhead(res []claim.Result) {
 	switch err := res[0].Err; {
 	case err == nil:
 		p.watch = true
-		if p.alien = res[0].Stat.EphemeralOwner == 0; p.alien {
-			if p.aside == nil {
-				p.aside = map[string]bool{}
+		if p.persistent = res[0].Stat.EphemeralOwner == 0; p.persistent {
+			if p.ignored == nil {
+				p.ignored = map[string]bool{}
 			}
-			p.aside[p.ahead] = true
+			p.ignored[p.ahead] = true
 		}
 	case errors.Is(err, wire.ErrNoNode):
 		t.place.ahead = ""
@@ -125,6 +123,6 @@ func (t *Take) tookAhead(res []claim.Result) {
 
 func (p *position) fired(path, line string) {
 	if p.watch && path == claim.Join(line, p.ahead) {
-		p.watch, p.alien, p.ahead = false, false, ""
+		p.watch, p.persistent, p.ahead = false, false, ""
 	}
 }

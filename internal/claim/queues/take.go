@@ -32,7 +32,7 @@ type TakeConfig struct {
 //
 //	wait in line ▸ list the items ▸ none: list and watch them ▸ none: wait
 //	             ▸ read the first ▸ in one transaction delete it, or claim it, and leave the line
-//	                              ▸ answer lost: does the own bid in the line still exist?
+//	                              ▸ answer lost: does the consumer's bid in the line still exist?
 //
 // A claim ends with the session that made it, and its item is delivered again. So with claims, a lost
 // answer never leaves the fate of an item open.
@@ -41,7 +41,7 @@ type Take struct {
 	Config TakeConfig
 	place  position
 
-	stale   bool            // the state that the server showed was outdated: sync before the next look
+	stale   bool            // the last answer showed an outdated state: sync before the next look
 	watch   bool            // the last look found no item: set a watch with the next one
 	claims  bool            // all items were claimed: watch the claims too
 	waits   bool            // there was no item, and the necessary watches are set
@@ -53,18 +53,18 @@ type Take struct {
 	// uncounted means that this delivery is not counted, because the server refuses the write or the item
 	// is large.
 	uncounted bool
-	later     laterItem      // the item that is due first, as of the last look
-	clock     serversClock   // estimates whether later is due
+	delayed   delayedItem    // the item that is due first, as of the last look
+	clock     serversClock   // estimates whether the item in delayed is due
 	moved     bool           // a due item has been moved
 	item      string         // path of the item that was taken
 	got       wire.SessionID // session that took it
 	why       error          // error that made the machine give up; nil after Resign
-	vetted    bool           // Root was checked for znodes of other recipes
+	parents   claim.Parents
 }
 
 // NewTake returns the state machine. It does nothing until Attached is stepped.
 func NewTake(cfg TakeConfig) *Take {
-	t := &Take{Config: cfg, place: position{nonce: cfg.Nonce}, watched: map[string]bool{}}
+	t := &Take{Config: cfg, parents: claim.Parents{Root: cfg.Root, Want: claim.KindWorkQueue}, place: position{nonce: cfg.Nonce}, watched: map[string]bool{}}
 	t.Forget = t.startAnew
 	return t
 }
@@ -93,7 +93,7 @@ func (t *Take) Step(now claim.Moment, ev claim.Event) {
 	if t.Over() || t.Asked != 0 {
 		return
 	}
-	if t.resolve(); t.Current == 0 && t.Unsure == 0 {
+	if t.resolve(); t.Current == 0 && t.InDoubt == 0 {
 		t.left() // the bid ended with its session
 	}
 }
@@ -102,9 +102,9 @@ func (t *Take) Step(now claim.Moment, ev claim.Event) {
 // outcome does not matter. Without claims the item may be lost, and the result is Unclear.
 func (t *Take) resolve() {
 	switch {
-	case t.Unsure == 0 || t.Unsure == t.Current:
+	case t.InDoubt == 0 || t.InDoubt == t.Current:
 	case t.Config.Claims != "":
-		t.Unsure = 0
+		t.InDoubt = 0
 	default:
 		t.End(claim.Unclear, nil)
 	}
@@ -112,7 +112,7 @@ func (t *Take) resolve() {
 
 // Ready returns what the steps since the last call have produced.
 func (t *Take) Ready() claim.Ready {
-	r := t.Collect()
+	r := t.Requester.Ready()
 	if due := t.wake(); due > 0 && (r.Wake == 0 || due < r.Wake) {
 		r.Wake = due
 	}
@@ -127,7 +127,7 @@ func (t *Take) startAnew() {
 }
 
 func (t *Take) lookAgain() {
-	t.watch, t.claims, t.waits, t.found, t.read, t.uncounted, t.later = false, false, false, "", false, false, laterItem{}
+	t.watch, t.claims, t.waits, t.found, t.read, t.uncounted, t.delayed = false, false, false, "", false, false, delayedItem{}
 }
 
 func (t *Take) fired(path string) {
@@ -156,12 +156,12 @@ func (t *Take) left() {
 func (t *Take) plan() {
 	switch t.resolve(); {
 	case t.Over():
-	case t.Unsure != 0 && t.Unsure == t.Current:
+	case t.InDoubt != 0 && t.InDoubt == t.Current:
 		t.planFindOut()
 	case !t.Leaving && t.place.first && t.dueNow():
-		t.planLater()
+		t.planDelayed()
 	case !t.Leaving && t.read && t.Config.Most > 0 && int(t.version) >= t.Config.Most:
-		t.planBury()
+		t.planDeadLetter()
 	case t.Leaving || t.read:
 		t.planUnwatch()
 	case !t.place.first:
@@ -169,7 +169,7 @@ func (t *Take) plan() {
 	case t.found == "" && !t.waits:
 		t.planLook()
 	case t.found != "":
-		t.Ask(t.tookItem, claim.Op{Kind: claim.OpGet, Path: claim.Join(t.Config.Items, t.found)})
+		t.Ask(t.tookItem, claim.Get(claim.Join(t.Config.Items, t.found)))
 	}
 }
 
@@ -182,7 +182,7 @@ func (t *Take) planUnwatch() {
 	}
 	for _, path := range paths {
 		if t.watched[path] || t.place.watch && path == claim.Join(t.Config.Line, t.place.ahead) {
-			t.Ask(func([]claim.Result) { delete(t.watched, path); t.place.fired(path, t.Config.Line) }, claim.Op{Kind: claim.OpUnwatch, Path: path})
+			t.Ask(func([]claim.Result) { delete(t.watched, path); t.place.fired(path, t.Config.Line) }, claim.Unwatch(path))
 			return
 		}
 	}
@@ -201,7 +201,7 @@ func (t *Take) planLeave() {
 	case p.own == "":
 		t.left()
 	default:
-		t.Ask(t.tookLeave, claim.Op{Kind: claim.OpDelete, Path: claim.Join(t.Config.Line, p.own), Version: claim.AnyVersion})
+		t.Ask(t.tookLeave, claim.Delete(claim.Join(t.Config.Line, p.own)))
 	}
 }
 
@@ -210,7 +210,7 @@ func (t *Take) planLeave() {
 func (t *Take) tookLeave(res []claim.Result) {
 	p := &t.place
 	if err := res[0].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
-		t.Tell(lines.Left{Bid: p.own, Path: claim.Join(t.Config.Line, p.own), Err: err})
+		t.Report(lines.Left{Bid: p.own, Path: claim.Join(t.Config.Line, p.own), Err: err})
 		if t.why == nil {
 			t.why = err
 		}

@@ -11,7 +11,7 @@ import (
 // planLook lists the items. It lists the claims first: an acknowledged item and its claim are deleted
 // together, so no finished item appears unclaimed.
 func (t *Take) planLook() {
-	items, claims := claim.Op{Kind: claim.OpList, Path: t.Config.Items}, claim.Op{Kind: claim.OpList, Path: t.Config.Claims}
+	items, claims := claim.List(t.Config.Items), claim.List(t.Config.Claims)
 	if t.watch {
 		items.Kind = claim.OpWatchAll
 	}
@@ -20,13 +20,13 @@ func (t *Take) planLook() {
 	}
 	var ops []claim.Op
 	if t.stale {
-		ops = append(ops, claim.Op{Kind: claim.OpSync, Path: t.Config.Items})
+		ops = append(ops, claim.Sync(t.Config.Items))
 	}
 	if t.Config.Claims != "" {
 		ops = append(ops, claims)
 	}
 	if t.Config.Delayed != "" {
-		ops = append(ops, claim.Op{Kind: claim.OpList, Path: t.Config.Delayed})
+		ops = append(ops, claim.List(t.Config.Delayed))
 	}
 	t.Ask(t.tookLook, append(ops, items)...)
 }
@@ -37,16 +37,16 @@ func (t *Take) tookLook(res []claim.Result) {
 	}
 	items, claims := res[len(res)-1], res[0]
 	if t.Config.Delayed != "" {
-		t.later = earliest(res[len(res)-2].Names) // empty if the list was refused or the parent is missing
+		t.delayed = earliest(res[len(res)-2].Names) // empty if the list was refused or the parent is missing
 	}
-	t.note(t.watch, t.Config.Items, items)
+	t.noteWatch(t.watch, t.Config.Items, items)
 	if t.Config.Claims == "" {
 		claims = claim.Result{}
 	}
-	t.note(t.claims, t.Config.Claims, claims)
+	t.noteWatch(t.claims, t.Config.Claims, claims)
 	switch err := errors.Join(claims.Err, items.Err); {
 	case errors.Is(err, wire.ErrNoNode):
-		t.planMake()
+		t.createParents()
 		return
 	case err != nil:
 		t.refuse(err)
@@ -70,29 +70,20 @@ func (t *Take) tookLook(res []claim.Result) {
 	t.watch, t.claims = true, needs
 }
 
-// note records a watch that was set.
-func (t *Take) note(asked bool, path string, r claim.Result) {
+// noteWatch records a watch that was set.
+func (t *Take) noteWatch(asked bool, path string, r claim.Result) {
 	if asked && r.Err == nil {
 		t.watched[path] = true
 	}
 }
 
-// planMake creates the parents of the queue, unless another recipe uses the path.
-func (t *Take) planMake() {
-	if t.Config.Root != "" && !t.vetted {
-		t.Ask(func(res []claim.Result) {
-			t.vetted = true
-			if err := claim.OtherRecipe(t.Config.Root, claim.KindWorkQueue, res[0].Names); err != nil {
-				t.refuse(err)
-			}
-		}, claim.Op{Kind: claim.OpList, Path: t.Config.Root})
-		return
-	}
-	ops := []claim.Op{{Kind: claim.OpParents, Path: t.Config.Items}}
+// createParents creates the parents of the queue, unless another recipe uses the path.
+func (t *Take) createParents() {
+	ops := []claim.Op{claim.MakeParents(t.Config.Items)}
 	if t.Config.Claims != "" {
-		ops = append(ops, claim.Op{Kind: claim.OpParents, Path: t.Config.Claims})
+		ops = append(ops, claim.MakeParents(t.Config.Claims))
 	}
-	t.Ask(t.made, ops...)
+	t.parents.Create(&t.Requester, t.refuse, ops...)
 }
 
 func (t *Take) tookItem(res []claim.Result) {
@@ -101,15 +92,15 @@ func (t *Take) tookItem(res []claim.Result) {
 		t.read, t.data, t.version = true, res[0].Data, res[0].Stat.Version
 		t.uncounted = len(t.data) > countedMax
 	case errors.Is(err, wire.ErrNoNode):
-		t.faster()
+		t.outpaced()
 	default:
 		t.refuse(err)
 	}
 }
 
-// faster makes the consumer look again after a sync. Another consumer took the item, or the server is
+// outpaced makes the consumer look again after a sync. Another consumer took the item, or the server is
 // behind.
-func (t *Take) faster() {
+func (t *Take) outpaced() {
 	t.lookAgain()
 	t.stale = true
 }
@@ -121,15 +112,15 @@ const countedMax = 256 << 10
 // planTake takes the item and leaves the line in one transaction.
 func (t *Take) planTake() {
 	item, own := claim.Join(t.Config.Items, t.found), claim.Join(t.Config.Line, t.place.own)
-	ops := []claim.Op{{Kind: claim.OpDelete, Path: item, Version: claim.AnyVersion}}
+	ops := []claim.Op{claim.Delete(item)}
 	if t.Config.Claims != "" {
 		count := claim.Op{Kind: claim.OpSet, Path: item, Data: t.data, Version: t.version}
 		if t.uncounted {
-			count = claim.Op{Kind: claim.OpCheck, Path: item, Version: claim.AnyVersion}
+			count = claim.Check(item)
 		}
 		ops = []claim.Op{count, {Kind: claim.OpCreate, Path: claim.Join(t.Config.Claims, t.found), Data: []byte(own)}}
 	}
-	ops = append(ops, claim.Op{Kind: claim.OpDelete, Path: own, Version: claim.AnyVersion})
+	ops = append(ops, claim.Delete(own))
 	session, last := t.Current, len(ops)-1
 	t.Attempt(func(res []claim.Result) {
 		switch r := res[0]; {
@@ -139,23 +130,24 @@ func (t *Take) planTake() {
 		case r.Failed == last && errors.Is(r.Err, wire.ErrNoNode): // another client deleted the bid
 			t.startAnew()
 		case errors.Is(r.Err, wire.ErrNoNode), errors.Is(r.Err, wire.ErrNodeExists), errors.Is(r.Err, wire.ErrBadVersion):
-			t.faster()
+			t.outpaced()
 		case t.Config.Claims != "" && r.Failed == 0 && !t.uncounted: // the client may take the item but not write it
 			t.uncounted = true
 		default:
 			t.refuse(r.Err)
 		}
-	}, claim.Op{Kind: claim.OpMulti, Path: item, Ops: ops})
+	}, claim.Multi(item, ops...))
 }
 
 // take ends the machine after the item was taken.
 func (t *Take) take(item string, session wire.SessionID) {
-	t.Unsure, t.item, t.got = 0, item, session
+	t.InDoubt, t.item, t.got = 0, item, session
 	t.End(claim.Succeeded, nil)
 }
 
-// planFindOut finds out whether the item was taken after a lost answer. If so, the own bid is gone. The
-// item, or its claim, then shows whether this consumer took it.
+// planFindOut finds out, after a lost answer, whether this consumer took the item. If it did, its bid in the
+// line is gone. Another client may have deleted the bid, so the item or its claim must confirm that this
+// consumer took the item.
 func (t *Take) planFindOut() {
 	own, item := claim.Join(t.Config.Line, t.place.own), claim.Join(t.Config.Items, t.found)
 	tells := item
@@ -166,17 +158,17 @@ func (t *Take) planFindOut() {
 		place, told := res[1], res[2]
 		switch {
 		case place.Err == nil: // the item was not taken
-			t.Unsure = 0
+			t.InDoubt = 0
 		case !errors.Is(place.Err, wire.ErrNoNode):
 			t.refuse(place.Err)
 		case t.Config.Claims != "" && told.Err == nil && string(told.Data) == own,
 			t.Config.Claims == "" && errors.Is(told.Err, wire.ErrNoNode):
 			t.take(item, t.Current)
 		case told.Err == nil || errors.Is(told.Err, wire.ErrNoNode): // another client deleted the bid
-			t.Unsure = 0
+			t.InDoubt = 0
 			t.startAnew()
 		default:
 			t.refuse(told.Err)
 		}
-	}, claim.Op{Kind: claim.OpSync, Path: own}, claim.Op{Kind: claim.OpGet, Path: own}, claim.Op{Kind: claim.OpGet, Path: tells})
+	}, claim.Sync(own), claim.Get(own), claim.Get(tells))
 }

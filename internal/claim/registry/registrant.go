@@ -46,7 +46,7 @@ func (Keep) Event() {}
 //	                                   ▸ znode missing: create
 //	resign ▸ sync, read the owner ▸ this session: delete it
 //
-// After a write whose answer was lost, it reads the owner first.
+// After a write whose answer was lost, the Registrant reads the owner first.
 //
 // ZooKeeper has no operation that checks the owner of a znode. The Registrant checks the version instead,
 // which it has read one round trip earlier.
@@ -60,23 +60,23 @@ type Registrant struct {
 	Want  int         // number of data
 	retry claim.Timer // runs after a refusal
 
-	tenure
+	sessionState
 }
 
-// tenure is the part of a Registrant's state that ends with its session.
-type tenure struct {
-	made   bool      // a znode of this session may exist
-	unsure bool      // the answer to a write was lost
-	have   int       // number of the data that our znode holds; 0: there is no such znode
-	stat   wire.Stat // stat of the znode at the last read
-	watch  uint64    // number of the request that set the watch; 0: no watch, so read first
-	gap    bool      // the znode did not exist at that read
-	bare   bool      // the parents were created just now
-	stands bool      // at the last read, our znode existed with the wanted data
-	token  wire.Zxid // czxid of our znode at that read
-	held   int       // number of its data at that read
-	owned  bool      // at the last read, the znode was foreign
-	why    error     // any other reason why the registration does not stand
+// sessionState is the part of a Registrant's state that ends with its session.
+type sessionState struct {
+	made        bool      // a znode of this session may exist
+	unsure      bool      // the answer to a write was lost
+	have        int       // number of the data that our znode holds; 0: there is no such znode
+	stat        wire.Stat // stat of the znode at the last read
+	watch       uint64    // number of the request that set the watch; 0: no watch, so read first
+	missing     bool      // the znode did not exist at that read
+	parentsMade bool      // the parents were created just now
+	stands      bool      // at the last read, our znode existed with the wanted data
+	token       wire.Zxid // czxid of our znode at that read
+	held        int       // number of its data at that read
+	foreign     bool      // at the last read, the znode was foreign
+	why         error     // any other reason why the registration does not stand
 }
 
 // anyData is a value of have that differs from every number of data.
@@ -89,16 +89,16 @@ func NewRegistrant(cfg RegistrantConfig) *Registrant {
 	return r
 }
 
-// RegistrantState is the state of a Registrant. At most one of Stands, Owned and Leaving is true. Err is
-// nil if Stands or Owned is true.
+// RegistrantState is the state of a Registrant. At most one of Stands, Foreign and Leaving is true. Err is
+// nil if Stands or Foreign is true.
 type RegistrantState struct {
 	Stands   bool           // the znode existed at the last read, and the session is not known to be over
 	Doubtful bool           // Stands is true, but the connection is lost
 	Session  wire.SessionID // the last session
 	Token    wire.Zxid      // if Stands is true: the czxid of the znode
 	Have     int            // if Stands is true: the number of its data
-	Owned    bool           // the znode is foreign
-	Owner    wire.SessionID // if Owned is true: session that owns it; 0: it is persistent
+	Foreign  bool           // the znode is foreign
+	Owner    wire.SessionID // if Foreign is true: session that owns the znode; 0: the znode is persistent
 	Err      error          // any other reason why the registration does not stand
 	Leaving  bool           // the Registrant has resigned or ended
 }
@@ -112,8 +112,8 @@ func (r *Registrant) State() RegistrantState {
 		s.Err = r.why // the znode disappeared with its session
 	case r.stands:
 		s.Stands, s.Doubtful, s.Token, s.Have = true, !r.Connected, r.token, r.held
-	case r.owned:
-		s.Owned, s.Owner = true, r.stat.EphemeralOwner
+	case r.foreign:
+		s.Foreign, s.Owner = true, r.stat.EphemeralOwner
 	default:
 		s.Err = r.why
 	}
@@ -127,7 +127,7 @@ func (s RegistrantState) Refused(wait bool) bool {
 	switch {
 	case s.Leaving:
 		return true
-	case s.Owned:
+	case s.Foreign:
 		return !wait
 	}
 	return s.Err != nil && !errors.Is(s.Err, wire.ErrSessionExpired)
@@ -142,7 +142,7 @@ func (r *Registrant) Step(now claim.Moment, ev claim.Event) {
 		}
 	case claim.Fired:
 		if ev.N == r.watch {
-			r.watch, r.gap, r.retry = 0, false, claim.Timer{}
+			r.watch, r.missing, r.retry = 0, false, claim.Timer{}
 			r.stands = r.stands && ev.Type != wire.EventNodeDeleted
 		}
 	case claim.Attached:
@@ -159,7 +159,7 @@ func (r *Registrant) Step(now claim.Moment, ev claim.Event) {
 
 // Ready returns what the steps since the last call have produced.
 func (r *Registrant) Ready() claim.Ready {
-	rd := r.Collect()
+	rd := r.Requester.Ready()
 	if !r.Over() && r.Asked == 0 && r.Connected && rd.Wake == 0 && !r.retry.Over(r.Now) {
 		rd.Wake = max(r.retry.Remaining(r.Now), time.Millisecond)
 	}
@@ -171,10 +171,10 @@ func (r *Registrant) Ready() claim.Ready {
 func (r *Registrant) startAnew() {
 	r.own = append(r.own, r.Current)
 	r.own = r.own[max(len(r.own)-ownSessionsMax, 0):]
-	r.tenure = tenure{why: wire.ErrSessionExpired}
+	r.sessionState = sessionState{why: wire.ErrSessionExpired}
 }
 
 // refuse records that the server refused a request, and starts the timer for the next try.
 func (r *Registrant) refuse(err error) {
-	r.stands, r.owned, r.why, r.retry = false, false, err, claim.Timer{From: r.Now, Wait: RegistrationRetry}
+	r.stands, r.foreign, r.why, r.retry = false, false, err, claim.Timer{From: r.Now, Wait: RegistrationRetry}
 }

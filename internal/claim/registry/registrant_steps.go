@@ -20,7 +20,7 @@ func (r *Registrant) plan() {
 	case !r.retry.Over(r.Now):
 	case r.unsure, r.watch == 0 && r.have != 0:
 		r.Ask(r.tookLook, claim.Op{Kind: claim.OpExists, Path: r.cfg.Path})
-	case r.watch == 0 || r.gap:
+	case r.watch == 0 || r.missing:
 		r.planCreate()
 	case r.stat.EphemeralOwner != r.Current:
 		r.planReplace()
@@ -44,13 +44,13 @@ func (r *Registrant) write(then func(claim.Result), ops ...claim.Op) {
 // cause an event.
 func (r *Registrant) planCreate() {
 	var ops []claim.Op
-	if r.gap {
-		ops = append(ops, claim.Op{Kind: claim.OpUnwatch, Path: r.cfg.Path})
+	if r.missing {
+		ops = append(ops, claim.Unwatch(r.cfg.Path))
 	}
-	r.watch, r.gap = 0, false
-	bare, n := r.bare, r.Want
+	r.watch, r.missing = 0, false
+	bare, n := r.parentsMade, r.Want
 	r.write(func(res claim.Result) {
-		r.bare = false
+		r.parentsMade = false
 		switch err := res.Err; {
 		case err == nil:
 			r.have = n
@@ -59,7 +59,7 @@ func (r *Registrant) planCreate() {
 		case errors.Is(err, wire.ErrNoNode) && bare:
 			r.refuse(fmt.Errorf("%s: %w: %w", r.cfg.Path, ErrNoParent, err))
 		case errors.Is(err, wire.ErrNoNode):
-			r.Ask(r.tookParents, claim.Op{Kind: claim.OpParents, Path: path.Dir(r.cfg.Path)})
+			r.Ask(r.tookParents, claim.MakeParents(path.Dir(r.cfg.Path)))
 		default:
 			r.refuse(err)
 		}
@@ -69,7 +69,7 @@ func (r *Registrant) planCreate() {
 func (r *Registrant) tookParents(res []claim.Result) {
 	switch err := res[0].Err; {
 	case err == nil:
-		r.bare = true
+		r.parentsMade = true
 	case errors.Is(err, wire.ErrNoNode):
 		r.refuse(fmt.Errorf("%s: %w: %w", r.cfg.Path, ErrNoParent, err))
 	default:
@@ -81,8 +81,8 @@ func (r *Registrant) tookParents(res []claim.Result) {
 func (r *Registrant) tookLook(res []claim.Result) {
 	switch err := res[0].Err; {
 	case errors.Is(err, wire.ErrNoNode):
-		r.watch, r.gap, r.have = r.N, true, 0
-		r.stands, r.owned = false, false
+		r.watch, r.missing, r.have = r.N, true, 0
+		r.stands, r.foreign = false, false
 	case err != nil:
 		r.refuse(err)
 		return
@@ -97,11 +97,11 @@ func (r *Registrant) tookLook(res []claim.Result) {
 func (r *Registrant) judge() {
 	switch owner := r.stat.EphemeralOwner; {
 	case owner == r.Current && r.have == r.Want:
-		r.stands, r.owned, r.why = true, false, nil
+		r.stands, r.foreign, r.why = true, false, nil
 		r.token, r.held = r.stat.Czxid, r.have
 	case owner != r.Current:
 		if r.have = 0; !r.ours(owner) {
-			r.stands, r.owned, r.why = false, true, nil
+			r.stands, r.foreign, r.why = false, true, nil
 		}
 	}
 }
@@ -109,8 +109,8 @@ func (r *Registrant) judge() {
 // ours reports whether s is an earlier session of ours.
 func (r *Registrant) ours(s wire.SessionID) bool { return s != 0 && slices.Contains(r.own, s) }
 
-// planReplace replaces the znode of an earlier session of ours. The watch fires then, no matter who
-// deletes the znode.
+// planReplace replaces the znode of an earlier session of ours. The watch fires when the old znode is
+// deleted, no matter which client deletes it.
 func (r *Registrant) planReplace() {
 	if !r.ours(r.stat.EphemeralOwner) {
 		return
@@ -120,13 +120,14 @@ func (r *Registrant) planReplace() {
 		switch err := res.Err; {
 		case err == nil:
 			r.watch, r.have = 0, n
-		case isLook(err):
+		case hasChanged(err):
 			r.watch = 0
 		default:
 			r.refuse(err)
 		}
-	}, claim.Op{Kind: claim.OpMulti, Path: r.cfg.Path, Ops: []claim.Op{
-		{Kind: claim.OpDelete, Path: r.cfg.Path, Version: r.stat.Version}, {Kind: claim.OpCreate, Path: r.cfg.Path, Data: r.data}}})
+	}, claim.Multi(r.cfg.Path,
+		claim.Op{Kind: claim.OpDelete, Path: r.cfg.Path, Version: r.stat.Version},
+		claim.Op{Kind: claim.OpCreate, Path: r.cfg.Path, Data: r.data}))
 }
 
 // planSet sets the data of the znode if it has not changed since the last read.
@@ -137,7 +138,7 @@ func (r *Registrant) planSet() {
 		case err == nil:
 			r.stat, r.have = res.Stat, n
 			r.judge()
-		case isLook(err):
+		case hasChanged(err):
 			r.watch = 0
 		default:
 			r.refuse(err)
@@ -145,8 +146,8 @@ func (r *Registrant) planSet() {
 	}, claim.Op{Kind: claim.OpSet, Path: r.cfg.Path, Data: r.data, Version: r.stat.Version})
 }
 
-// isLook reports whether an error means that the tree has changed, so that the znode must be read again.
-func isLook(err error) bool {
+// hasChanged reports whether an error means that the tree has changed, so that the znode must be read again.
+func hasChanged(err error) bool {
 	return errors.Is(err, wire.ErrNoNode) || errors.Is(err, wire.ErrBadVersion) || errors.Is(err, wire.ErrNodeExists)
 }
 
@@ -154,7 +155,7 @@ func isLook(err error) bool {
 // so the look shows its effect.
 func (r *Registrant) planLeave() {
 	if r.made {
-		r.Ask(r.tookLast, claim.Op{Kind: claim.OpSync, Path: r.cfg.Path}, claim.Op{Kind: claim.OpStat, Path: r.cfg.Path})
+		r.Ask(r.tookLast, claim.Sync(r.cfg.Path), claim.Op{Kind: claim.OpStat, Path: r.cfg.Path})
 	}
 }
 

@@ -13,7 +13,7 @@ type Removal struct {
 	claim.Requester
 	path  string
 	owner wire.SessionID // session that owns the znode
-	gone  bool           // that session is over, so the znode is gone
+	gone  bool           // the session is over, so the znode is gone
 }
 
 // NewRemoval returns the state machine. It does nothing until Attached is stepped.
@@ -40,12 +40,9 @@ func (r *Removal) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready returns what the steps since the last call have produced.
-func (r *Removal) Ready() claim.Ready { return r.Collect() }
-
 func (r *Removal) plan() {
 	if r.Current == r.owner && !r.Leaving {
-		r.Ask(r.took, claim.Op{Kind: claim.OpDelete, Path: r.path, Version: claim.AnyVersion})
+		r.Ask(r.took, claim.Delete(r.path))
 	}
 }
 

@@ -33,7 +33,7 @@ func (c SharingConfig) PartAt(part string) string {
 // creation fails if the task exists.
 func (c SharingConfig) Submission(id string, data []byte) []claim.Op {
 	return []claim.Op{
-		{Kind: claim.OpParents, Path: c.TasksAt()},
+		claim.MakeParents(c.TasksAt()),
 		{Kind: claim.OpCreate, Path: claim.Join(c.TasksAt(), id), Data: data, Persistent: true},
 	}
 }
@@ -50,50 +50,50 @@ func (c SharingConfig) Submission(id string, data []byte) []claim.Op {
 // It makes no requests. Everything that it needs is an operation of [claim.Ready].Start, and the driver
 // steps the end of each operation as an event.
 //
-// stakes has an entry for each part that is assigned to this member, or whose bid has not ended
+// assignments has an entry for each part that is assigned to this member, or whose bid has not ended
 // completely.
 type Sharing struct {
-	cfg     SharingConfig
-	members roll
-	parts   roll
-	stakes  map[string]*stake
-	starts  []claim.Op
+	cfg         SharingConfig
+	members     nameList
+	parts       nameList
+	assignments map[string]*assignment
+	starts      []claim.Op
 
-	leaving  bool
-	departs  bool // the registration is being ended
-	departed bool // the registration has ended
-	err      error
+	leaving       bool
+	deregistering bool // the registration is being ended
+	deregistered  bool // the registration has ended
+	err           error
 }
 
-// stake is the state of one part in a Sharing.
-type stake struct {
-	meant bool // the part is assigned to this member
-	spent bool // the owner returned by itself: do not bid until the part has been assigned to another member in between
-	stage stakeStage
+// assignment is the state of one part in a Sharing.
+type assignment struct {
+	assigned bool // the part is assigned to this member
+	returned bool // the owner returned by itself: do not bid until the part has been assigned to another member in between
+	stage    assignmentStage
 }
 
-type stakeStage uint8
+type assignmentStage uint8
 
 const (
-	idle    stakeStage = iota
-	bidding            // a bid exists or is being made
-	ceding             // the owner was told to let go of the part
-	tidying            // the bid is gone, and the election is being deleted
+	idle      assignmentStage = iota
+	bidding                   // a bid exists or is being made
+	resigning                 // the owner was told to let go of the part
+	tidying                   // the bid is gone, and the election is being deleted
 )
 
 // NewSharing returns the state machine of a member. It begins with the registration.
 func NewSharing(cfg SharingConfig) *Sharing {
-	s := &Sharing{cfg: cfg, stakes: map[string]*stake{}}
-	s.members = roll{root: cfg.MembersAt(), mortal: true}
-	if s.parts = (roll{names: unique(cfg.Parts), known: true}); cfg.Tasks {
-		s.parts = roll{root: cfg.TasksAt()}
+	s := &Sharing{cfg: cfg, assignments: map[string]*assignment{}}
+	s.members = nameList{root: cfg.MembersAt(), ephemeral: true}
+	if s.parts = (nameList{names: unique(cfg.Parts), known: true}); cfg.Tasks {
+		s.parts = nameList{root: cfg.TasksAt()}
 	}
 	s.start(claim.OpRegister, claim.Join(cfg.MembersAt(), cfg.ID))
 	return s
 }
 
 // Over reports whether the member has ended.
-func (s *Sharing) Over() bool { return s.departed && s.free() }
+func (s *Sharing) Over() bool { return s.deregistered && s.free() }
 
 // Err returns why the member has ended.
 func (s *Sharing) Err() error { return s.err }
@@ -115,41 +115,41 @@ func (s *Sharing) Step(_ claim.Moment, ev claim.Event) {
 	case Registered:
 		s.follow()
 	case Seen:
-		s.hear(s.roll(ev.Path), ev.Events)
+		s.changed(s.list(ev.Path), ev.Events)
 	case BidOver:
 		s.bidOver(ev)
 	case Tidied:
-		s.stakes[ev.Part].stage = idle
+		s.assignments[ev.Part].stage = idle
 		s.next(ev.Part)
 	case CacheOver:
-		s.roll(ev.Path).open = false
+		s.list(ev.Path).followed = false
 		s.leave(ev.Err)
 	case RegistrationOver:
 		s.registrationOver(ev.Err)
 	case claim.Resign:
 		s.leave(ev.Err)
 	}
-	if s.leaving && s.free() && !s.departs && !s.departed {
-		s.departs = true
+	if s.leaving && s.free() && !s.deregistering && !s.deregistered {
+		s.deregistering = true
 		s.start(claim.OpDeregister, claim.Join(s.cfg.MembersAt(), s.cfg.ID))
 	}
 }
 
-// roll returns the roll that the Cache with this root fills.
-func (s *Sharing) roll(root string) *roll {
+// list returns the list that the Cache with this root fills.
+func (s *Sharing) list(root string) *nameList {
 	if root == s.members.root {
 		return &s.members
 	}
 	return &s.parts
 }
 
-// hear processes the changes of a Cache. It lets go of a part that was removed, even if a part of the same
+// changed processes the changes of a Cache. It lets go of a part that was removed, even if a part of the same
 // name exists again, because that is another part.
-func (s *Sharing) hear(r *roll, events []cache.CacheEvent) {
-	gone, news := r.hear(events)
+func (s *Sharing) changed(r *nameList, events []cache.Event) {
+	gone, news := r.apply(events)
 	for _, name := range gone {
-		if r == &s.parts && s.stakes[name] != nil {
-			s.letGo(name)
+		if r == &s.parts && s.assignments[name] != nil {
+			s.resign(name)
 		}
 	}
 	if news {
@@ -158,13 +158,15 @@ func (s *Sharing) hear(r *roll, events []cache.CacheEvent) {
 }
 
 // free reports whether no bid exists and nothing is followed.
-func (s *Sharing) free() bool { return len(s.stakes) == 0 && !s.members.open && !s.parts.open }
+func (s *Sharing) free() bool {
+	return len(s.assignments) == 0 && !s.members.followed && !s.parts.followed
+}
 
 // follow begins to follow the members and the tasks, once this member is registered.
 func (s *Sharing) follow() {
-	for _, r := range []*roll{&s.members, &s.parts} {
-		if r.root != "" && !r.open && !s.leaving {
-			r.open = true
+	for _, r := range []*nameList{&s.members, &s.parts} {
+		if r.root != "" && !r.followed && !s.leaving {
+			r.followed = true
 			s.start(claim.OpFollow, r.root)
 		}
 	}
@@ -176,19 +178,19 @@ func (s *Sharing) settle() {
 		return
 	}
 	mine := s.mine(Share(s.members.names, s.parts.names))
-	for _, part := range slices.Sorted(maps.Keys(s.stakes)) {
+	for _, part := range slices.Sorted(maps.Keys(s.assignments)) {
 		if !slices.Contains(mine, part) {
-			s.letGo(part)
+			s.resign(part)
 		}
 	}
 	for _, part := range mine {
-		k := s.stakes[part]
+		k := s.assignments[part]
 		if k == nil {
-			k = &stake{}
-			s.stakes[part] = k
+			k = &assignment{}
+			s.assignments[part] = k
 		}
-		if !k.meant {
-			k.meant, k.spent = true, false
+		if !k.assigned {
+			k.assigned, k.returned = true, false
 			s.next(part)
 		}
 	}
@@ -198,9 +200,9 @@ func (s *Sharing) settle() {
 func (s *Sharing) mine(shares map[string]string) []string {
 	var old, fresh []string
 	for _, part := range slices.Sorted(maps.Keys(shares)) {
-		switch k := s.stakes[part]; {
+		switch k := s.assignments[part]; {
 		case shares[part] != s.cfg.ID:
-		case k != nil && k.meant:
+		case k != nil && k.assigned:
 			old = append(old, part)
 		default:
 			fresh = append(fresh, part)
@@ -213,23 +215,23 @@ func (s *Sharing) mine(shares map[string]string) []string {
 	return all
 }
 
-func (s *Sharing) letGo(part string) {
-	k := s.stakes[part]
-	k.meant = false
+func (s *Sharing) resign(part string) {
+	k := s.assignments[part]
+	k.assigned = false
 	if k.stage == bidding {
-		k.stage = ceding
-		s.start(claim.OpLetGo, s.cfg.PartAt(part))
+		k.stage = resigning
+		s.start(claim.OpResign, s.cfg.PartAt(part))
 	}
 	s.next(part)
 }
 
 // next continues with a part whose last bid has ended completely.
 func (s *Sharing) next(part string) {
-	switch k := s.stakes[part]; {
+	switch k := s.assignments[part]; {
 	case k.stage != idle:
-	case !k.meant:
-		delete(s.stakes, part)
-	case !k.spent:
+	case !k.assigned:
+		delete(s.assignments, part)
+	case !k.returned:
 		k.stage = bidding
 		s.start(claim.OpBid, s.cfg.PartAt(part))
 	}
@@ -237,17 +239,17 @@ func (s *Sharing) next(part string) {
 
 // bidOver processes the end of a bid. If the owner was told to let go, its error does not end the member.
 func (s *Sharing) bidOver(ev BidOver) {
-	k := s.stakes[ev.Part]
+	k := s.assignments[ev.Part]
 	again := k.stage == bidding && ev.Again()
-	k.spent = k.stage == bidding && !again
+	k.returned = k.stage == bidding && !again
 	if k.stage = idle; s.cfg.Tasks && !again {
 		k.stage = tidying
 		s.start(claim.OpTidy, s.cfg.PartAt(ev.Part))
 	}
-	if ev.Err != nil && !ev.Told {
+	if ev.Err != nil && !ev.Resigned {
 		s.leave(ev.Err)
 	}
-	if s.stakes[ev.Part] != nil { // leave may have removed it
+	if s.assignments[ev.Part] != nil { // leave may have removed it
 		s.next(ev.Part)
 	}
 }
@@ -258,27 +260,27 @@ func (s *Sharing) leave(err error) {
 		return
 	}
 	s.leaving, s.err = true, err
-	for _, r := range []*roll{&s.members, &s.parts} {
-		if r.open {
+	for _, r := range []*nameList{&s.members, &s.parts} {
+		if r.followed {
 			s.start(claim.OpUnfollow, r.root)
 		}
 	}
-	for _, part := range slices.Sorted(maps.Keys(s.stakes)) {
-		s.letGo(part)
+	for _, part := range slices.Sorted(maps.Keys(s.assignments)) {
+		s.resign(part)
 	}
 }
 
 // registrationOver processes the end of the registration, which was requested or is a failure.
 func (s *Sharing) registrationOver(err error) {
-	if s.departed = true; s.leaving && err != nil {
+	if s.deregistered = true; s.leaving && err != nil {
 		s.err = errors.Join(s.err, err)
 	}
 	s.leave(err)
 }
 
-// Strangers returns a [claim.OtherRecipeError] if the parent of a [Sharing] has the children of another
+// OtherRecipe returns a [claim.OtherRecipeError] if the parent of a [Sharing] has the children of another
 // recipe.
-func (c SharingConfig) Strangers(names []string) error {
+func (c SharingConfig) OtherRecipe(names []string) error {
 	want := claim.KindPartitioner
 	if c.Tasks {
 		want = claim.KindWork

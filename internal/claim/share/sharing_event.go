@@ -16,7 +16,7 @@ type RegistrationOver struct{ Err error }
 // Seen carries the events of a Cache, in order.
 type Seen struct {
 	Path   string // root of the Cache
-	Events []cache.CacheEvent
+	Events []cache.Event
 }
 
 // CacheOver reports that a Cache has ended. Err is nil if that was requested.
@@ -27,8 +27,8 @@ type CacheOver struct {
 
 // BidOver reports that a bid for a part has ended, with its term if it had one, and is gone.
 type BidOver struct {
-	Part string
-	Told bool // the bid ended after the owner was told to let go
+	Part     string
+	Resigned bool // the bid ended after the owner was told to let go
 	claim.TermEnd
 }
 
@@ -42,25 +42,25 @@ func (CacheOver) Event()        {}
 func (BidOver) Event()          {}
 func (Tidied) Event()           {}
 
-// roll holds the names of a znode's children, in order. The events of a Cache keep it current. Reading all
+// nameList holds the names of a znode's children, in order. The events of a Cache keep it current. Reading all
 // children from the Cache after each change would take time proportional to their number.
-type roll struct {
-	root   string // root of the Cache; empty: the names never change
-	mortal bool   // count only ephemeral children
-	open   bool   // the Cache is being followed
-	known  bool   // the Cache has reported all names
-	names  []string
+type nameList struct {
+	root      string // root of the Cache; empty: the names never change
+	ephemeral bool   // count only ephemeral children
+	followed  bool   // the Cache is being followed
+	known     bool   // the Cache has reported all names
+	names     []string
 }
 
-// hear processes events of the Cache. gone holds the names that were removed, even if they exist again.
+// apply processes events of the Cache. gone holds the names that were removed, even if they exist again.
 // news reports whether the names, or known, have changed.
-func (r *roll) hear(events []cache.CacheEvent) (gone []string, news bool) {
+func (r *nameList) apply(events []cache.Event) (gone []string, news bool) {
 	for _, e := range events {
 		switch {
-		case e.Type == cache.CacheCurrent:
+		case e.Type == cache.Current:
 			news = news || !r.known
 			r.known = true
-		case e.Type == cache.NodeChanged || e.Node.Path == r.root || r.mortal && e.Node.Stat.EphemeralOwner == 0:
+		case e.Type == cache.NodeChanged || e.Node.Path == r.root || r.ephemeral && e.Node.Stat.EphemeralOwner == 0:
 		default:
 			name := e.Node.Path[len(r.root)+1:]
 			if e.Type == cache.NodeRemoved {
@@ -72,8 +72,8 @@ func (r *roll) hear(events []cache.CacheEvent) (gone []string, news bool) {
 	return gone, news
 }
 
-// change adds or removes a name. It reports whether the roll has changed.
-func (r *roll) change(name string, added bool) bool {
+// change adds or removes a name. It reports whether the list has changed.
+func (r *nameList) change(name string, added bool) bool {
 	i, there := slices.BinarySearch(r.names, name)
 	switch {
 	case added == there:

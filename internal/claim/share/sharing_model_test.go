@@ -13,29 +13,29 @@ import (
 	"bellwether/internal/claim/claimtest"
 )
 
-// A model of members who share parts or do tasks: who is there, who bids for
-// what, and what each of them has heard of that.
+// A model of members that share parts or tasks. It knows which members exist, who bids for what, and
+// which of these changes each member has been told about.
 
 // partner is one member.
 type partner struct {
 	w    *shareWorld
 	id   string
 	m    *Sharing
-	here bool             // its registration is to stand
-	told map[string]roll  // by root: what its caches have told; those that are open
-	shut []string         // roots of caches that are about to be closed
-	bids map[string]*plea // by part
-	tidy map[string]bool  // parts of which something is being tidied up
-	left bool             // and was told to
-	done map[string]bool  // parts whose owner has returned, until they have been meant for another
-	knew map[string]int   // of parts, when it was last told of them: which of their name they were
+	here bool                // whether the member wants to be registered
+	told map[string]nameList // by root: the names that each open cache has reported
+	shut []string            // roots of caches that are about to be closed
+	bids map[string]*plea    // by part
+	tidy map[string]bool     // parts whose election is being deleted
+	left bool                // the member has been told to leave, or has failed
+	done map[string]bool     // parts whose owner has returned by itself, until the part has been assigned to another member
+	knew map[string]int      // by task: the value of made when the member was last told about tasks. It tells apart tasks of the same name
 }
 
-// plea is a bid.
+// plea is one bid of a member.
 type plea struct {
 	told   bool
-	ended  *claim.TermEnd // it is over, which its member has yet to hear
-	before bool           // and was so before it was told
+	ended  *claim.TermEnd // why the bid has ended; set before the member is told
+	before bool           // the bid ended before the owner was told to let go
 }
 
 type shareWorld struct {
@@ -45,7 +45,7 @@ type shareWorld struct {
 	partners []*partner
 	members  map[string]bool
 	parts    map[string]bool
-	made     map[string]int // how often they were made
+	made     map[string]int // how often each task was created
 }
 
 func (w *shareWorld) cfg(id string) SharingConfig {
@@ -56,10 +56,10 @@ func (w *shareWorld) cfg(id string) SharingConfig {
 	return cfg
 }
 
-// begin is a new Run of a member.
+// begin starts a member, or starts it again after its end.
 func (p *partner) begin() {
 	p.m, p.here, p.left, p.shut = NewSharing(p.w.cfg(p.id)), false, false, nil
-	p.told, p.bids, p.tidy, p.done, p.knew = map[string]roll{}, map[string]*plea{}, map[string]bool{}, map[string]bool{}, map[string]int{}
+	p.told, p.bids, p.tidy, p.done, p.knew = map[string]nameList{}, map[string]*plea{}, map[string]bool{}, map[string]bool{}, map[string]int{}
 	p.carryOut()
 }
 
@@ -78,11 +78,11 @@ func (p *partner) carryOut() {
 		case claim.OpFollow:
 			_, open := p.told[d.Path]
 			ok = p.w.members[p.id] && !open && !p.left
-			p.told[d.Path] = roll{root: d.Path}
+			p.told[d.Path] = nameList{root: d.Path}
 		case claim.OpBid:
 			ok = p.bids[d.Part()] == nil && !p.tidy[d.Part()] && !p.left && !p.done[d.Part()]
 			p.bids[d.Part()] = &plea{}
-		case claim.OpLetGo:
+		case claim.OpResign:
 			b := p.bids[d.Part()]
 			ok = b != nil && !b.told
 			b.told = true
@@ -106,7 +106,7 @@ func (p *partner) carryOut() {
 	}
 }
 
-// close ends the caches that are to end.
+// close reports the end of the caches that the member wants to close.
 func (p *partner) close() {
 	for ; len(p.shut) > 0; p.shut = p.shut[1:] {
 		p.m.Step(claim.Moment{}, CacheOver{Path: p.shut[0]})
@@ -114,7 +114,7 @@ func (p *partner) close() {
 	p.carryOut()
 }
 
-// register has the registration be as it is to be.
+// register creates or ends the registration, whichever the member has requested.
 func (p *partner) register() {
 	switch {
 	case p.here && !p.w.members[p.id]:
@@ -126,7 +126,7 @@ func (p *partner) register() {
 	}
 }
 
-// hear tells it what there is by now.
+// hear reports the current names below a root to the member, and leaves out what it already knows.
 func (p *partner) hear(root string, there map[string]bool) {
 	r, open := p.told[root]
 	if !open {
@@ -157,7 +157,8 @@ func (p *partner) hear(root string, there map[string]bool) {
 	p.step(ev)
 }
 
-// forget: a part that is meant for another may be bid for again after that.
+// forget updates done: a member may bid again for a part that has been assigned to another member in
+// between.
 func (p *partner) forget() {
 	members, parts := p.told["/s/members"].names, p.told["/s/tasks"].names
 	if !p.w.tasks {
@@ -171,14 +172,14 @@ func (p *partner) forget() {
 	}
 }
 
-// end ends a bid, in whatever way, of which the member hears later.
+// end ends a bid. The member is told later.
 func (p *partner) end(part string, e claim.TermEnd) {
 	if b := p.bids[part]; b.ended == nil {
 		b.ended, b.before = &e, !b.told
 	}
 }
 
-// over tells of a bid that has ended.
+// over tells the member about a bid that has ended.
 func (p *partner) over(part string) {
 	b := p.bids[part]
 	if b.ended == nil {
@@ -191,7 +192,7 @@ func (p *partner) over(part string) {
 	if b.ended.Err != nil && b.before {
 		p.left = true
 	}
-	p.step(BidOver{Part: part, Told: !b.before, TermEnd: *b.ended})
+	p.step(BidOver{Part: part, Resigned: !b.before, TermEnd: *b.ended})
 }
 
 func (p *partner) leave(err error) {
@@ -199,7 +200,7 @@ func (p *partner) leave(err error) {
 	p.step(claim.Resign{Err: err})
 }
 
-// act is something that happens.
+// act chooses at random what happens next.
 func (w *shareWorld) act() {
 	p := rapid.SampledFrom(w.partners).Draw(w.T, "who")
 	some := func(of []string) string { return rapid.SampledFrom(of).Draw(w.T, "which") }
@@ -235,7 +236,7 @@ func (w *shareWorld) act() {
 			w.made[name]++
 		}
 	case 13:
-		if name := some([]string{"p0", "p1", "p2", "p3", "p4"}); w.tasks && w.parts[name] { // it is done, and submitted again
+		if name := some([]string{"p0", "p1", "p2", "p3", "p4"}); w.tasks && w.parts[name] { // the task is done, and submitted again
 			w.made[name]++
 		}
 	case 14:
@@ -250,7 +251,7 @@ func (p *partner) tidied(part string) {
 	p.step(Tidied{part})
 }
 
-// rest lets all that is under way come to its end.
+// rest runs all members until no operation is left to complete.
 func (w *shareWorld) rest() {
 	for range 4 {
 		for _, p := range w.partners {
@@ -271,7 +272,8 @@ func (w *shareWorld) rest() {
 	}
 }
 
-// check: who is meant to bids for a part, unless it has done with it, and nobody else.
+// check checks that each member bids for the parts assigned to it, except those that it has finished, and
+// for no other parts.
 func (w *shareWorld) check() {
 	shares := Share(slices.Collect(maps.Keys(w.members)), slices.Collect(maps.Keys(w.parts)))
 	for _, p := range w.partners {
@@ -292,9 +294,9 @@ func (w *shareWorld) check() {
 	}
 }
 
-// TestSharingUnderChanges: whatever order members and parts come and go in,
-// whoever hears of it late, and however bids end, each duty makes sense; when all
-// have heard, each part is bid for by whom it is meant for; and who leaves leaves nothing.
+// TestSharingUnderChanges checks that each operation makes sense, whatever the order of changes, delays
+// of reports and ends of bids. When all members know the current state, each part has a bid of the member
+// to which it is assigned, and of no other. A member that leaves leaves nothing behind.
 func TestSharingUnderChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &shareWorld{T: t, tasks: rapid.Bool().Draw(t, "tasks"), most: rapid.IntRange(0, 2).Draw(t, "most"),

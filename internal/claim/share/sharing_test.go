@@ -46,14 +46,14 @@ func (d *talk) ends(err error) {
 }
 
 // seen returns the event of a cache that reports these names. A minus before a name means that it was
-// removed. A dot stands for CacheCurrent.
+// removed. A dot stands for cache.Current.
 func seen(root, names string) Seen {
 	ev := Seen{Path: root}
 	for _, name := range strings.Fields(names) {
-		e := cache.CacheEvent{Node: &cache.Node{}}
+		e := cache.Event{Node: &cache.Node{}}
 		switch gone, is := strings.CutPrefix(name, "-"); {
 		case name == ".":
-			e.Type, e.Node = cache.CacheCurrent, nil
+			e.Type, e.Node = cache.Current, nil
 		case is:
 			e.Type, name = cache.NodeRemoved, gone
 		}
@@ -83,13 +83,13 @@ func sole(t *testing.T) *talk {
 // nothing.
 func TestSharingFromBeginToEnd(t *testing.T) {
 	d := sole(t)
-	d.step(BidOver{Part: "p"}, "bid p") // its session was lost
-	d.step(claim.Resign{}, "unfollow /s/members", "let go p", "let go q")
+	d.step(BidOver{Part: "p"}, "bid p") // the session of the bid was lost
+	d.step(claim.Resign{}, "unfollow /s/members", "resign p", "resign q")
 	d.step(claim.Resign{Err: errors.New("too late")})
-	d.step(BidOver{Part: "p", Told: true, TermEnd: claim.TermEnd{Err: errors.New("told")}})
+	d.step(BidOver{Part: "p", Resigned: true, TermEnd: claim.TermEnd{Err: errors.New("told")}})
 	d.step(CacheOver{Path: theMembers, Err: errors.New("closed")})
 	d.step(seen(theMembers, "b"))
-	d.step(BidOver{Part: "q", Told: true}, "deregister /s/members/a")
+	d.step(BidOver{Part: "q", Resigned: true}, "deregister /s/members/a")
 	d.step(RegistrationOver{})
 	d.ends(nil)
 }
@@ -108,11 +108,11 @@ func TestSharingLetsGoFirst(t *testing.T) {
 		t.Fatal("it would be the other's")
 	}
 	d.step(seen(theMembers, members[other]))
-	d.step(seen(theMembers, "-"+given["p"]), "let go p") // its registration is lost
+	d.step(seen(theMembers, "-"+given["p"]), "resign p") // the member's own registration is lost
 	d.step(seen(theMembers, given["p"]))
 	d.step(seen(theMembers, "-"+given["p"]))
 	d.step(seen(theMembers, given["p"]))
-	d.step(BidOver{Part: "p", Told: true}, "bid p")
+	d.step(BidOver{Part: "p", Resigned: true}, "bid p")
 	d.step(BidOver{Part: "p", TermEnd: claim.TermEnd{Returned: true}})
 	d.step(seen(theMembers, "-"+members[other]))
 	d.step(seen(theMembers, members[other]+" -"+given["p"]))
@@ -129,13 +129,13 @@ func TestSharingOfTasks(t *testing.T) {
 	d.step(seen(theTasks, "p"))
 	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true}}, "tidy q")
 	d.step(seen(theTasks, "-q"), "bid p")
-	d.step(seen(theTasks, "q -p"), "let go p")
-	d.step(BidOver{Part: "p", Told: true}, "tidy p")
+	d.step(seen(theTasks, "q -p"), "resign p")
+	d.step(BidOver{Part: "p", Resigned: true}, "tidy p")
 	d.step(Tidied{"q"}, "bid q")
-	d.step(CacheOver{Path: theTasks, Err: claimtest.ErrDeaf}, "unfollow /s/members", "let go q")
+	d.step(CacheOver{Path: theTasks, Err: claimtest.ErrDeaf}, "unfollow /s/members", "resign q")
 	d.step(CacheOver{Path: theMembers})
 	d.step(Tidied{"p"})
-	d.step(BidOver{Part: "q", Told: true}, "tidy q")
+	d.step(BidOver{Part: "q", Resigned: true}, "tidy q")
 	d.step(Tidied{"q"}, "deregister /s/members/a")
 	d.step(RegistrationOver{Err: claimtest.ErrRefused})
 	d.ends(claimtest.ErrDeaf)
@@ -149,8 +149,8 @@ func TestSharingOfATaskMadeAnew(t *testing.T) {
 	d.step(Registered{}, "follow /s/members", "follow /s/tasks")
 	d.step(seen(theTasks, "p ."))
 	d.step(seen(theMembers, "a ."), "bid p")
-	d.step(seen(theTasks, "-p p"), "let go p") // done, and not gone yet
-	d.step(BidOver{Part: "p", Told: true, TermEnd: claim.TermEnd{Returned: true}}, "tidy p")
+	d.step(seen(theTasks, "-p p"), "resign p") // the task is done, and its deletion has not been reported yet
+	d.step(BidOver{Part: "p", Resigned: true, TermEnd: claim.TermEnd{Returned: true}}, "tidy p")
 	d.step(Tidied{"p"}, "bid p")
 	d.step(BidOver{Part: "p", TermEnd: claim.TermEnd{Returned: true}}, "tidy p")
 	d.step(seen(theTasks, "-p p"))
@@ -167,20 +167,20 @@ func TestSharingFails(t *testing.T) {
 	d.ends(claimtest.ErrRefused)
 
 	d = sole(t)
-	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrDeaf}}, "unfollow /s/members", "let go p")
+	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrDeaf}}, "unfollow /s/members", "resign p")
 	d.step(RegistrationOver{})
 	d.step(CacheOver{Path: theMembers})
-	d.step(BidOver{Part: "p", Told: true})
+	d.step(BidOver{Part: "p", Resigned: true})
 	d.ends(claimtest.ErrDeaf)
 
-	d = sole(t) // two owners fail before either is told of the other
-	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrDeaf}}, "unfollow /s/members", "let go p")
+	d = sole(t) // the second owner fails by itself before it has let go of its part
+	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrDeaf}}, "unfollow /s/members", "resign p")
 	d.step(BidOver{Part: "p", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrRefused}})
 	d.step(CacheOver{Path: theMembers}, "deregister /s/members/a")
 	d.step(RegistrationOver{})
 	d.ends(claimtest.ErrDeaf)
 
-	d = share(t, SharingConfig{ID: "a", Parts: []string{"p"}}) // it leaves before it is there
+	d = share(t, SharingConfig{ID: "a", Parts: []string{"p"}}) // the member leaves before it is registered
 	d.step(claim.Resign{}, "deregister /s/members/a")
 	d.step(Registered{})
 	d.step(RegistrationOver{})
@@ -209,7 +209,7 @@ func TestTermEnd(t *testing.T) {
 	}
 	var passing []string
 	for r := claim.Resigned; r <= claim.Occupied; r++ {
-		if r.Passing() {
+		if claim.Passing(r) {
 			passing = append(passing, r.String())
 		}
 	}

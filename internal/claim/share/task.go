@@ -67,25 +67,20 @@ func (k *Task) Step(now claim.Moment, ev claim.Event) {
 	case k.Leaving:
 		k.End(claim.Withdrawn, nil)
 	case k.Asked == 0 && k.Current != 0 && k.Current != k.cfg.Session:
-		k.Unsure = 0
+		k.InDoubt = 0
 		k.End(claim.Failed, ErrTaskLost)
 	}
 }
-
-// Ready returns what the steps since the last call have produced.
-func (k *Task) Ready() claim.Ready { return k.Collect() }
 
 func (k *Task) plan() {
 	switch {
 	case k.Current != k.cfg.Session || k.Leaving:
 	case !k.read:
-		k.Ask(k.tookTask, claim.Op{Kind: claim.OpGet, Path: k.cfg.Path})
-	case k.Unsure != 0:
-		k.Ask(k.tookAgain, claim.Op{Kind: claim.OpSync, Path: k.cfg.Path}, claim.Op{Kind: claim.OpGet, Path: k.cfg.Path})
+		k.Ask(k.tookTask, claim.Get(k.cfg.Path))
+	case k.InDoubt != 0:
+		k.Ask(k.tookAgain, claim.Sync(k.cfg.Path), claim.Get(k.cfg.Path))
 	case k.done:
-		k.Attempt(k.tookEnd, claim.Op{Kind: claim.OpMulti, Path: k.cfg.Path, Ops: []claim.Op{
-			{Kind: claim.OpCheck, Path: k.cfg.Bid, Version: claim.AnyVersion}, {Kind: claim.OpDelete, Path: k.cfg.Path, Version: claim.AnyVersion},
-		}})
+		k.Attempt(k.tookEnd, claim.Multi(k.cfg.Path, claim.Check(k.cfg.Bid), claim.Delete(k.cfg.Path)))
 	}
 }
 
@@ -102,7 +97,7 @@ func (k *Task) tookTask(res []claim.Result) {
 
 // tookAgain finds out whether a deletion whose answer was lost was carried out.
 func (k *Task) tookAgain(res []claim.Result) {
-	k.Unsure = 0
+	k.InDoubt = 0
 	switch err, r := res[0].Err, res[1]; {
 	case err != nil:
 		k.End(claim.Failed, err)

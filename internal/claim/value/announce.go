@@ -92,27 +92,24 @@ func (a *Announce) Step(now claim.Moment, ev claim.Event) {
 	case a.Over() || a.Asked != 0:
 	case a.gone || a.Current != 0 && a.Current != a.cfg.Session:
 		a.End(claim.Failed, ErrBidGone)
-	case a.Leaving && a.Unsure == 0:
+	case a.Leaving && a.InDoubt == 0:
 		a.End(claim.Withdrawn, nil)
 	}
 }
 
-// Ready returns what the steps since the last call have produced.
-func (a *Announce) Ready() claim.Ready { return a.Collect() }
-
 func (a *Announce) plan() {
 	switch {
-	case a.Current != a.cfg.Session || a.Leaving && a.Unsure == 0:
-	case a.Unsure != 0:
-		a.Ask(a.tookAgain, claim.Op{Kind: claim.OpSync, Path: a.cfg.Path}, claim.Op{Kind: claim.OpGet, Path: a.cfg.Path})
+	case a.Current != a.cfg.Session || a.Leaving && a.InDoubt == 0:
+	case a.InDoubt != 0:
+		a.Ask(a.tookAgain, claim.Sync(a.cfg.Path), claim.Get(a.cfg.Path))
 	case !a.read:
-		a.Ask(func(res []claim.Result) { a.tookOld(res[0]) }, claim.Op{Kind: claim.OpGet, Path: a.cfg.Path})
+		a.Ask(func(res []claim.Result) { a.tookOld(res[0]) }, claim.Get(a.cfg.Path))
 	default:
 		op := claim.Op{Kind: claim.OpCreate, Path: a.cfg.Path, Data: a.text, Persistent: true}
 		if a.there {
 			op = claim.Op{Kind: claim.OpSet, Path: a.cfg.Path, Data: a.text, Version: a.before.Version}
 		}
-		a.Attempt(a.tookWrite, claim.Op{Kind: claim.OpMulti, Path: a.cfg.Path, Ops: []claim.Op{{Kind: claim.OpCheck, Path: a.cfg.Bid, Version: claim.AnyVersion}, op}})
+		a.Attempt(a.tookWrite, claim.Multi(a.cfg.Path, claim.Check(a.cfg.Bid), op))
 	}
 }
 
@@ -158,12 +155,12 @@ func (a *Announce) tookAgain(res []claim.Result) {
 	case sync != nil, r.Err != nil && !errors.Is(r.Err, wire.ErrNoNode):
 		a.End(claim.Failed, nil) // End turns this into Unclear
 	case r.Err == nil && r.Stat.Mzxid != a.before.Mzxid && bytes.Equal(r.Data, a.text):
-		a.Unsure = 0
+		a.InDoubt = 0
 		a.End(claim.Succeeded, nil)
 	case r.Err == nil && a.isNewer(r): // this configuration may have been written in between
 		a.End(claim.Failed, ErrNewer)
 	default:
-		a.Unsure = 0
+		a.InDoubt = 0
 		a.tookOld(r)
 	}
 }

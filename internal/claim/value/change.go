@@ -15,7 +15,7 @@ import (
 const jumpVersion = -2
 
 // ErrVersion means that the version of a znode is -1, so that no write can depend on it.
-var ErrVersion = errors.New("its version is -1, which cannot be compared: set it once by hand")
+var ErrVersion = errors.New("the znode has version -1, which cannot be compared: set its data once by hand")
 
 // ChangeConfig describes a Change.
 type ChangeConfig struct {
@@ -24,9 +24,9 @@ type ChangeConfig struct {
 	// Mark is the path of an ephemeral znode that no other client creates. It shows whether a change was
 	// carried out, and remains for the next change.
 	Mark string
-	// Anew means that carrying out a change twice does no harm, for example if it only skips a number. A
+	// Repeatable means that carrying out a change twice does no harm, for example if it only skips a number. A
 	// change whose outcome cannot be determined is then tried again, unless the caller has resigned.
-	Anew bool
+	Repeatable bool
 }
 
 // Mark is the state of a mark between two changes.
@@ -51,14 +51,14 @@ func (Propose) Event() {}
 // In all other cases the outcome is unknown.
 type Change struct {
 	claim.Requester
-	cfg      ChangeConfig
-	mark     Mark
-	spoilt   bool // the mark is not in the expected state, and must be deleted
-	read     bool // old and version are set
-	old      []byte
-	version  int32
-	proposed bool
-	data     []byte
+	cfg         ChangeConfig
+	mark        Mark
+	markInvalid bool // the mark is not in the expected state, and must be deleted
+	read        bool // old and version are set
+	old         []byte
+	version     int32
+	proposed    bool
+	data        []byte
 }
 
 // NewChange returns the state machine. It does nothing until Attached is stepped.
@@ -84,37 +84,34 @@ func (c *Change) Step(now claim.Moment, ev claim.Event) {
 		c.proposed, c.data = true, p.Data
 	}
 	c.Advance(now, ev, c.plan)
-	if c.Leaving && !c.Over() && c.Asked == 0 && c.Unsure == 0 {
+	if c.Leaving && !c.Over() && c.Asked == 0 && c.InDoubt == 0 {
 		c.End(claim.Withdrawn, nil)
 	}
 }
 
-// Ready returns what the steps since the last call have produced.
-func (c *Change) Ready() claim.Ready { return c.Collect() }
-
 func (c *Change) plan() {
 	switch {
-	case c.Unsure != 0 && c.Unsure == c.Current:
-		c.Ask(c.tookMark, claim.Op{Kind: claim.OpSync, Path: c.cfg.Path}, claim.Op{Kind: claim.OpGet, Path: c.cfg.Mark})
-	case c.Unsure != 0:
-		c.planGuess()
+	case c.InDoubt != 0 && c.InDoubt == c.Current:
+		c.Ask(c.tookMark, claim.Sync(c.cfg.Path), claim.Get(c.cfg.Mark))
+	case c.InDoubt != 0:
+		c.planInfer()
 	case c.Leaving:
-	case c.spoilt:
-		c.Ask(c.tookMarkAway, claim.Op{Kind: claim.OpDelete, Path: c.cfg.Mark, Version: claim.AnyVersion})
+	case c.markInvalid:
+		c.Ask(c.tookMarkAway, claim.Delete(c.cfg.Mark))
 	case !c.read:
-		c.Ask(c.tookValue, claim.Op{Kind: claim.OpGet, Path: c.cfg.Path})
+		c.Ask(c.tookValue, claim.Get(c.cfg.Path))
 	case c.proposed:
 		c.planSet()
 	}
 }
 
-// again starts the change again with a new read.
-func (c *Change) again() { c.read, c.proposed, c.Unsure = false, false, 0 }
+// restart starts the change again with a new read.
+func (c *Change) restart() { c.read, c.proposed, c.InDoubt = false, false, 0 }
 
-// untold handles a change whose outcome cannot be determined, because the mark is gone or not readable.
-func (c *Change) untold() {
-	if c.cfg.Anew && !c.Leaving {
-		c.again()
+// outcomeUnknown handles a change whose outcome cannot be determined, because the mark is gone or not readable.
+func (c *Change) outcomeUnknown() {
+	if c.cfg.Repeatable && !c.Leaving {
+		c.restart()
 	} else {
 		c.End(claim.Unclear, nil)
 	}
@@ -123,7 +120,7 @@ func (c *Change) untold() {
 func (c *Change) tookValue(res []claim.Result) {
 	switch r := res[0]; {
 	case errors.Is(r.Err, wire.ErrNoNode):
-		c.Ask(c.tookCreate, claim.Op{Kind: claim.OpParents, Path: path.Dir(c.cfg.Path)},
+		c.Ask(c.tookCreate, claim.MakeParents(path.Dir(c.cfg.Path)),
 			claim.Op{Kind: claim.OpCreate, Path: c.cfg.Path, Data: c.cfg.Initial, Persistent: true})
 	case r.Err != nil:
 		c.End(claim.Failed, r.Err)
@@ -160,14 +157,14 @@ func (c *Change) planSet() {
 			c.mark.Session = session
 			c.End(claim.Succeeded, nil)
 		case errors.Is(err, wire.ErrBadVersion):
-			c.again()
+			c.restart()
 		case errors.Is(err, wire.ErrNoNode), errors.Is(err, wire.ErrNodeExists):
-			c.mark.Session, c.spoilt = 0, true
-			c.again()
+			c.mark.Session, c.markInvalid = 0, true
+			c.restart()
 		default:
 			c.End(claim.Failed, err)
 		}
-	}, claim.Op{Kind: claim.OpMulti, Path: c.cfg.Path, Ops: append(ops, mark)})
+	}, claim.Multi(c.cfg.Path, append(ops, mark)...))
 }
 
 func (c *Change) number() []byte { return strconv.AppendInt(nil, int64(c.mark.N), 10) }
@@ -177,19 +174,19 @@ func (c *Change) number() []byte { return strconv.AppendInt(nil, int64(c.mark.N)
 func (c *Change) tookMark(res []claim.Result) {
 	switch r := res[1]; {
 	case res[0].Err != nil:
-		c.untold()
+		c.outcomeUnknown()
 	case r.Err == nil && bytes.Equal(r.Data, c.number()):
-		c.mark.Session, c.Unsure = c.Current, 0
+		c.mark.Session, c.InDoubt = c.Current, 0
 		c.End(claim.Succeeded, nil)
 	case r.Err == nil:
 		c.mark.Session = c.Current
-		c.again()
+		c.restart()
 	case !errors.Is(r.Err, wire.ErrNoNode):
-		c.untold()
-	case c.mark.Session != c.Current: // the change would have created it
-		c.again()
+		c.outcomeUnknown()
+	case c.mark.Session != c.Current: // the change would have created the mark, so it was not carried out
+		c.restart()
 	default:
-		c.planGuess()
+		c.planInfer()
 	}
 }
 
@@ -199,21 +196,21 @@ func (c *Change) tookMarkAway(res []claim.Result) {
 	if err := res[0].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
 		c.End(claim.Failed, err)
 	}
-	c.spoilt = false
+	c.markInvalid = false
 }
 
-// planGuess tries to determine the outcome from the value and its version.
-func (c *Change) planGuess() {
+// planInfer tries to determine the outcome from the value and its version.
+func (c *Change) planInfer() {
 	c.mark.Session = 0
 	c.Ask(func(res []claim.Result) {
 		now := res[1]
 		switch {
 		case res[0].Err != nil || now.Err != nil:
-			c.untold()
+			c.outcomeUnknown()
 		case now.Stat.Version == c.version, now.Stat.Version == c.version+1 && !bytes.Equal(now.Data, c.data):
-			c.again()
+			c.restart()
 		default:
-			c.untold()
+			c.outcomeUnknown()
 		}
-	}, claim.Op{Kind: claim.OpSync, Path: c.cfg.Path}, claim.Op{Kind: claim.OpGet, Path: c.cfg.Path})
+	}, claim.Sync(c.cfg.Path), claim.Get(c.cfg.Path))
 }

@@ -20,16 +20,16 @@ const (
 // ErrCounterRange means that the sum does not fit into 64 bits. The counter was not changed.
 var ErrCounterRange = errors.New("the counter would leave the range of 64 bits")
 
-// Encode returns the data of the znode.
-func (f CounterFormat) Encode(i int64) []byte {
+// FormatCounter returns the data of the znode.
+func FormatCounter(f CounterFormat, i int64) []byte {
 	if f == BinaryCounter {
 		return binary.BigEndian.AppendUint64(nil, uint64(i))
 	}
 	return strconv.AppendInt(nil, i, 10)
 }
 
-// Parse parses the data of a znode. Empty data, of a znode that was created by hand, is 0.
-func (f CounterFormat) Parse(data []byte) (int64, error) {
+// ParseCounter parses the data of a znode. Empty data, of a znode that was created by hand, is 0.
+func ParseCounter(f CounterFormat, data []byte) (int64, error) {
 	switch {
 	case len(data) == 0:
 		return 0, nil
@@ -41,16 +41,16 @@ func (f CounterFormat) Parse(data []byte) (int64, error) {
 	return int64(binary.BigEndian.Uint64(data)), nil
 }
 
-// Add returns the sum of old and delta, and its encoding.
-func (f CounterFormat) Add(old []byte, delta int64) (sum int64, data []byte, err error) {
-	was, err := f.Parse(old)
+// AddCounter returns the sum of old and delta, and its encoding.
+func AddCounter(f CounterFormat, old []byte, delta int64) (sum int64, data []byte, err error) {
+	was, err := ParseCounter(f, old)
 	switch {
 	case err != nil:
 		return 0, nil, err
 	case delta > 0 && was > math.MaxInt64-delta, delta < 0 && was < math.MinInt64-delta:
 		return 0, nil, ErrCounterRange
 	}
-	return was + delta, f.Encode(was + delta), nil
+	return was + delta, FormatCounter(f, was+delta), nil
 }
 
 // Numbers holds the unused numbers of a block. A client reserves a block by adding its size to a counter.

@@ -33,9 +33,6 @@ func (f *follower) Step(now claim.Moment, ev claim.Event) {
 	}
 }
 
-// Ready returns what the steps since the last call have produced.
-func (f *follower) Ready() claim.Ready { return f.Collect() }
-
 func (f *follower) plan() {
 	if f.watch == 0 && !f.Leaving {
 		f.Ask(f.took, claim.Op{Kind: claim.OpAwait, Path: f.path})
@@ -87,8 +84,8 @@ func (f *Announcements) saw(r claim.Result) {
 // recipe wrote, counts as a vacancy.
 type Succession struct{ seen wire.Zxid } // the largest token seen
 
-// Know processes the content of LEADER. It returns the current leader, or an empty Notice for a vacancy.
-func (s *Succession) Know(n claim.Notice) claim.Notice {
+// Newest processes the content of LEADER. It returns the current leader, or an empty Notice for a vacancy.
+func (s *Succession) Newest(n claim.Notice) claim.Notice {
 	if n.Token < s.seen {
 		return claim.Notice{}
 	}
@@ -105,8 +102,8 @@ type Leaders struct {
 	fresh bool         // Next has not returned last yet
 }
 
-// NewLeaders returns the state machine. It does nothing until Attached is stepped. know is the Know of a
-// Succession. Several machines may share the Succession.
+// NewLeaders returns the state machine. It does nothing until Attached is stepped. know is the method
+// Newest of a Succession. Several machines may share the Succession.
 func NewLeaders(path string, know func(claim.Notice) claim.Notice) *Leaders {
 	l := &Leaders{know: know}
 	l.follow(path, l.saw)

@@ -31,7 +31,7 @@ func (c *agreement) See(o any) string {
 		z := e.Txn.Zxid
 		i := sort.Search(len(c.all), func(i int) bool { return c.all[i] >= z })
 		if last, ok := c.last[e.Server]; ok && i > 0 && c.all[i-1] > last {
-			return fmt.Sprintf("server %d delivers %v behind %v and has never delivered %v", e.Server, z, last, c.all[i-1])
+			return fmt.Sprintf("server %d delivers %v after %v, but has never delivered %v", e.Server, z, last, c.all[i-1])
 		}
 		if i == len(c.all) {
 			c.all = append(c.all, z)

@@ -1,12 +1,17 @@
-// Package check holds the checkers of the rules that servers must keep together: one leader
-// in an epoch, one committed history, logs without holes, nothing acknowledged before it is
-// durable, equal trees. If ZooKeeper's TLA+ specification has a rule, its checker has the
+// Package check holds the checkers of the rules that a simulated ensemble must keep: towards
+// itself (one leader in an epoch, one committed history, logs without holes, nothing
+// acknowledged before it is durable, equal trees), and towards its clients and their
+// recipes (each request at most once, answers and events in order, no more holders of a
+// claim than allowed). If ZooKeeper's TLA+ specification has a rule, its checker has the
 // name from there.
 //
 // A checker gets observations, which are values, and says what is wrong. It knows neither
-// the simulator nor the servers, so it cannot depend on their internals. [History] is the
-// committed history, with which several checkers compare.
+// the simulator nor the servers and clients, so it cannot depend on their internals. The
+// observations of servers are in observed.go, those of clients in observedclients.go. What
+// must be known of the moment of an observation, such as who holds a lock then, a checker
+// asks [Present], which also returns values. [History] is the committed history, with which
+// several checkers compare.
 //
-// The checkers of the rules for clients and recipes are in the simulator itself, because
-// they need to know what each client has requested and still holds. Read observed.go first.
+// [Protocol] returns the checkers of servers, and [Clients] those of clients. [Register]
+// checks linearizability after a run. Read observed.go first.
 package check

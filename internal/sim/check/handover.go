@@ -23,7 +23,7 @@ func (c *handOvers) See(o any) string {
 	case Ordered:
 		for _, t := range e.Duty.Append {
 			if end, over := c.ended[t.Zxid.Epoch()]; over && t.Zxid > end {
-				return fmt.Sprintf("server %d logs %v, the epoch was handed over at %v", e.Server, t.Zxid, end)
+				return fmt.Sprintf("server %d logs %v, but the leadership of its epoch was transferred at %v", e.Server, t.Zxid, end)
 			}
 		}
 	}
@@ -38,7 +38,7 @@ func (c *handOvers) sent(e Promised) string {
 		return ""
 	case e.Packet.Type == peerwire.PacketPing:
 		if end, over := c.ended[z.Epoch()]; over {
-			return fmt.Sprintf("leader %d pings in epoch %d, which was handed over at %v", e.Server, z.Epoch(), end)
+			return fmt.Sprintf("leader %d pings in epoch %d, whose leadership was transferred at %v", e.Server, z.Epoch(), end)
 		}
 		return ""
 	case e.Packet.Type != peerwire.PacketHandOver:
@@ -51,11 +51,11 @@ func (c *handOvers) sent(e Promised) string {
 	epoch := e.Epoch
 	c.ended[epoch] = z
 	if last := e.Log; last > z {
-		return fmt.Sprintf("leader %d hands epoch %d over at %v, its log ends at %v", e.Server, epoch, z, last)
+		return fmt.Sprintf("leader %d transfers the leadership of epoch %d at %v, but its log ends at %v", e.Server, epoch, z, last)
 	}
 	// A successor may have been wiped while the leader was suspended.
 	if have := max(e.To.Zxid, 0); e.To.Server == h.Leader && have < z && !e.To.Wiped {
-		return fmt.Sprintf("leader %d hands over to server %d at %v, which has %v on its disk", e.Server, h.Leader, z, have)
+		return fmt.Sprintf("leader %d transfers leadership to server %d at %v, which has %v on its disk", e.Server, h.Leader, z, have)
 	}
 	return ""
 }

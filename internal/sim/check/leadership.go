@@ -36,7 +36,7 @@ func (c *leadership) See(o any) string {
 	}
 	c.latest = e.Epoch
 	if last := c.history.Last().Zxid; e.Zxid < last {
-		return fmt.Sprintf("leader %d of epoch %d ends at %v, committed is %v", e.Server, e.Epoch, e.Zxid, last)
+		return fmt.Sprintf("the history of leader %d of epoch %d ends at %v, but transactions up to %v are committed", e.Server, e.Epoch, e.Zxid, last)
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ func (c *noHole) See(o any) string {
 		}
 		for _, t := range e.Duty.Append {
 			if last := c.last[e.Server]; !follows(last, t.Zxid) {
-				return fmt.Sprintf("server %d logs %v behind %v", e.Server, t.Zxid, last)
+				return fmt.Sprintf("server %d logs %v directly after %v", e.Server, t.Zxid, last)
 			}
 			c.last[e.Server] = t.Zxid
 		}
@@ -61,12 +61,12 @@ func (durability) See(o any) string {
 	z, disk := e.Packet.Zxid, e.Disk
 	switch {
 	case !e.ByLearner && e.Packet.Type == peerwire.PacketLeaderInfo && disk.Accepted < z.Epoch():
-		return fmt.Sprintf("leader %d tells epoch %d with %d on its disk", e.Server, z.Epoch(), disk.Accepted)
+		return fmt.Sprintf("leader %d announces epoch %d, but its disk has epoch %d", e.Server, z.Epoch(), disk.Accepted)
 	case !e.ByLearner:
 	case e.Packet.Type == peerwire.PacketAck && z.Counter() == 0 && disk.Current < z.Epoch():
-		return fmt.Sprintf("server %d acknowledges epoch %d with %d on its disk", e.Server, z.Epoch(), disk.Current)
+		return fmt.Sprintf("server %d acknowledges epoch %d, but its disk has epoch %d", e.Server, z.Epoch(), disk.Current)
 	case e.Packet.Type == peerwire.PacketAck && z.Counter() != 0 && disk.Zxid < z:
-		return fmt.Sprintf("server %d acknowledges %v, durable is %v", e.Server, z, disk.Zxid)
+		return fmt.Sprintf("server %d acknowledges %v, but only transactions up to %v are durable", e.Server, z, disk.Zxid)
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"testing"
 
 	"bellwether/internal/ensemble"
@@ -15,7 +16,7 @@ import (
 // a and b are two servers.
 const a, b ensemble.ServerID = 1, 2
 
-// setTxn returns a transaction that is told from others by its mark.
+// setTxn returns a transaction that differs from others by its mark.
 func setTxn(z wire.Zxid, mark string) *record.Txn {
 	return &record.Txn{
 		TxnHeader: record.TxnHeader{Session: 1, Cxid: int32(z.Counter()), Zxid: z, Type: wire.OpSetData},
@@ -161,7 +162,8 @@ func transfers(leader, to ensemble.ServerID, end wire.Zxid) Promised {
 }
 
 func TestEachRuleCanBeBroken(t *testing.T) {
-	for _, b := range brokenRules {
+	for _, b := range slices.Concat(brokenRules, brokenRequests, brokenClaims, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenTreeWatches,
+		brokenAnnouncements, brokenShares, brokenSeveral, brokenRegistrations, brokenLocals) {
 		t.Run(b.rule, func(t *testing.T) {
 			h := NewHistory(tree.New(tree.Options{Seed: 1, ExtendedTypes: true}))
 			c := b.rules(&h)

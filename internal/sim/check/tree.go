@@ -39,7 +39,7 @@ func (c nothingUndone) See(o any) string {
 	}
 	now, _ := c.history.Place(e.Zxid)
 	if before, _ := c.history.Place(e.Shown); now < before {
-		return fmt.Sprintf("server %d serves at %v, its clients have seen %v", e.Server, e.Zxid, e.Shown)
+		return fmt.Sprintf("server %d serves at %v, but its clients have seen %v", e.Server, e.Zxid, e.Shown)
 	}
 	return ""
 }
@@ -83,7 +83,7 @@ func (c *ephemerals) change(id wire.SessionID, body record.TxnBody) string {
 			break
 		}
 		if !c.open[id] {
-			return fmt.Sprintf("%s is created by session %v, which does not live", b.Path, id)
+			return fmt.Sprintf("%s is created by session %v, which does not exist", b.Path, id)
 		}
 		c.owner[b.Path] = id
 	case *record.DeleteTxn:

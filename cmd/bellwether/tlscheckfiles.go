@@ -1,0 +1,314 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/secure"
+	"bellwether/internal/shell"
+)
+
+// portReport is what the ports of one family of settings accept.
+type portReport struct {
+	For     string   `json:"for"` // clients or servers
+	TLS     []string `json:"tls,omitempty"`
+	Plain   []string `json:"without_tls,omitempty"`
+	Both    []string `json:"with_or_without_tls,omitempty"`
+	DialTLS bool     `json:"dials_with_tls,omitempty"` // this server connects to other servers with TLS
+	*acceptReport
+	Authorities []string      `json:"authorities,omitempty"`
+	Members     []memberProof `json:"members,omitempty"`
+}
+
+// acceptReport is what the settings of a port with TLS allow.
+type acceptReport struct {
+	Versions       []string `json:"protocols"`
+	Suites         []string `json:"suites"`
+	ClientAuth     string   `json:"client_auth"`
+	NamesOfServers bool     `json:"verifies_names_of_servers"`
+	NamesOfClients bool     `json:"verifies_names_of_clients"`
+	CRL            bool     `json:"crl"`
+	OCSP           bool     `json:"ocsp"`
+	chosen         bool     // zoo.cfg names the suites
+}
+
+// ofSettings returns what a port with these settings accepts.
+func ofSettings(s secure.Settings) acceptReport {
+	return acceptReport{
+		Versions: s.Versions(), Suites: s.Suites(), ClientAuth: string(s.ClientAuth), chosen: s.CipherSuites != nil,
+		NamesOfServers: s.VerifyServerNames, NamesOfClients: s.VerifyClientNames, CRL: s.CRL, OCSP: s.OCSP,
+	}
+}
+
+// memberProof is what the certificate of a member must hold.
+type memberProof struct {
+	Server int64    `json:"server"`
+	Names  []string `json:"one_of,omitempty"` // empty: it need not prove who it is
+}
+
+// filesMax bounds how long reading revocation lists and resolving names may take.
+const filesMax = 30 * time.Second
+
+// checkTLSFiles adds what a zoo.cfg and its files say.
+func checkTLSFiles(ctx context.Context, r *tlsReport, file string) error {
+	c, err := serveFlags{config: file}.load()
+	if err != nil {
+		return shell.Usage(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, filesMax)
+	defer cancel()
+	for _, n := range remarks(c) {
+		if strings.HasPrefix(n.Key, "ssl.") || strings.Contains(n.Key, "ortUnification") || strings.HasPrefix(n.Key, "secureClient") {
+			r.warn("%s", n)
+		}
+	}
+	clients, servers := portReport{For: "clients"}, portReport{For: "servers"}
+	clientPorts(c, &clients)
+	serverPorts(c, &servers)
+	if store := r.family(ctx, &clients, c.TLS.Clients, c.TLS.ForClients()); store != nil {
+		r.clientNames(store, c)
+	}
+	if store := r.family(ctx, &servers, c.TLS.Servers, c.TLS.ForServers()); store != nil {
+		r.ownCertificate(ctx, store, c)
+	}
+	r.Ports = []portReport{clients}
+	if !c.Standalone() {
+		r.Ports = append(r.Ports, servers)
+	}
+	return nil
+}
+
+func clientPorts(c *config.Config, p *portReport) {
+	switch at := c.Client.String(); {
+	case at != "" && c.TLS.ClientUnified:
+		p.Both = append(p.Both, at)
+	case at != "":
+		p.Plain = append(p.Plain, at)
+	}
+	if at := c.TLS.Client.String(); at != "" {
+		p.TLS = append(p.TLS, at)
+	}
+}
+
+func serverPorts(c *config.Config, p *portReport) {
+	if c.Standalone() {
+		return
+	}
+	self, _ := c.Ensemble.Members.Server(c.Ensemble.ID)
+	ports := &p.Plain
+	switch {
+	case c.TLS.QuorumUnified:
+		ports = &p.Both
+	case c.TLS.Quorum:
+		ports = &p.TLS
+	}
+	for _, a := range self.Addresses {
+		*ports = append(*ports, a.Quorum(), a.Election())
+	}
+	p.DialTLS = c.TLS.Quorum
+	if !c.TLS.ForServers() {
+		return
+	}
+	for _, s := range c.Ensemble.Members.Servers() {
+		proof := memberProof{Server: int64(s.ID)}
+		if c.TLS.Servers.VerifyServerNames {
+			proof.Names = hostsOf(s)
+		}
+		p.Members = append(p.Members, proof)
+	}
+}
+
+// hostsOf returns the hosts of a server line, of which a certificate must hold one; none if one of them stands for
+// all addresses.
+func hostsOf(s ensemble.Server) []string {
+	var hosts []string
+	for _, a := range s.Addresses {
+		if (ensemble.HostPort{Host: a.Host}).IsWildcard() {
+			return nil
+		}
+		hosts = append(hosts, strings.Trim(a.Host, "[]"))
+	}
+	return hosts
+}
+
+// family reads the files of a family of settings, and adds what they hold. It returns nil if no port uses the
+// family, or if a file cannot be used.
+func (r *tlsReport) family(ctx context.Context, p *portReport, s secure.Settings, used bool) *secure.Store {
+	if !used {
+		return nil
+	}
+	accept := ofSettings(s)
+	p.acceptReport = &accept
+	store, err := secure.Open(s)
+	if err != nil {
+		r.fault("%v", err)
+		return nil
+	}
+	for _, c := range store.Certificates() {
+		if !c.Ours {
+			p.Authorities = append(p.Authorities, c.Subject)
+		}
+		r.ofStore(c)
+	}
+	if s.TrustStore.Location == "" {
+		p.Authorities = []string{"every authority that this system trusts"}
+	}
+	for _, l := range listsOf(ctx, store, s) {
+		r.list(l)
+	}
+	return store
+}
+
+// ofStore adds a certificate of a file, unless the same one was added before.
+func (r *tlsReport) ofStore(c secure.Certificate) {
+	use := useTrusted
+	if c.Ours {
+		use = useShown
+	}
+	if slices.ContainsFunc(r.Certificates, func(o certReport) bool {
+		return o.File == c.File && o.Subject == c.Subject && o.Use == use && o.NotAfter.Equal(c.NotAfter)
+	}) {
+		return
+	}
+	report := certReport{File: c.File, Use: use, Subject: c.Subject, Issuer: c.Issuer(), NotAfter: c.NotAfter.UTC()}
+	if c.Ours {
+		report.Names = c.Names()
+	}
+	r.certificate(report, c.NotBefore)
+}
+
+// listsOf reads the revocation lists of a store if its settings ask for them.
+func listsOf(ctx context.Context, store *secure.Store, s secure.Settings) []secure.List {
+	if !s.CRL && !s.OCSP {
+		return nil
+	}
+	return store.Lists(ctx)
+}
+
+// list adds a revocation list. A list that is out of date makes servers refuse all certificates that name it.
+func (r *tlsReport) list(l secure.List) {
+	report := listReport{Place: l.Place, Issuer: l.Issuer, NextUpdate: l.NextUpdate.UTC()}
+	switch {
+	case l.Err != nil:
+		report.Error = l.Err.Error()
+		r.fault("the revocation list %s cannot be read: %v", l.Place, l.Err)
+	case !l.NextUpdate.IsZero() && l.NextUpdate.Before(r.now):
+		r.fault("the revocation list %s of %q ended at %s: let the authority issue a new one", l.Place, l.Issuer, l.NextUpdate.UTC().Format(time.RFC3339))
+	}
+	r.Lists = append(r.Lists, report)
+}
+
+// clientNames warns if clients that use the names of the configuration would refuse the server's certificate.
+func (r *tlsReport) clientNames(store *secure.Store, c *config.Config) {
+	at := c.TLS.Client
+	if at.IsZero() {
+		at = c.Client
+	}
+	if at.IsWildcard() || at.IsLoopback() || at.Host == "" {
+		return // the names that clients use are not known
+	}
+	if err := store.CheckOwnNames(at.Host); err != nil {
+		r.warn("clients that connect to %s would refuse this server: %v", at, err)
+	}
+}
+
+// ownCertificate adds a fault if other members would refuse this server.
+func (r *tlsReport) ownCertificate(ctx context.Context, store *secure.Store, c *config.Config) {
+	if err := store.CheckOwn(ctx); err != nil {
+		r.fault("other servers with this configuration would refuse this server: %v", err)
+		return
+	}
+	self, ok := c.Ensemble.Members.Server(c.Ensemble.ID)
+	hosts := hostsOf(self)
+	if !ok || len(hosts) == 0 || !c.TLS.Servers.VerifyServerNames {
+		return
+	}
+	err := store.CheckOwnNames(hosts...)
+	if err == nil {
+		return
+	}
+	var addresses []string // a certificate may hold the address of a member that is listed by name
+	for _, host := range hosts {
+		found, _ := net.DefaultResolver.LookupHost(ctx, host) // an error means that there is nothing to compare
+		addresses = append(addresses, found...)
+	}
+	if len(addresses) == 0 || store.CheckOwnNames(addresses...) != nil {
+		r.fault("other servers would refuse this server as server.%d: %v", self.ID, err)
+	}
+}
+
+func (p portReport) print(w io.Writer) {
+	fmt.Fprintf(w, "%s\n", p.For)
+	line := func(what string, format string, args ...any) {
+		fmt.Fprintf(w, "  %-12s %s\n", what, fmt.Sprintf(format, args...))
+	}
+	for _, ports := range []struct {
+		what string
+		at   []string
+	}{{"TLS", p.TLS}, {"TLS or not", p.Both}, {"without TLS", p.Plain}} {
+		if len(ports.at) > 0 {
+			line(ports.what, "%s", strings.Join(ports.at, ", "))
+		}
+	}
+	if p.acceptReport == nil {
+		return
+	}
+	if p.For == "servers" {
+		line("dials", "%s", map[bool]string{true: "other servers with TLS", false: "other servers without TLS"}[p.DialTLS])
+	}
+	line("protocols", "%s", strings.Join(p.Versions, ", "))
+	if p.chosen {
+		line("suites", "%s", strings.Join(p.Suites, ", "))
+	} else {
+		line("suites", "all %d that are safe; -o json lists them", len(p.Suites))
+	}
+	line("certificate", "%s", clientAuthText[secure.ClientAuth(p.ClientAuth)])
+	line("trusted", "%s", strings.Join(p.Authorities, ", "))
+	line("names", "%s", p.namesText())
+	for _, m := range p.Members {
+		if len(m.Names) > 0 {
+			line("", "server.%d must prove %s", m.Server, strings.Join(m.Names, " or "))
+		}
+	}
+	line("revocation", "%s", p.revocationText())
+}
+
+// clientAuthText says in words what ssl.clientAuth means.
+var clientAuthText = map[secure.ClientAuth]string{
+	secure.Need: "the side that connects must show one",
+	secure.Want: "the side that connects may show none; one that it shows must be valid",
+	secure.None: "the side that connects is not asked for one",
+}
+
+func (p portReport) namesText() string {
+	switch {
+	case p.For == "clients" && p.NamesOfClients:
+		return "the certificate of a client must hold its name or address"
+	case p.For == "clients":
+		return "the names of clients are not compared"
+	case !p.NamesOfServers:
+		return "not compared: every trusted certificate of a server can claim to be any member"
+	case !p.NamesOfClients:
+		return "those of servers that are dialled are compared, and those of the member whose id a server claims"
+	}
+	return "those of both sides are compared, and those of the member whose id a server claims"
+}
+
+func (a *acceptReport) revocationText() string {
+	switch {
+	case a.OCSP && a.CRL:
+		return "by OCSP, then by revocation lists"
+	case a.OCSP:
+		return "by OCSP, then by the lists that certificates name"
+	case a.CRL:
+		return "by revocation lists"
+	}
+	return "not checked"
+}

@@ -1,0 +1,238 @@
+package server
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"bellwether/internal/authority"
+	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/secure"
+	"bellwether/wire"
+)
+
+// issue writes a certificate of the authority for loopback, with its key, to a file. The function change
+// may alter it.
+func (c *certs) issue(file string, change func(*x509.Certificate)) {
+	c.t.Helper()
+	ca, err := tls.LoadX509KeyPair(filepath.Join(c.dir, authority.CertFile), filepath.Join(c.dir, authority.KeyFile))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: file},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
+	}
+	change(template)
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.Leaf, key.Public(), ca.PrivateKey)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	if err := os.WriteFile(filepath.Join(c.dir, file), text, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// silent listens and never answers. It counts the connections.
+func silent(t *testing.T) (address string, asked *atomic.Int64) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	asked = new(atomic.Int64)
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+			asked.Add(1)
+		}
+	}()
+	return ln.Addr().String(), asked
+}
+
+// TestChecksOfCertificatesEndInTime shows that a revocation list that does not arrive holds neither a
+// connection beyond the time for its handshake, nor the end of the server.
+func TestChecksOfCertificatesEndInTime(t *testing.T) {
+	k := newCerts(t)
+	address, asked := silent(t)
+	k.issue("slow.pem", func(c *x509.Certificate) { c.CRLDistributionPoints = []string{"http://" + address + "/list"} })
+	for _, sessionless := range []time.Duration{500 * time.Millisecond, time.Hour} {
+		before := asked.Load()
+		cfg := testConfig()
+		cfg.Limits.Sessionless = sessionless
+		cfg.TLS = config.TLS{Client: ensemble.HostPort{Host: "127.0.0.1"}, Clients: k.settings(secure.Clients, "crl=true")}
+		r := start(t, Options{Config: cfg})
+		began, conf := time.Now(), k.client("slow.pem")
+		nc, err := net.Dial("tcp", r.SecureAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		client := tls.Client(nc, conf)
+		if err := client.Handshake(); err != nil { // the server checks the certificate after this end's handshake
+			t.Fatal(err)
+		}
+		eventually(t, "the server asks for the list", func() bool { return asked.Load() > before })
+		if sessionless < time.Minute {
+			if _, err := client.Read(make([]byte, 1)); err == nil {
+				t.Error("the server sends something")
+			}
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("the connection lasted %s", took)
+			}
+		}
+		began = time.Now()
+		if err := r.end(); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the server took %s to end", took)
+		}
+	}
+}
+
+// TestServersEndDuringChecks shows that a server of an ensemble ends although it still waits for the
+// revocation list of another server.
+func TestServersEndDuringChecks(t *testing.T) {
+	k := newCerts(t)
+	address, asked := silent(t)
+	k.issue("server.pem", func(c *x509.Certificate) { c.CRLDistributionPoints = []string{"http://" + address + "/list"} })
+	g := newTestEnsemble(t, 2, 0, false)
+	g.change = func(c *config.Config) {
+		c.TLS = config.TLS{Quorum: true, Servers: k.settings(secure.Servers, "crl=true")}
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	eventually(t, "a server asks for the list", func() bool { return asked.Load() > 0 })
+	for _, m := range g.servers {
+		began := time.Now()
+		g.stopped(m)
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("server %d took %s to end", m.id, took)
+		}
+	}
+}
+
+// TestRefusedMemberBacksOff shows that a member whose certificate the leader refuses, which it learns after
+// its own handshake, dials the leader with growing pauses, and that its log says why.
+func TestRefusedMemberBacksOff(t *testing.T) {
+	k := newCerts(t)
+	// The first server may accept connections of the others, but they refuse it.
+	k.issue("first.pem", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
+	g := newTestEnsemble(t, 3, 0, false)
+	var log logBook
+	g.book = &log
+	var dials atomic.Int64
+	quorum := map[string]bool{}
+	for _, s := range g.members.Servers() {
+		quorum[s.Addresses[0].Quorum()] = true
+	}
+	g.change = func(c *config.Config) {
+		c.TLS = config.TLS{Quorum: true, Servers: k.settings(secure.Servers)}
+		if c.Ensemble.ID == 1 {
+			c.TLS.Servers.KeyStore.Location = filepath.Join(k.dir, "first.pem")
+		}
+	}
+	g.start(g.servers[1])
+	g.start(g.servers[2])
+	g.settled()
+	g.seams.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+		if quorum[address] {
+			dials.Add(1)
+		}
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}
+	g.start(g.servers[0])
+	const refusal = "the leader refused the connection of this server"
+	eventually(t, "the refusal is logged", func() bool { return strings.Contains(log.String(), refusal) })
+	before := dials.Load()
+	<-time.After(3 * time.Second)
+	if n := dials.Load() - before; n > 12 {
+		t.Errorf("%d dials in 3 s", n)
+	}
+	text := log.String()
+	if strings.Contains(text, "bytes that are not a packet") {
+		t.Error("a refusal is called a wrong packet")
+	}
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, refusal) && !strings.Contains(line, "bad certificate") {
+			t.Error(line)
+		}
+	}
+}
+
+// TestEveryReloadIsAnswered shows that the log answers each reload that an operator asks for, also one that
+// fails for the same reason as the last one, and one that changes nothing.
+func TestEveryReloadIsAnswered(t *testing.T) {
+	k := newCerts(t)
+	cfg := testConfig()
+	cfg.TLS = config.TLS{Client: ensemble.HostPort{Host: "127.0.0.1"}, Clients: k.settings(secure.Clients)}
+	var log logBook
+	r := start(t, Options{Config: cfg, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	r.Reload(r.config())
+	if n := strings.Count(log.String(), "their files have not changed"); n != 1 {
+		t.Errorf("%d answers to a reload without a change", n)
+	}
+	if err := os.Remove(filepath.Join(k.dir, "server.pem")); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		r.Reload(r.config())
+		if n := strings.Count(log.String(), "the old ones stay in use"); n != i+1 {
+			t.Errorf("%d answers to %d reloads that fail", n, i+1)
+		}
+	}
+}
+
+// TestSubjectIsTheFallback shows that a client whose certificate has no alternative name that
+// ssl.x509.clientCertId* asks for is served with its subject as its id, and that the log says so. ZooKeeper
+// servers that know these keys do the same.
+func TestSubjectIsTheFallback(t *testing.T) {
+	k := newCerts(t)
+	cfg := testConfig()
+	cfg.TLS = config.TLS{Client: ensemble.HostPort{Host: "127.0.0.1"}, Clients: k.settings(secure.Clients, "x509.clientCertIdType=SAN", "x509.clientCertIdSanMatchType=6")}
+	var log logBook
+	r := start(t, Options{Config: cfg, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	c := r.dialTLS(r.SecureAddr(), k.client("client.pem"))
+	if c == nil {
+		t.Fatal("the client is refused")
+	}
+	acl := []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "x509", ID: "CN=alice"}}}
+	c.must(wire.OpCreate, &wire.CreateRequest{Path: "/alices", ACL: acl}, nil)
+	c.must(wire.OpGetData, &wire.PathWatchRequest{Path: "/alices"}, nil)
+	if text := log.String(); !strings.Contains(text, "its subject is the id") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,284 @@
+package sim
+
+import (
+	"slices"
+
+	"bellwether/internal/driver"
+	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/machine"
+	"bellwether/internal/zab"
+)
+
+// push passes an event to the loop.
+func (v *server) push(e replica.Event) {
+	if v.up {
+		v.inbox = append(v.inbox, e)
+		v.scheduleBatch()
+	}
+}
+
+// scheduleBatch schedules a batch, unless one is scheduled.
+func (v *server) scheduleBatch() {
+	if v.due || v.stepped || v.paused || !v.up {
+		return
+	}
+	v.due = true
+	d := v.sim.random.Below(150)
+	if v.sim.random.Below(256) == 0 {
+		d += v.sim.random.Below(20 * machine.Millisecond)
+	}
+	v.later(d, v.batch)
+}
+
+// tick adds a tick every quarter of tickTime.
+func (v *server) tick() {
+	quarter := v.sim.opt.TickMS * machine.Millisecond / 4
+	v.later(v.Clock.When(v.Clock.Mono(v.sim.now)+quarter)-v.sim.now, func() {
+		v.ticked = true
+		v.watchDisk()
+		v.scheduleBatch()
+		v.tick()
+	})
+}
+
+// batch begins to carry out the events that wait, or some of them. The others wait for a
+// later batch. A tick comes after all events that have arrived.
+func (v *server) batch() {
+	v.due = false
+	v.at = v.Clock.Time(v.sim.now)
+	n := len(v.inbox)
+	if n > 1 && v.sim.random.Below(8) == 0 {
+		if n = int(v.sim.random.Between(1, int64(n))); n < len(v.inbox) {
+			v.sim.reach(situationBatchCut)
+		}
+	}
+	v.events = slices.Clone(v.inbox[:n])
+	v.inbox = slices.Delete(v.inbox, 0, n)
+	v.stepped = true
+	v.busyAfter = v.drawBusyAfter(v.events)
+	ticked := v.ticked && len(v.inbox) == 0
+	if ticked {
+		v.ticked = false
+	}
+	v.order.Begin(v.at, len(v.events), ticked)
+	v.continueBatch()
+}
+
+// continueBatch carries out the steps of the batch until the batch is over or takes long. In the
+// latter case it continues later.
+func (v *server) continueBatch() {
+	for v.sim.failed == nil {
+		switch v.order.Next() {
+		case driver.Step:
+			e := v.events[v.order.Index()]
+			if v.getsBusy(func() { v.step(e); v.continueBatch() }) {
+				return
+			}
+			v.step(e)
+		case driver.Tick:
+			for _, c := range v.conns {
+				if c.session != 0 {
+					v.order.Hear(&c.hearing, c.session, c.timeoutMS)
+				}
+			}
+			v.order.Tick()
+		case driver.AllStepped:
+			if v.getsBusy(v.continueBatch) || v.pauses() {
+				return
+			}
+		case driver.Log:
+			v.queueDuties(v.order.Ready.Duties)
+		case driver.Send:
+			v.sendOut(&v.order.Ready)
+		case driver.Apply:
+			for _, txn := range v.order.Ready.Committed {
+				v.sim.see(check.Handed{Server: v.id, Txn: txn})
+			}
+			if !v.apply() {
+				return
+			}
+		case driver.SendHeld:
+			for _, m := range v.order.Held() {
+				v.sendPacket(m)
+			}
+		case driver.Connect:
+			v.connect(&v.order.Ready)
+		case driver.BatchDone:
+			v.endBatch()
+			return
+		}
+	}
+}
+
+// pauses reports whether the process gets no processor now. If so, the batch continues
+// later.
+func (v *server) pauses() bool {
+	if v.sim.random.Below(64) != 0 {
+		return false
+	}
+	left := len(v.inbox)
+	v.later(v.sim.random.Below(10*machine.Millisecond), func() {
+		if len(v.inbox) > left {
+			v.sim.reach(situationPause)
+		}
+		v.continueBatch()
+	})
+	return true
+}
+
+// step passes one event to the replica, together with what the driver keeps of it.
+func (v *server) step(e replica.Event) {
+	switch ev := e.(type) {
+	case *replica.Request:
+		if c := v.conn(ev.Conn); c != nil {
+			c.touch(ev.Started)
+		}
+	case replica.Rebuilt:
+		for _, c := range v.conns {
+			c.ended = c.ended || c.readOnly // no client reads from two trees
+		}
+		v.tree = ev.Tree
+		v.seen = position{zxid: -1, shown: v.seen.shown}
+		v.sim.see(check.Rebuilt{Server: v.id})
+	case replica.Linked:
+		v.linked, v.dialling = ev.Link, false
+	case replica.Zab:
+		switch z := ev.Event.(type) {
+		case zab.Refused:
+			v.writer.journal.Reopen()
+			v.endsAt(z.Zxid)
+			v.sim.see(check.Undone{Server: v.id, Zxid: z.Zxid})
+		case zab.Opened:
+			if !v.listens {
+				v.hangUp(z.Link)
+			}
+		}
+	case replica.Disconnected:
+		v.forget(ev.Conn)
+	}
+	v.replica.Step(v.at, e)
+}
+
+// endBatch ends a batch.
+func (v *server) endBatch() {
+	v.stepped = false
+	v.led = v.standing.Serving
+	v.lease = driver.LeaseOf(v.replica.Lease(), v.at)
+	v.setAlarm()
+	if len(v.inbox) > 0 || v.ticked {
+		v.scheduleBatch()
+	}
+}
+
+// setAlarm schedules a batch for the time at which the replica wants to be woken.
+func (v *server) setAlarm() {
+	if v.order.WakeAt() == replica.Never {
+		return
+	}
+	at := max(v.Clock.When(v.order.WakeAt()*machine.Millisecond), v.sim.now+1)
+	if v.alarm > v.sim.now && v.alarm <= at {
+		return
+	}
+	v.alarm = at
+	v.later(at-v.sim.now, func() {
+		if v.alarm == at {
+			v.alarm = 0
+		}
+		if v.Clock.Mono(v.sim.now)/machine.Millisecond >= v.order.WakeAt() {
+			v.scheduleBatch()
+		} else if v.alarm == 0 {
+			v.setAlarm()
+		}
+	})
+}
+
+// queueDuties passes duties to the log writer.
+func (v *server) queueDuties(duties []replica.Duty) {
+	for i := range duties {
+		v.sim.see(check.Ordered{Server: v.id, Duty: &duties[i], Void: v.writer.journal.Void()})
+		v.recordDuty(&duties[i])
+		v.writer.take(duties[i])
+	}
+}
+
+// sendOut sends the messages that may leave before the committed transactions are applied.
+func (v *server) sendOut(rd *replica.Ready) {
+	for _, m := range rd.Votes {
+		v.notify(m)
+	}
+	v.nextHeartbeat = rd.NextHeartbeat
+	v.send(rd.Send)
+}
+
+// send sends messages to other servers, except those that the batch holds back until it is
+// applied.
+func (v *server) send(all []zab.Message) {
+	if v.compatible {
+		inZooKeeperOrder(all)
+	}
+	for _, m := range all {
+		if !v.order.Hold(m) {
+			v.sendPacket(m)
+		}
+	}
+}
+
+// apply carries out every effect that is due. It returns false if the batch takes long at
+// this point, and the batch then continues later.
+func (v *server) apply() bool {
+	for {
+		o, ok := v.replica.Next()
+		v.observe()
+		if v.sim.failed != nil || !ok {
+			return v.sim.failed == nil
+		}
+		v.effect(&o)
+		if v.getsBusy(func() {
+			if v.apply() {
+				v.continueBatch()
+			}
+		}) {
+			return false
+		}
+	}
+}
+
+// connect ends links, reads old logs for learners, and listens or dials.
+func (v *server) connect(rd *replica.Ready) {
+	for _, id := range rd.Close {
+		v.hangUp(id)
+	}
+	for _, q := range rd.ReadLog {
+		v.readLog(q)
+	}
+	if v.listens && !rd.Listen {
+		v.unlisten()
+	}
+	v.listens = rd.Listen
+	v.dialLeader(rd.Dial)
+	for _, h := range rd.Observations {
+		v.recordObservation(h)
+	}
+}
+
+// readLog answers a request for old transactions from the disk, after a while.
+func (v *server) readLog(q zab.ReadLog) {
+	v.later(v.diskTime(), func() { v.whenDiskAnswers(func() { v.answerRead(q) }) })
+}
+
+func (v *server) answerRead(q zab.ReadLog) {
+	a := zab.LogRead{Link: q.Link, OK: true}
+	for txn, err := range v.store.ReadLog(q.After) {
+		if err != nil {
+			a.OK = false
+			break
+		}
+		if txn.Zxid > q.Through {
+			break
+		}
+		a.Txns = append(a.Txns, txn)
+	}
+	v.sim.reach(situationDiskLog)
+	v.push(replica.Zab{Event: a})
+}

@@ -1,0 +1,11 @@
+package check
+
+// Clients returns the checkers of what clients and their recipes may rely on.
+func Clients(h *History, p Present, reached SessionsReached) []Checker {
+	return []Checker{
+		newAtMostOnce(), ackedWrites{h}, sessionOrder{}, newWatchOrder(h), newRealTime(), claims{p}, &fence{}, shown{h},
+		newAsIssued(), newRealEvents(h), possibleLeaders{p}, newCommits(), newBarriers(p), newItems(), newCaches(h), newCounts(),
+		newPassages(), newShares(p, h), newSeveral(p), newAnnouncements(), newRegistrations(p), onlyCommitted{h},
+		newLocalSessions(p, reached),
+	}
+}

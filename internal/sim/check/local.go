@@ -1,0 +1,161 @@
+package check
+
+import (
+	"fmt"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/record"
+	"bellwether/internal/replica"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// localSessions checks local sessions. If no transaction has made a session, only one
+// server gives it, in one life of its process and only while it hears from the session, and
+// no tree contains it. A session that a transaction makes is made once. After the end of a
+// session no request of it is carried out, and no connection that begins later gets it. A
+// server that is behind may still give it to a connection that began before the end.
+type localSessions struct {
+	present Present
+	reached SessionsReached
+	lives   map[ensemble.ServerID]int         // how often a server was started
+	last    replica.ConnID                    // the last connection that a server has accepted
+	homes   map[wire.SessionID]home           // the server process that gave a session which no transaction had made
+	made    map[wire.SessionID]bool           // sessions made by a transaction
+	ended   map[wire.SessionID]replica.ConnID // sessions that have ended, with the last connection that existed then
+	asked   map[wire.SessionID]bool           // the session has asked for an ephemeral, so it may have become global
+	proven  map[wire.SessionID]int64          // µs at which the last answered request of the session was sent
+	began   map[ensemble.ServerID]bool        // the server has begun to serve and its tree was not checked since
+}
+
+// SessionsReached is told what a run has reached.
+type SessionsReached interface {
+	LocalResumed()  // a local session is resumed
+	LocalUpgraded() // a local session becomes global
+}
+
+// home identifies one life of a server's process.
+type home struct {
+	server ensemble.ServerID
+	life   int
+}
+
+func newLocalSessions(p Present, reached SessionsReached) *localSessions {
+	return &localSessions{p, reached, map[ensemble.ServerID]int{}, 0, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]replica.ConnID{},
+		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[ensemble.ServerID]bool{}}
+}
+
+func (*localSessions) Name() string { return "LocalSessions" }
+
+func (c *localSessions) See(o any) string {
+	switch e := o.(type) {
+	case Connected:
+		c.last = e.Conn
+	case Restarted:
+		c.lives[e.Server]++
+	case Attached:
+		return c.given(e)
+	case Committed:
+		return c.done(e.Txn)
+	case Established:
+		c.began[e.Server] = true
+	case Stands:
+		if c.began[e.Server] {
+			c.began[e.Server] = false
+			return c.table(e.Server)
+		}
+	case Issued:
+		if tree.CreatesEphemeral(e.Op, e.Body) {
+			c.asked[e.Session] = true
+		}
+	case Answered:
+		c.proven[e.Session] = e.Issued
+		if e.Op == wire.OpCloseSession && e.Header.Err == wire.OK {
+			c.ends(e.Session)
+		}
+	case TurnedAway:
+		return c.early(e)
+	}
+	return ""
+}
+
+// home returns the present life of a server's process.
+func (c *localSessions) home(id ensemble.ServerID) home { return home{id, c.lives[id]} }
+
+// given checks that a connection may get its session.
+func (c *localSessions) given(e Attached) string {
+	id, here := e.Session, c.home(e.Server)
+	switch before, local := c.homes[id]; {
+	case e.ReadOnly || id == 0:
+		return "" // the session is one of a server without a quorum (see onlyCommitted), or it was refused
+	case c.over(id) && e.Conn > c.ended[id]:
+		return fmt.Sprintf("server %d gives session %v, which has ended", e.Server, id)
+	case c.made[id]:
+		return ""
+	case !c.present.Recipe().LocalSessions:
+		return fmt.Sprintf("server %d gives session %v, which no transaction has made", e.Server, id)
+	case !local:
+		c.homes[id] = here
+	case before != here:
+		return fmt.Sprintf("server %d gives session %v, which is a local session of an earlier process or of another server (%d)", e.Server, id, before.server)
+	default:
+		c.reached.LocalResumed()
+	}
+	return ""
+}
+
+func (c *localSessions) ends(id wire.SessionID) {
+	if !c.over(id) {
+		c.ended[id] = c.last
+	}
+}
+
+func (c *localSessions) over(id wire.SessionID) bool {
+	_, yes := c.ended[id]
+	return yes
+}
+
+// done checks a transaction against the session that it belongs to.
+func (c *localSessions) done(t *record.Txn) string {
+	switch {
+	case t.Type == wire.OpError || t.Session == 0:
+		return ""
+	case c.over(t.Session):
+		return fmt.Sprintf("%v, a %v, belongs to session %v, which has ended", t.Zxid, t.Type, t.Session)
+	case t.Type == wire.OpCloseSession:
+		c.ends(t.Session)
+	case t.Type == wire.OpCreateSession && c.made[t.Session]:
+		return fmt.Sprintf("session %v is created a second time by %v", t.Session, t.Zxid)
+	case t.Type == wire.OpCreateSession:
+		c.made[t.Session] = true
+		if _, local := c.homes[t.Session]; local {
+			c.reached.LocalUpgraded()
+		}
+	}
+	return ""
+}
+
+// table checks that a tree contains no local sessions.
+func (c *localSessions) table(server ensemble.ServerID) (wrong string) {
+	for _, id := range c.present.Sessions(server) {
+		if !c.made[id] {
+			wrong = fmt.Sprintf("the tree of server %d has session %v, which no transaction has made", server, id)
+		}
+	}
+	return wrong
+}
+
+// early checks that the server on which a local session lives does not tell its client too
+// soon that the session has expired. Half of the timeout is a wide margin for the
+// difference of the clocks.
+func (c *localSessions) early(e TurnedAway) string {
+	at, local := c.homes[e.Session]
+	switch {
+	case !local || c.made[e.Session] || c.asked[e.Session] || c.over(e.Session), at != c.home(e.Server):
+		return ""
+	case e.At-c.proven[e.Session] < int64(e.TimeoutMS)*1000/2:
+		return fmt.Sprintf("server %d reports that session %v has expired, but has answered it %d µs ago",
+			e.Server, e.Session, e.At-c.proven[e.Session])
+	}
+	return ""
+}

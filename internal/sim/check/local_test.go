@@ -1,0 +1,89 @@
+package check
+
+import (
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
+
+// unreached ignores what a run has reached.
+type unreached struct{}
+
+func (unreached) LocalResumed()  {}
+func (unreached) LocalUpgraded() {}
+
+// localRule returns the rule for trees that contain some sessions.
+func localRule(allowed bool, sessions ...wire.SessionID) func(*History) Checker {
+	return func(*History) Checker {
+		return newLocalSessions(&present{sessions: sessions, recipe: Recipe{LocalSessions: allowed}}, unreached{})
+	}
+}
+
+// given returns what a checker sees when connection 1 gets a session.
+func given(v ensemble.ServerID, id wire.SessionID) Attached { return givenTo(v, 1, id) }
+
+func givenTo(v ensemble.ServerID, conn replica.ConnID, id wire.SessionID) Attached {
+	return Attached{Server: v, Conn: conn, Session: id}
+}
+
+func sessionTxn(z wire.Zxid, op wire.OpCode, id wire.SessionID) *record.Txn {
+	return &record.Txn{TxnHeader: record.TxnHeader{Session: id, Zxid: z, Type: op}}
+}
+
+// brokenLocals are sequences of observations that break the rule of local sessions.
+var brokenLocals = []broken{
+	{"a local session where none may be", localRule(false), func(*History) []any {
+		return []any{Committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(a, 7), given(a, 8)}
+	}},
+	{"a local session of two servers", localRule(true), func(*History) []any {
+		return []any{given(a, 7), given(a, 7), given(b, 7)}
+	}},
+	{"a local session that outlives its process", localRule(true), func(*History) []any {
+		return []any{Restarted{Server: a}, given(a, 7), Restarted{Server: b}, given(a, 7), Restarted{Server: a}, given(a, 7)}
+	}},
+	{"a local session that moves behind its end", localRule(true), func(*History) []any {
+		return []any{
+			given(a, 7), Committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, given(b, 7),
+			Committed{a, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, given(b, 7),
+		}
+	}},
+	{"a session that is made again", localRule(true), func(*History) []any {
+		return []any{Committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, Committed{b, 2, sessionTxn(z(1, 2), wire.OpCreateSession, 7)}}
+	}},
+	{"a write behind the end of its session", localRule(true), func(*History) []any {
+		return []any{
+			given(a, 1), Answered{Request: Request{Op: wire.OpCloseSession, Session: 1}},
+			Committed{a, 1, sessionTxn(z(1, 1), wire.OpError, 1)}, Committed{a, 2, setTxn(z(1, 2), "x")},
+		}
+	}},
+	{"a local session that a tree has", localRule(true, 7), func(*History) []any {
+		return []any{Stands{Server: a}, Established{Server: a, Role: peerwire.Following, Epoch: 1}, Stands{Server: a, Zxid: z(1, 1)}}
+	}},
+	{"a local session that expires too early", localRule(true), func(*History) []any {
+		early := func(v ensemble.ServerID, timeoutMS int32) TurnedAway {
+			return TurnedAway{Server: v, Session: 7, TimeoutMS: timeoutMS, At: 1_000_000}
+		}
+		return []any{given(a, 7), Answered{Request: Request{Op: wire.OpPing, Session: 7}}, early(b, 4000), early(a, 1000), early(a, 4000)}
+	}},
+}
+
+// TestEndedSessionIsNotGivenToLaterConnections checks that a server that is behind may give
+// an ended session to a connection that began before the end, but to no later one.
+func TestEndedSessionIsNotGivenToLaterConnections(t *testing.T) {
+	c := localRule(false)(nil)
+	for _, what := range []any{
+		Connected{1}, Committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, givenTo(a, 1, 7),
+		Connected{2}, Committed{a, 2, sessionTxn(z(1, 2), wire.OpCloseSession, 7)}, givenTo(a, 2, 7), Connected{3},
+	} {
+		if wrong := c.See(what); wrong != "" {
+			t.Error(wrong)
+		}
+	}
+	if c.See(givenTo(a, 3, 7)) == "" {
+		t.Error("the session is given to a connection that began after its end")
+	}
+}

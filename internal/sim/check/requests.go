@@ -1,0 +1,189 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"bellwether/wire"
+)
+
+// atMostOnce checks that each request of a client becomes at most one transaction.
+type atMostOnce struct{ done map[attempt]wire.Zxid }
+
+// attempt identifies a request. A simulated client never uses an xid twice.
+type attempt struct {
+	session wire.SessionID
+	xid     int32
+}
+
+func newAtMostOnce() *atMostOnce { return &atMostOnce{map[attempt]wire.Zxid{}} }
+
+func (*atMostOnce) Name() string { return "AtMostOnce" }
+
+func (c *atMostOnce) See(o any) string {
+	e, ok := o.(Committed)
+	if !ok || e.Txn.Cxid <= 0 { // a transaction that a server made by itself
+		return ""
+	}
+	a := attempt{e.Txn.Session, e.Txn.Cxid}
+	if before, twice := c.done[a]; twice {
+		return fmt.Sprintf("request %d of session %v is carried out by %v and by %v", a.xid, a.session, before, e.Txn.Zxid)
+	}
+	c.done[a] = e.Txn.Zxid
+	return ""
+}
+
+// ackedWrites checks that a write that was answered is in the history, with the result that
+// the answer gives.
+type ackedWrites struct{ history *History }
+
+func (ackedWrites) Name() string { return "AckedWrites" }
+
+func (c ackedWrites) See(o any) string {
+	e, ok := o.(Answered)
+	if !ok || !e.Op.IsWrite() || e.Header.Err != wire.OK {
+		return ""
+	}
+	k, z := &e.Request, e.Header.Zxid
+	i, known := c.history.Index[z]
+	if !known {
+		return fmt.Sprintf("client %d got the answer that transaction %[4]v has done %[2]v %[3]s, but the history has no such transaction", k.Client, k.Op, k.Path, z)
+	}
+	if t := c.history.Entries[i].Txn; t.Session != k.Session || t.Cxid != k.Xid {
+		return fmt.Sprintf("client %d got the answer that its request %d is done by %v, but that is request %d of session %v",
+			k.Client, k.Xid, z, t.Cxid, t.Session)
+	}
+	return ""
+}
+
+// sessionOrder checks that answers come in the order of the requests, and that a session is
+// never shown a state older than one that it was shown before.
+type sessionOrder struct{}
+
+func (sessionOrder) Name() string { return "SessionOrder" }
+
+func (sessionOrder) See(o any) string {
+	e, ok := o.(Answered)
+	if !ok {
+		return ""
+	}
+	k, h := &e.Request, &e.Header
+	switch {
+	case h.Xid != k.Xid:
+		return fmt.Sprintf("client %d waits for the answer to request %d and gets the answer to %d", k.Client, k.Xid, h.Xid)
+	case h.Zxid < e.Seen && h.Zxid > 0:
+		return fmt.Sprintf("client %d has seen %v, but an answer shows %v", k.Client, e.Seen, h.Zxid)
+	}
+	return ""
+}
+
+// watchOrder checks that an event comes before any answer that shows the change it reports,
+// and that the client had a watch for the event.
+type watchOrder struct{ history *History }
+
+func newWatchOrder(h *History) watchOrder { return watchOrder{h} }
+
+func (watchOrder) Name() string { return "WatchOrder" }
+
+func (c watchOrder) See(o any) string {
+	switch e := o.(type) {
+	case Answered:
+		for i := range e.Watches {
+			if wrong := c.missed(e.Client, &e.Watches[i], e.Header.Zxid); wrong != "" {
+				return wrong
+			}
+		}
+		for i := range e.Trees {
+			if wrong := c.missedBelow(e.Client, &e.Trees[i], e.Header.Zxid); wrong != "" {
+				return wrong
+			}
+		}
+	case Notified:
+		if e.Event.Zxid == -1 {
+			return "" // setWatches reports these once for each watch of a path
+		}
+		if slices.ContainsFunc(e.Trees, func(w TreeWatch) bool { return w.Means(e.Event) }) {
+			return ""
+		}
+		for i := range e.Watches {
+			if e.Watches[i].Meets(e.Event) {
+				return ""
+			}
+		}
+		return fmt.Sprintf("client %d gets the event %v of %s at %v, but does not watch for it", e.Client, e.Event.Type, e.Event.Path, e.Event.Zxid)
+	}
+	return ""
+}
+
+// missed returns what is wrong if an answer as of z comes before an event that should have
+// come first.
+func (c watchOrder) missed(client int, w *Watch, z wire.Zxid) string {
+	ch := c.history.Changes[w.Path]
+	if ch == nil {
+		return ""
+	}
+	at := Within(ch.Data, w.Zxid, z)
+	if w.Children {
+		at = Within(ch.Kids, w.Zxid, z)
+	}
+	if at == 0 {
+		return ""
+	}
+	return fmt.Sprintf("client %d watches %s since %v and is shown %v, but got no event for the change at %v", client, w.Path, w.Zxid, z, at)
+}
+
+// missedBelow does what missed does, for the watch of a tree.
+func (c watchOrder) missedBelow(client int, w *TreeWatch, z wire.Zxid) string {
+	if w.Local || w.Since == 0 {
+		return ""
+	}
+	first, where := wire.Zxid(0), ""
+	for path, ch := range c.history.Changes {
+		if !w.Covers(path) {
+			continue
+		}
+		if at := Within(ch.Data, max(w.Since, w.Told[path]), z); at > 0 && (first == 0 || at < first || at == first && path < where) {
+			first, where = at, path
+		}
+	}
+	if first == 0 {
+		return ""
+	}
+	return fmt.Sprintf("client %d watches the tree %s since %v and is shown %v, but got no event for %s at %v", client, w.Root, w.Since, z, where, first)
+}
+
+// realTime checks linearizability against real time: what was answered before a request was
+// issued comes before that request. A later write has a later zxid, and a read behind a
+// sync shows all writes that were answered before the sync was issued.
+type realTime struct {
+	newest wire.Zxid           // the largest zxid of the writes answered so far
+	floors map[int64]wire.Zxid // newest when a request was sent, by the number of the request
+}
+
+func newRealTime() *realTime { return &realTime{floors: map[int64]wire.Zxid{}} }
+
+func (*realTime) Name() string { return "RealTime" }
+
+func (c *realTime) See(o any) string {
+	switch e := o.(type) {
+	case Issued:
+		if e.Op.IsWrite() || e.Synced {
+			c.floors[e.N] = c.newest
+		}
+	case Lost:
+		delete(c.floors, e.N)
+	case Answered:
+		k, h, floor := &e.Request, &e.Header, c.floors[e.N]
+		delete(c.floors, k.N)
+		if h.Err != wire.OK {
+			return ""
+		}
+		if (k.Op.IsWrite() || k.Synced) && h.Zxid < floor {
+			return fmt.Sprintf("client %d sent %v %s when %v had been answered, but the answer shows %v", k.Client, k.Op, k.Path, floor, h.Zxid)
+		}
+		if k.Op.IsWrite() {
+			c.newest = max(c.newest, h.Zxid)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,26 @@
+package check
+
+// The znodes that the clients of a run use, as clients and checkers know them.
+const (
+	ElectionPath = "/election" // bids for election
+	LeaderPath   = ElectionPath + "/LEADER"
+	ConfigPath   = "/configuration" // what leaders announce
+	GuardedPath  = "/guarded"       // holders write their tokens here, and check their bids in the same transaction
+	RegisterPath = "/r0"            // read and written by clients without a recipe
+	TxRoot       = "/tx"            // transactions of two phases
+
+	QueueItems  = "/queue/entries"
+	QueueClaims = "/queue/taken"
+	CountPath   = "/count"
+	IDsPath     = "/ids"
+	IDBlock     = 5 // how many ids are reserved at once
+	BarrierPath = "/barrier"
+	GatePath    = "/gate" // the double barrier
+
+	ShareParent = "/share"
+	ShareParts  = ShareParent + "/parts"
+	ShareTasks  = ShareParent + "/tasks"
+)
+
+// Places are the znodes at which registrants register.
+var Places = []string{"/places/a", "/places/b"}

@@ -1,0 +1,106 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
+	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/machine"
+)
+
+// linePath is the znode that contains all bids except those for election.
+const linePath = "/line"
+
+// bidder is one bid: a line or, for a semaphore, its two lines.
+type bidder interface {
+	Step(now claim.Moment, ev claim.Event)
+	Ready() claim.Ready
+	State() lines.State
+	Left(now claim.Moment) time.Duration
+}
+
+// The namings whose bids may stand in the same line.
+var (
+	exclusiveNames = []claim.Naming{claim.Own, claim.CuratorLock, claim.KazooLock, claim.GoZKLock}
+	writerNames    = []claim.Naming{claim.Own, claim.CuratorWrite, claim.KazooLock}
+	readerNames    = []claim.Naming{claim.OwnRead, claim.CuratorRead, claim.KazooRead}
+)
+
+// bid makes a new bid.
+func (k *Candidate) bid() {
+	d := k.c.random
+	cfg := lines.Config{Parent: linePath, ID: fmt.Sprint("candidate ", k.c.ID), Nonce: d.Nonce(), Rule: lines.Exclusive}
+	k.shared = false
+	switch k.c.group.Settings().Recipe {
+	case Lock:
+		cfg.Naming, cfg.Try = one(d, exclusiveNames), d.Chance(5)
+		k.line = lines.NewLine(cfg)
+	case ReadWriteLock:
+		cfg.Naming = one(d, writerNames)
+		if k.shared = d.Chance(60); k.shared {
+			cfg.Rule, cfg.Naming = lines.Shared, one(d, readerNames)
+		}
+		k.line = lines.NewLine(cfg)
+	case Semaphore:
+		gate := cfg
+		gate.Parent, gate.Nonce = linePath+"-gate", d.Nonce()
+		cfg.Rule, cfg.Leases, cfg.Try = lines.Leases, k.c.group.Settings().Leases, d.Chance(5)
+		cfg.Naming = []claim.Naming{claim.Own, claim.CuratorLease}[d.Below(2)]
+		k.line = lines.NewSemaphore(gate, cfg)
+	default:
+		cfg.Parent, cfg.Rule, cfg.Leader = check.ElectionPath, lines.Leadership, check.LeaderPath
+		cfg.Quiet = time.Duration(d.Below(3)) * time.Millisecond
+		k.line = lines.NewElection(cfg)
+	}
+	k.parent = cfg.Parent
+}
+
+func one(d *machine.Random, of []claim.Naming) claim.Naming { return of[d.Below(int64(len(of)))] }
+
+// exclusive reports whether nobody else may hold while the candidate does.
+func (k *Candidate) exclusive() bool { return k.c.group.Settings().Recipe != Semaphore && !k.shared }
+
+// recordTerm records the beginning of a term.
+func (k *Candidate) recordTerm(h lines.Leads) {
+	s := k.c.group
+	t := &term{k: k, line: k.line, token: h.Token, bid: claim.Join(k.parent, h.Bid)}
+	if k.exclusive() {
+		t.useResource()
+	}
+	if s.holder != k {
+		s.holder = k
+		s.Handovers++
+	}
+	k.resignLater()
+	if k.termBegan != nil {
+		k.termBegan(t)
+	}
+	s.See(check.TermBegan{Holder: k.observed(), Token: h.Token})
+}
+
+// resignLater makes a holder give up its claim after a while. In some runs every holder
+// gives up, in others only some holders do.
+func (k *Candidate) resignLater() {
+	line, d := k.line, k.c.random
+	within := 5 * machine.Second
+	if brief := k.c.group.Settings().TermMS; brief > 0 {
+		within = 2 * brief * machine.Millisecond
+	} else if !d.Chance(50) {
+		return
+	}
+	k.c.after(d.Below(within), func() {
+		if k.line == line && !k.c.Hung && !(k.c.group.Phase().Quiet && k.termBegan != nil) { // in the end the last leader stays
+			k.step(claim.Resign{})
+		}
+	})
+}
+
+// pauseMax returns the longest time that a candidate waits between two bids.
+func (k *Candidate) pauseMax() int64 {
+	if brief := k.c.group.Settings().TermMS; brief > 0 {
+		return brief * machine.Millisecond
+	}
+	return machine.Second
+}

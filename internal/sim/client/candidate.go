@@ -1,0 +1,128 @@
+package client
+
+import (
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/claim/lines"
+	"bellwether/internal/sim/check"
+	"bellwether/wire"
+)
+
+// Candidate bids in an election or another line, over its client's session, again and
+// again.
+type Candidate struct {
+	Runner
+	line      bidder
+	parent    string // parent of the bid
+	shared    bool   // the bid is a reader's
+	lease     claim.Lease
+	keepAlive bool        // it pings every tenth of the timeout
+	termBegan func(*term) // called when a term begins; may be nil
+}
+
+func newCandidate(c *Client) *Candidate {
+	k := &Candidate{}
+	k.Runner = Runner{c: c, step: k.step}
+	k.bid()
+	return k
+}
+
+// attached begins or resumes the bid, with a lease from prove.
+func (k *Candidate) attached() {
+	k.c.prove(&k.lease, func() { k.step(claim.Attached{Session: k.c.Session, Lease: k.lease}) })
+}
+
+// prove sets the lease from the connection: the session was alive when the client sent its
+// hello. It then asks the server for how long the server may be wrong about a session, sets
+// the delay of the lease to the answer, and calls then. If the server does not know the
+// question, the delay stays at seven ticks.
+func (c *Client) prove(l *claim.Lease, then func()) {
+	timeout := time.Duration(c.TimeoutMS) * time.Millisecond
+	tick := time.Duration(c.group.Settings().TickMS) * time.Millisecond
+	sent := c.Clock.Moment(c.group.Now())
+	back := time.Duration(c.mono()-c.helloAt+1) * time.Millisecond
+	sent.Mono -= back
+	sent.Wall -= back
+	*l = claim.Lease{Sent: sent, Timeout: timeout, Delay: 7 * tick}
+	c.Send(&Call{Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: wire.LeaseQuestion}), Then: func(r *Response) {
+		if r == nil || r.Header.Err != wire.OK {
+			return
+		}
+		if p, ok := r.Record.(*wire.NullPathResponse); ok {
+			if ms, ok := wire.ParseLeaseAnswer(p.Path.String); ok {
+				l.Delay = time.Duration(ms) * time.Millisecond
+			}
+		}
+		then()
+	}})
+}
+
+// proven tells the bid that a ping sent at that moment was answered.
+func (k *Candidate) proven(at claim.Moment) {
+	k.lease.Sent = at
+	k.step(claim.Confirmed{Lease: k.lease})
+	k.c.group.See(check.TermProven{Holder: k.observed()})
+}
+
+func (k *Candidate) disconnected()    { k.step(claim.Disconnected{}) }
+func (k *Candidate) expired()         { k.step(claim.Expired{}) }
+func (k *Candidate) pingsOften() bool { return k.keepAlive }
+
+// crashed drops the bid: the next process makes its own.
+func (k *Candidate) crashed() {
+	k.drop()
+	k.keepAlive = false
+	k.bid()
+}
+
+// step passes an event to the bid and carries out what the bid asks for.
+func (k *Candidate) step(ev claim.Event) {
+	k.line.Step(k.now(), ev)
+	rd, st := k.line.Ready(), k.line.State()
+	for _, h := range rd.Observations {
+		k.c.group.Tell("candidate %d: %v", k.c.ID, h)
+		if h, leads := h.(lines.Leads); leads {
+			k.recordTerm(h)
+		}
+	}
+	k.keepAlive = rd.KeepAlive
+	k.request(rd.Request)
+	if st.Phase == lines.Done {
+		k.over(st)
+		k.line = nil
+		k.bid()
+		k.c.after(k.c.random.Below(k.pauseMax()), func() {
+			if k.c.Attached && !k.c.Hung && k.line.State().Phase == lines.Joining {
+				k.step(claim.Attached{Session: k.c.Session, Lease: k.lease})
+			}
+		})
+		return
+	}
+	k.wake(rd.Wake)
+}
+
+// left returns how long the candidate may still consider itself a holder.
+func (k *Candidate) left() time.Duration { return k.line.Left(k.now()) }
+
+// holds reports whether the candidate may consider itself a holder now.
+func (k *Candidate) holds() bool { return k.left() > 0 }
+
+// observed returns the candidate as the checkers see it.
+func (k *Candidate) observed() check.Holder {
+	return check.Holder{Client: k.c.ID, Session: k.c.Session, Shared: k.shared, Exclusive: k.exclusive(), Left: k.left()}
+}
+
+// Resign makes the candidate give its bid up.
+func (k *Candidate) Resign() { k.step(claim.Resign{}) }
+
+// State returns the state of the candidate's bid.
+func (k *Candidate) State() lines.State { return k.line.State() }
+
+// over handles the end of a bid. The candidate bids again if it campaigns again or retries.
+// Any other reason for the end fails the run.
+func (k *Candidate) over(st lines.State) {
+	if r := st.Reason; !claim.Passing(r) && r != claim.Resigned && r != claim.Occupied {
+		k.c.group.Fail("Claims", "candidate %d cannot bid: %v: %v", k.c.ID, r, st.Err)
+	}
+}

@@ -1,0 +1,160 @@
+package client
+
+import (
+	"fmt"
+	"strings"
+
+	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/machine"
+	"bellwether/wire"
+)
+
+// callsMax is the largest number of requests that a client has under way.
+const callsMax = 4
+
+// work issues the next request after a while.
+func (c *Client) work() {
+	if c.Player != nil || c.Scripted || c.group.Phase().Calm && (c.group.Phase().Quiet || c.group.Phase().Idle) {
+		return
+	}
+	c.later(c.random.Below(2*c.group.Settings().ThinkMS*machine.Millisecond), func() {
+		switch {
+		case !c.Attached || c.group.Phase().Calm && (c.group.Phase().Quiet || c.group.Phase().Idle):
+			return
+		case len(c.Calls) >= callsMax:
+			c.busy = true
+			return
+		}
+		c.change()
+		c.work()
+	})
+}
+
+// change issues one or two requests.
+func (c *Client) change() {
+	d := c.random
+	reg := fmt.Sprintf("/r%d", d.Below(registerCount))
+	node := fmt.Sprintf("/n%d", d.Below(6))
+	switch d.Below(16) {
+	case 0, 1, 2, 3:
+		c.set(reg)
+	case 4, 5:
+		c.Send(Get(reg, false))
+	case 6, 7:
+		c.sync(reg)
+	case 8:
+		c.Send(Get(reg, true))
+	case 9:
+		c.Send(&Call{Op: wire.OpExists, Path: node, Body: pathWatch(node, true), watch: watchOf(node)})
+	case 10:
+		c.Send(&Call{Op: wire.OpGetChildren2, Path: "/n0", Body: pathWatch("/n0", true), watch: &watch{Watch: check.Watch{Path: "/n0", Children: true}}})
+	case 11:
+		c.create(node, wire.FlagPersistent)
+	case 12:
+		c.Send(&Call{Op: wire.OpDelete, Path: node, Body: wire.Append(nil, &wire.PathVersionRequest{Path: node, Version: -1})})
+	case 13:
+		c.create(fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3)), wire.FlagEphemeral)
+	case 14:
+		c.multi(fmt.Sprintf("/r%d", 1+d.Below(registerCount-1)), node)
+	default:
+		if d.Below(40) == 0 {
+			if c.Xid%2 == 0 { // together with a request of its own that waits behind the sync
+				c.sync(reg)
+				c.create(fmt.Sprintf("/n0/e%d-0", c.ID), wire.FlagEphemeral)
+			}
+			c.Send(&Call{Op: wire.OpCloseSession})
+			return
+		}
+		c.set(reg)
+	}
+}
+
+// registerCount is the number of znodes that serve only for reading and writing.
+const registerCount = 3
+
+// watchOf returns a watch of a znode that tells no state machine.
+func watchOf(path string) *watch { return &watch{Watch: check.Watch{Path: path}} }
+
+func pathWatch(path string, watch bool) []byte {
+	return wire.Append(nil, &wire.PathWatchRequest{Path: path, Watch: watch})
+}
+
+func Get(path string, watched bool) *Call {
+	k := &Call{Op: wire.OpGetData, Path: path, Body: pathWatch(path, watched)}
+	if watched {
+		k.watch = watchOf(path)
+	}
+	return k
+}
+
+// UniqueValue returns a value that no other request writes.
+func (c *Client) UniqueValue() string {
+	v := fmt.Sprintf("%d.%d", c.ID, c.Xid+1)
+	if c.Xid%32 == 0 {
+		v += longTail
+	}
+	return v
+}
+
+// longTail makes some values longer than the largest write that a disk does as a whole.
+var longTail = strings.Repeat(" ", 3000)
+
+func (c *Client) set(path string) {
+	v := c.UniqueValue()
+	c.Send(&Call{Op: wire.OpSetData, Path: path, value: v, Body: wire.Append(nil, &wire.SetDataRequest{Path: path, Data: []byte(v), Version: -1}),
+		Then: func(r *Response) {
+			if r != nil && r.Header.Err == wire.ErrNoNode && c.Attached {
+				c.create(path, wire.FlagPersistent)
+			}
+		}})
+}
+
+// sync sends a sync and a read behind it.
+func (c *Client) sync(path string) {
+	c.Send(&Call{Op: wire.OpSync, Path: path, Body: wire.Append(nil, &wire.PathRequest{Path: path})})
+	k := Get(path, false)
+	k.Synced = !c.NoQuorum
+	c.Send(k)
+}
+
+func (c *Client) create(path string, flags int32) {
+	v := c.UniqueValue()
+	c.Send(&Call{Op: wire.OpCreate, Path: path, value: v, Body: wire.Append(nil, &wire.CreateRequest{
+		Path: path, Data: []byte(v), ACL: wire.OpenACL(), Flags: flags,
+	})})
+}
+
+// multi sets one znode if another one can be created.
+func (c *Client) multi(reg, node string) {
+	v := c.UniqueValue()
+	c.Send(&Call{Op: wire.OpMulti, Path: reg, value: v, Body: wire.Append(nil, &wire.MultiRequest{Ops: []wire.Op{
+		{Type: wire.OpSetData, Request: &wire.SetDataRequest{Path: reg, Data: []byte(v), Version: -1}},
+		{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: node, Data: []byte(v), ACL: wire.OpenACL()}},
+	}})})
+}
+
+// Ask sends a request and returns the call, which later holds the answer.
+func (c *Client) Ask(k *Call) *Call {
+	c.Send(k)
+	return k
+}
+
+// Creation returns a request that creates a znode.
+func (c *Client) Creation(path string) *Call {
+	return &Call{Op: wire.OpCreate, Path: path, value: c.UniqueValue(), Body: wire.Append(nil, &wire.CreateRequest{
+		Path: path, Data: []byte(c.UniqueValue()), ACL: wire.OpenACL(),
+	})}
+}
+
+// EphemeralCreation returns a request to create an ephemeral.
+func (c *Client) EphemeralCreation(path string) *Call {
+	return &Call{Op: wire.OpCreate, Path: path, value: c.UniqueValue(), Body: wire.Append(nil, &wire.CreateRequest{
+		Path: path, Data: []byte(c.UniqueValue()), ACL: wire.OpenACL(), Flags: wire.FlagEphemeral,
+	})}
+}
+
+// Write returns a request that writes a znode.
+func (c *Client) Write(path string) *Call {
+	v := c.UniqueValue()
+	return &Call{Op: wire.OpSetData, Path: path, value: v, Body: wire.Append(nil, &wire.SetDataRequest{Path: path, Data: []byte(v), Version: -1})}
+}

@@ -1,0 +1,222 @@
+package zab
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
+
+// named returns the last leadership transfer that was sent on a link; nil if there was none.
+func named(r *Ready, link LinkID) *peerwire.HandOver {
+	var found *peerwire.HandOver
+	for _, m := range r.Send {
+		if m.Link == link && m.Packet.Type == peerwire.PacketHandOver {
+			found = new(peerwire.HandOver)
+			if err := wire.Decode(m.Packet.Data, found); err != nil {
+				panic(err)
+			}
+		}
+	}
+	return found
+}
+
+// acknowledge gives the leader an ACK of a server.
+func acknowledge(l *Leader, now int64, id ensemble.ServerID, z wire.Zxid) {
+	l.Step(now, Received{l.servers[id].id, &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z}})
+}
+
+// TestTransferWaitsForEverything: after a leadership transfer has begun, the leader proposes nothing. It
+// names the next leader only when everything is committed and is on that server's disk.
+func TestTransferWaitsForEverything(t *testing.T) {
+	w := servingWorld(false)
+	l := w.nodes[2].leader
+	first, _ := l.NextZxid()
+	l.Step(w.now, Propose{w.txn(first)})
+	l.Step(w.now, Propose{w.txn(first + 1)})
+	l.Ready()
+	l.Step(w.now, TransferLeadership{To: 1})
+	if _, can := l.NextZxid(); can || !l.Transferring() {
+		t.Fatal("it still proposes")
+	}
+	l.Step(w.now, Synced{first + 1, l.generation})
+	acknowledge(l, w.now, 1, first)
+	acknowledge(l, w.now, 2, first+1) // everything is committed, but server 1 lacks the last transaction
+	r := l.Ready()
+	if len(r.Commit) != 2 || r.GiveUp != "" || r.Successor != nil {
+		t.Fatalf("commits %d, ends %q", len(r.Commit), r.GiveUp)
+	}
+	link := l.servers[1].id
+	others := []LinkID{l.servers[2].id, l.servers[4].id}
+	acknowledge(l, w.now+7, 1, first+1)
+	r = l.Ready()
+	want := Successor{From: 3, Leader: 1, Zxid: first + 1, Epoch: 1, HeldMS: 7}
+	if r.Successor == nil || *r.Successor != want || r.GiveUp == "" || len(r.Close) != 3 {
+		t.Fatalf("%+v, %q, want %+v", r.Successor, r.GiveUp, want)
+	}
+	if h := named(&r, link); h == nil || h.Leader != 1 || r.Send[0].Link != link {
+		t.Errorf("1 is not told first: %+v", r.Send)
+	}
+	for _, k := range others {
+		if h := named(&r, k); h == nil || h.Leader != 1 {
+			t.Errorf("link %d is not told", k)
+		}
+	}
+	if _, can := l.NextZxid(); can || l.Serving() || l.Lease() >= w.now {
+		t.Error("it goes on")
+	}
+}
+
+// TestSuccessorIsAccepted: the named server leads a new epoch with the whole history.
+func TestSuccessorIsAccepted(t *testing.T) {
+	w := servingWorld(false)
+	for range 5 {
+		w.propose(w.nodes[2])
+	}
+	w.step(w.nodes[2], TransferLeadership{To: 2})
+	w.settle()
+	for _, n := range w.nodes {
+		if n.leader != nil || n.learner != nil || !strings.Contains(n.gaveUp, "leadership to server 2") {
+			t.Fatalf("server %d: %q", n.id, n.gaveUp)
+		}
+	}
+	w.lead(w.nodes[1])
+	for _, i := range []int{0, 2, 3} {
+		w.join(w.nodes[i], w.nodes[1])
+	}
+	w.settle()
+	if w.leaders[2] != 2 || w.wrong != "" || len(w.nodes[1].tree) != len(w.history) {
+		t.Errorf("leaders %v, %s", w.leaders, w.wrong)
+	}
+}
+
+// TestTransferEnds: a leadership transfer always ends the term, if necessary without naming a server.
+func TestTransferEnds(t *testing.T) {
+	begin := func() (*world, *Leader) {
+		w := servingWorld(false)
+		l := w.nodes[2].leader
+		z, _ := l.NextZxid()
+		l.Step(w.now, Propose{w.txn(z)})
+		l.Step(w.now, TransferLeadership{To: 1})
+		l.Ready()
+		return w, l
+	}
+	w, l := begin()
+	if r := l.Ready(); r.Wake > w.now+transferMax {
+		t.Errorf("wakes at %d", r.Wake)
+	}
+	l.Step(w.now+transferMax, Tick{})
+	if r := l.Ready(); r.GiveUp == "" || r.Successor != nil {
+		t.Errorf("too late: %q, %+v", r.GiveUp, r.Successor)
+	}
+	w, l = begin() // the server that was to be named is lost, so another one takes its place
+	z := l.log.last
+	l.Step(w.now, Closed{l.servers[1].id, "gone"})
+	l.Step(w.now, Synced{z, l.generation})
+	acknowledge(l, w.now, 2, z)
+	if r := l.Ready(); r.Successor == nil || r.Successor.Leader != 2 {
+		t.Errorf("another: %q, %+v", r.GiveUp, r.Successor)
+	}
+	w, l = begin()
+	l.Step(w.now, Closed{l.servers[1].id, "gone"})
+	l.Step(w.now, Closed{l.servers[2].id, "gone"})
+	if r := l.Ready(); r.GiveUp == "" || r.Successor != nil {
+		t.Errorf("nobody: %q, %+v", r.GiveUp, r.Successor)
+	}
+}
+
+// TestSuccessor shows which servers can be named, and which cannot.
+func TestSuccessor(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		to      ensemble.ServerID
+		leaving bool
+		change  func(w *world, l *Leader)
+		want    ensemble.ServerID
+		err     string
+	}{
+		{"the fittest", peerwire.NoServer, true, nil, 2, ""},
+		{"a named one", 1, true, nil, 1, ""},
+		{"itself", 3, false, nil, 0, "it leads"},
+		{"an observer", 4, false, nil, 0, "no vote"},
+		{"a stranger", 9, false, nil, 0, "no vote"},
+		{"one that has more", peerwire.NoServer, false, func(w *world, l *Leader) {
+			l.servers[1].durable++
+		}, 1, ""},
+		{"one that is not there", 1, false, func(w *world, l *Leader) {
+			l.Step(w.now, Closed{l.servers[1].id, "gone"})
+		}, 0, "does not follow"},
+		{"one that does not know it", 1, false, func(w *world, l *Leader) { l.servers[1].canTransfer = false }, 0, "does not support"},
+		{"the other of one that does not", peerwire.NoServer, false, func(w *world, l *Leader) { l.servers[2].canTransfer = false }, 1, ""},
+		{"no quorum without the leader", peerwire.NoServer, true, func(w *world, l *Leader) { l.servers[2].canTransfer = false }, 0, "no quorum"},
+		{"nobody", peerwire.NoServer, false, func(w *world, l *Leader) { l.servers[1].canTransfer, l.servers[2].canTransfer = false, false }, 0, "no other server"},
+		{"a silent one", 1, false, func(w *world, l *Leader) { l.servers[1].heard -= 501 }, 0, "silent for 501 ms"},
+		{"a slow disk", 1, false, func(w *world, l *Leader) {
+			l.servers[1].watched, l.servers[1].watchedAt = 5, w.now-251
+		}, 0, "has not acknowledged"},
+		{"before it serves", peerwire.NoServer, false, func(_ *world, l *Leader) { l.phase = synchronising }, 0, "does not lead"},
+	} {
+		w := servingWorld(false)
+		l := w.nodes[2].leader
+		for _, k := range l.order {
+			k.heard = l.now
+		}
+		if c.change != nil {
+			c.change(w, l)
+		}
+		got, err := l.Successor(c.to, c.leaving)
+		if c.err == "" && (err != nil || got != c.want) || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: server %d, %v; want %d, %q", c.what, got, err, c.want, c.err)
+		}
+		if l.Step(w.now, TransferLeadership{To: c.to, Leaving: c.leaving}); l.Transferring() != (c.err == "") {
+			t.Errorf("%s: begun %v", c.what, l.Transferring())
+		}
+	}
+	l := servingWorld(true).nodes[2].leader
+	if _, err := l.Successor(peerwire.NoServer, false); err == nil {
+		t.Error("among servers of the other kind")
+	}
+}
+
+// TestTransferIsNegotiated: a learner that has not negotiated leadership transfer ignores the packet. A
+// packet that cannot be decoded, or that comes before the history is complete, names no leader.
+func TestTransferIsNegotiated(t *testing.T) {
+	packet := func(z wire.Zxid, to ensemble.ServerID) *peerwire.QuorumPacket {
+		return &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: z, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
+	}
+	for _, c := range []struct {
+		what         string
+		hands        bool
+		p            *peerwire.QuorumPacket
+		ends, trusts bool
+	}{
+		{"agreed", true, packet(0, 2), true, true},
+		{"not agreed", false, packet(0, 2), false, false},
+		{"unreadable", true, &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Data: []byte{1}}, true, false},
+		{"what is not here", true, packet(zx("1.9"), 2), true, false},
+		{"no voter", true, packet(0, 4), true, false},
+	} {
+		w := servingWorld(false)
+		r := w.nodes[0].learner
+		r.canTransfer = c.hands
+		take(r, c.p)
+		out := r.Ready()
+		if (out.GiveUp != "") != c.ends || (out.Successor != nil) != c.trusts {
+			t.Errorf("%s: %q, %+v", c.what, out.GiveUp, out.Successor)
+		}
+	}
+	// The smaller of the two protocol versions counts.
+	for version, want := range map[int32]bool{1: false, 2: true, 3: true} {
+		w := newWorld(1, 3, 0)
+		l := NewLeader(0, LeaderOptions{TermStart: w.terms(w.nodes[2])}, w.nodes[2].log)
+		l.Step(0, Opened{1})
+		data := wire.Append(nil, &peerwire.LearnerInfo{Server: 1, Version: peerwire.QuorumVersion})
+		data = wire.Append(data, &peerwire.Extension{Version: version})
+		l.Step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: data}})
+		if k := l.links[1]; !k.native || k.canTransfer != want {
+			t.Errorf("version %d: %v %v", version, k.native, k.canTransfer)
+		}
+	}
+}
