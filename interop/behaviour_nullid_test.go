@@ -37,8 +37,8 @@ func (r setNullID) Code(c *wire.Coder) {
 	c.Int32(&version)
 }
 
-// seeNullIDs records the replies to an entry without an id, alone and in a multi, where the
-// other operations have their own replies.
+// seeNullIDs records the replies to a request whose ACL entry has no id, sent alone and
+// in a multi. In the multi the other operations have replies of their own.
 func seeNullIDs(s *seen) {
 	s.blind = true
 	s.create("/old", "")

@@ -12,7 +12,7 @@ const (
 	randomSeed     = 1
 	randomRequests = 1500
 	randomRound    = 50 // requests below one root, on one connection
-	randomCut      = 8  // one of this many requests is damaged
+	randomCut      = 8  // one request of this number is damaged
 )
 
 // seeRandomRequests sends requests of every kind, some of them damaged, whose arguments often

@@ -59,7 +59,7 @@ func dialOnly(s *seen) *rawConn {
 }
 
 func (r *rawConn) write(b []byte) {
-	r.conn.Write(b) // an error shows in the next read
+	r.conn.Write(b) // a write error shows in the next read
 }
 
 // send sends one request; if req is nil, it has only a header.
@@ -312,7 +312,7 @@ func seeRawHandshake(s *seen) {
 	shake("empty password", vary(func(r *wire.ConnectRequest) { r.Password = []byte{} }))
 	for _, t := range []int32{0, -5, 1, 1 << 30} {
 		r := shake(fmt.Sprint("timeout ", t), vary(func(r *wire.ConnectRequest) { r.TimeoutMS = t }))
-		r.send(1, wire.OpCloseSession, nil) // otherwise it would expire in another body
+		r.send(1, wire.OpCloseSession, nil) // a session that is left open would expire during a later body
 		r.sayFrame("close")
 	}
 	shake("from the future", vary(func(r *wire.ConnectRequest) { r.LastZxidSeen = 1 << 60 }))
@@ -411,7 +411,7 @@ func seeRawSetWatches(s *seen) {
 		Child:        abs("/parent", "/same", "/gone"),
 	}
 	r.send(wire.XidSetWatches, wire.OpSetWatches, &req)
-	for range 6 { // five events, then the reply
+	for range 6 { // five events, and then the reply
 		r.sayFrame("setWatches")
 	}
 	r.send(1, wire.OpSetData, &wire.SetDataRequest{Path: s.at("/same"), Version: -1})

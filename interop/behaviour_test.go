@@ -40,7 +40,7 @@ type seen struct {
 	zc     *zk.Client
 	root   string
 	base   wire.Zxid
-	blind  bool // zxids are not compared
+	blind  bool // zxids are not compared, because sessions may end meanwhile
 	lines  []string
 }
 
@@ -156,7 +156,7 @@ func TestBehaviourIsTheSame(t *testing.T) {
 	servers := map[target.Kind]*target.Server{}
 	for _, kind := range target.Kinds() {
 		servers[kind] = target.StartFor(t, kind, target.Options{Reap: noReap, Extra: map[string]string{
-			"enforceQuota": "true", "tickTime": "5000", "maxSessionTimeout": strconv.Itoa(behaviourSession), // the shortest: two ticks
+			"enforceQuota": "true", "tickTime": "5000", "maxSessionTimeout": strconv.Itoa(behaviourSession), // two ticks, which is the shortest session timeout
 		}})
 	}
 	used := map[string]bool{}
@@ -206,7 +206,7 @@ func observe(t *testing.T, server *target.Server, name string, body func(*seen))
 // ZooKeeper 3.8.0 and for Bellwether. The text that the first group of the two patterns
 // matches must be equal.
 type excuse struct {
-	tag                string // as in docs/differences.md
+	tag                string // the tag of the row in docs/differences.md
 	body               string
 	apache, bellwether *regexp.Regexp
 }

@@ -80,7 +80,7 @@ func TestOwnersKeepAccessWhenTheDirectoryMoves(t *testing.T) {
 			s := target.StartFor(t, kind, target.Options{Data: data, Reap: noReap})
 			for i, credential := range oddCredentials {
 				if !strings.Contains(credential, ":") || strings.HasSuffix(credential, ":") {
-					continue // not an id that could name an owner
+					continue // not valid as the id of an owner
 				}
 				c := ownerOf(t, s, credential)
 				for earlier := range turn {

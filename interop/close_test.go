@@ -95,7 +95,7 @@ func closeHolders(t *testing.T, s *target.Server, held holding, delay time.Durat
 // closer is a contender with its own client.
 type closer struct {
 	c    *zk.Client
-	slow atomic.Int64 // by how much the replies to it are late
+	slow atomic.Int64 // the delay of the replies to this client
 	held chan error
 	ctx  context.Context // set before a value is sent to held
 }
@@ -123,7 +123,7 @@ func (k *closer) wait(t *testing.T) {
 	if err := <-k.held; err != nil {
 		t.Fatal(err)
 	}
-	k.held <- nil // for the next call
+	k.held <- nil // lets the next call of wait return too
 }
 
 // awaitBid returns when the contender waits in line.

@@ -35,7 +35,7 @@ func TestConsumerModuleEmbeds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, need, _ = bytes.Cut(need, []byte("\n")) // after the name of the module
+	_, need, _ = bytes.Cut(need, []byte("\n")) // drops the first line, which is the name of the module
 	add(t, filepath.Join(dir, "go.mod"), need)
 	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	if err != nil {

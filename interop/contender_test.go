@@ -32,7 +32,7 @@ type contending struct {
 	holds  bool
 	turns  int
 	killed bool
-	why    string // the error, if there was one
+	why    string // the error with which the process failed, or ""
 }
 
 // Environment variables that make a test process a contender.

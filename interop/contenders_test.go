@@ -23,15 +23,15 @@ type contenderKind struct {
 	naming recipe.Naming
 }
 
-// rivals are contenders of one line.
+// rivals are processes of several libraries that wait in one line.
 type rivals struct {
 	name  string
 	each  int // number of processes per kind
 	kinds []contenderKind
 }
 
-// linesWithStrangers returns all lines that other libraries can share with Bellwether.
-func linesWithStrangers(java, python []string) []rivals {
+// linesOfAllLibraries returns all lines that other libraries can share with Bellwether.
+func linesOfAllLibraries(java, python []string) []rivals {
 	ours := func(mode string, n recipe.Naming) contenderKind {
 		return contenderKind{name: "our " + mode, mode: mode, naming: n}
 	}
@@ -58,12 +58,12 @@ func linesWithStrangers(java, python []string) []rivals {
 	}
 }
 
-// TestContendersWithStrangers lets Bellwether's locks, read-write locks, semaphores and
+// TestContendersOfAllLibraries lets Bellwether's locks, read-write locks, semaphores and
 // elections contend with Curator's, kazoo's and Apache's in one parent, in separate
 // processes, while holders are killed at random. A holder creates an ephemeral znode, which
 // ends with its session just as its bid does, and then looks for other holders' znodes. So
 // the test notices when more clients hold than allowed.
-func TestContendersWithStrangers(t *testing.T) {
+func TestContendersOfAllLibraries(t *testing.T) {
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
 	target.File(t, "/usr/share/java/curator-recipes.jar", "libcurator-recipes-java")
@@ -73,7 +73,7 @@ func TestContendersWithStrangers(t *testing.T) {
 	target.Script{
 		Args: []string{javac, "-Xlint:unchecked,deprecation,rawtypes", "-Werror", "-proc:none", "-cp", electionPath, "-d", classes, "locks/Contender.java"},
 	}.Pass(t)
-	lines := linesWithStrangers(append(append([]string{java}, target.JVM...), "-cp", classes+":"+electionPath, "Contender"),
+	lines := linesOfAllLibraries(append(append([]string{java}, target.JVM...), "-cp", classes+":"+electionPath, "Contender"),
 		[]string{debianPython, "-B", "locks/contender.py"})
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -91,7 +91,7 @@ func TestContendersWithStrangers(t *testing.T) {
 func contend(t *testing.T, addr, parent string, l rivals) {
 	client := attach(t, addr, electionTimeout)
 	mustCreate(t, client, parent+"-inside")
-	turns := map[string]int{} // turns of killed contenders
+	turns := map[string]int{} // number of turns of contenders that were killed
 	var all []*contending
 	for _, k := range l.kinds {
 		for range l.each {
@@ -108,7 +108,7 @@ func contend(t *testing.T, addr, parent string, l rivals) {
 			case why != "":
 				t.Fatalf("%s: %s", c.kind.name, why)
 			case holds && kills < killsMin && rand.IntN(20) == 0:
-				if c.kill() { // it held until it was killed
+				if c.kill() { // kill reports that the contender was still holding
 					kills++
 				}
 				turns[c.kind.name] += c.count()

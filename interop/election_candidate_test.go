@@ -33,8 +33,8 @@ type candidate struct {
 	id    string
 	c     *zk.Client
 	e     *recipe.Election
-	gone  atomic.Bool // its connections fail
-	waits chan string // whom it waits for, each time it settles behind another candidate
+	gone  atomic.Bool // all its new connections fail
+	waits chan string // the candidate that it waits for, each time it begins to wait for another one
 	leads chan *recipe.Handle
 	ended chan error // the error of Campaign if it does not lead
 	woken atomic.Int32
@@ -128,7 +128,7 @@ func (l *listener) Handle(_ context.Context, r slog.Record) error {
 type remote struct {
 	cmd   *exec.Cmd
 	in    io.Closer
-	lines chan string   // its output
+	lines chan string   // the lines that the process prints
 	done  chan struct{} // closed when the process has ended
 }
 
@@ -188,7 +188,7 @@ func begin(t *testing.T, cmd *exec.Cmd) *remote {
 		for scan := bufio.NewScanner(out); scan.Scan(); {
 			r.lines <- scan.Text()
 		}
-		_ = cmd.Wait() // its status does not matter
+		_ = cmd.Wait() // the exit status of a killed process does not matter
 	}()
 	t.Cleanup(r.kill)
 	return r
@@ -238,7 +238,7 @@ func remoteMain(addr, parent, state string) error {
 	if err != nil {
 		return err
 	}
-	<-say.stands // the log line comes a little later
+	<-say.stands // the log line about the bid comes a little later
 	say.line("leads", h.Token())
 	if state == "" {
 		<-ctx.Done()

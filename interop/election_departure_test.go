@@ -27,7 +27,7 @@ func TestElectionDeparturesCostOneEvent(t *testing.T) {
 	})
 }
 
-// queue is a line of candidates behind one meter, with the leader first.
+// queue is a line of candidates, with the leader first. All of them connect through the meter m.
 type queue struct {
 	t         *testing.T
 	m         *meter
@@ -47,7 +47,7 @@ func departures(t *testing.T, s *target.Server, n int) {
 	ways := []string{"resign", "close", "expire", "kill"}
 	for _, way := range ways {
 		q.join(way) // the leader that leaves in this way
-		q.join(way) // the candidate behind it
+		q.join(way) // the next candidate in line
 		q.join("stay")
 	}
 	for len(q.line) < 3*len(ways)+n-1 { // so that n candidates are left at the last departure

@@ -124,7 +124,7 @@ func TestElectCommandSaysWhatIsNotProven(t *testing.T) {
 type elects struct {
 	s           *target.Server
 	dir, parent string
-	watch       *candidate // only observes
+	watch       *candidate // a client that only observes the election
 }
 
 func (e *elects) start(t *testing.T, name string) *remote {

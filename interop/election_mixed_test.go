@@ -16,18 +16,18 @@ import (
 // electionPath is the class path of the Java candidates.
 const electionPath = curatorPath + ":/usr/share/java/zookeeper-recipes-election.jar"
 
-// stranger is a candidate of another library. Its bid exists when start returns. It calls
+// otherCandidate is a candidate of another library. Its bid exists when start returns. It calls
 // leads when it leads, and resigns when the znode parent-release exists.
-type stranger struct {
+type otherCandidate struct {
 	name   string
 	naming recipe.Naming
 	id     string // the id in its bid
 	start  func(t *testing.T, s *target.Server, parent string, leads func()) (ended <-chan struct{})
 }
 
-// TestElectionWithStrangers puts a candidate of another library between two of Bellwether in
+// TestElectionWithOtherLibraries puts a candidate of another library between two of Bellwether in
 // one line. Each must lead in its turn, and alone.
-func TestElectionWithStrangers(t *testing.T) {
+func TestElectionWithOtherLibraries(t *testing.T) {
 	t.Parallel()
 	javac := target.Tool(t, "javac", "default-jdk-headless")
 	java := target.Tool(t, "java", "default-jdk-headless")
@@ -40,7 +40,7 @@ func TestElectionWithStrangers(t *testing.T) {
 	inJava := func(kind string) []string {
 		return append(append([]string{java}, target.JVM...), "-cp", classes+":"+electionPath, "Candidate", kind)
 	}
-	for _, x := range []stranger{
+	for _, x := range []otherCandidate{
 		{"kazoo", recipe.KazooNames, "foreign", program(debianPython, "-B", "election/candidate.py")},
 		{"curator-latch", recipe.CuratorLatchNames, "foreign", program(inJava("latch")...)},
 		{"curator-selector", recipe.CuratorLockNames, "foreign", program(inJava("selector")...)},
@@ -53,8 +53,8 @@ func TestElectionWithStrangers(t *testing.T) {
 	}
 }
 
-func shareLine(t *testing.T, s *target.Server, x stranger) {
-	root := fresh("strangers-" + x.name)
+func shareLine(t *testing.T, s *target.Server, x otherCandidate) {
+	root := fresh("libraries-" + x.name)
 	parent := root + "/job"
 	o := recipe.ElectionOptions{Naming: x.naming}
 	a := stand(t, s.Addr, parent, "a", electionTimeout, o)
@@ -79,22 +79,22 @@ func shareLine(t *testing.T, s *target.Server, x stranger) {
 	}
 	select {
 	case <-leads:
-		t.Fatal("the stranger leads beside ours")
+		t.Fatal("the other library's candidate leads beside ours")
 	default:
 	}
 
 	if err := a.e.Resign(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, leads, "the stranger does not lead")
+	soon(t, leads, "the other library's candidate does not lead")
 	if s := len(b.leads); s != 0 {
-		t.Fatal("ours leads beside the stranger")
+		t.Fatal("ours leads beside the other library's candidate")
 	}
 	mustCreate(t, a.c, parent+"-release")
 	if hb := b.wins(t); hb.Token() <= ha.Token() {
 		t.Errorf("token %v after %v", hb.Token(), ha.Token())
 	}
-	soon(t, ended, "the stranger does not end")
+	soon(t, ended, "the other library's candidate does not end")
 }
 
 func soon(t *testing.T, c <-chan struct{}, otherwise string) {
@@ -120,15 +120,15 @@ func program(args ...string) func(*testing.T, *target.Server, string, func()) <-
 		go func() {
 			defer close(ended)
 			if r := script.Run(t); r.Exit != 0 {
-				t.Errorf("the stranger: %s", r.Output())
+				t.Errorf("the other library's candidate: %s", r.Output())
 			}
 		}()
 		select {
 		case <-stands:
 		case <-ended:
-			t.Fatal("the stranger ended before it stood")
+			t.Fatal("the other library's candidate ended before its bid existed")
 		case <-time.After(electionWait):
-			t.Fatal("the stranger does not stand")
+			t.Fatal("the other library's candidate makes no bid")
 		}
 		t.Cleanup(func() { <-ended })
 		return ended

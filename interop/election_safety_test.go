@@ -123,14 +123,14 @@ func (k *candidate) wins(t *testing.T) *recipe.Handle {
 }
 
 const (
-	stormTime    = 12 * time.Second
-	stormTerms   = 5               // the storm lasts until there were this many terms
-	stormWrites  = 50              // and this many guarded writes
-	stormTimeout = 2 * time.Second // session timeout of its candidates
+	faultsMax     = 12 * time.Second
+	termsMin      = 5               // the test continues until there were this many terms
+	writesMin     = 50              // and this many guarded writes
+	faultyTimeout = 2 * time.Second // session timeout of the candidates
 )
 
-// storm is an election with five candidates under faults, and the records about it.
-type storm struct {
+// faultyElection is an election of five candidates under random faults, and the records about it.
+type faultyElection struct {
 	t     *testing.T
 	m     *meter
 	state string
@@ -148,20 +148,20 @@ type write struct {
 	token wire.Zxid
 }
 
-// TestElectionStorm cuts and freezes connections and drops replies to creates, so that
+// TestElectionUnderRandomFaults cuts and freezes connections and drops replies to creates, so that
 // sessions expire, while five candidates lead in turn. Two deadlines must never be unexpired
 // at the same time, tokens must grow, and no guarded write of an older handle may succeed.
 // Afterwards one candidate leads and no extra bid is left.
-func TestElectionStorm(t *testing.T) {
+func TestElectionUnderRandomFaults(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
-		root := fresh("storm")
-		st := &storm{t: t, m: newMeter(t, s.Addr), state: root + "/state"}
+		root := fresh("faults")
+		st := &faultyElection{t: t, m: newMeter(t, s.Addr), state: root + "/state"}
 		watch := newCandidate(t, s.Addr, root+"/job", "onlooker", electionTimeout, recipe.ElectionOptions{})
 		mustCreate(t, watch.c, root)
 		mustCreate(t, watch.c, st.state)
 		for i := range 5 {
-			st.all = append(st.all, newCandidate(t, st.m.Addr, root+"/job", fmt.Sprint("s", i), stormTimeout, recipe.ElectionOptions{}))
+			st.all = append(st.all, newCandidate(t, st.m.Addr, root+"/job", fmt.Sprint("s", i), faultyTimeout, recipe.ElectionOptions{}))
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
@@ -169,7 +169,7 @@ func TestElectionStorm(t *testing.T) {
 			group.Go(func() { st.lead(ctx, k) })
 		}
 		group.Go(func() { st.sample(ctx) })
-		st.rage()
+		st.causeFaults()
 
 		for _, k := range st.all {
 			k.awaitConnected(t)
@@ -179,7 +179,7 @@ func TestElectionStorm(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 		if !st.leads() {
-			t.Errorf("nobody leads after the storm; %d terms in it", calm)
+			t.Errorf("no candidate leads after the faults; there were %d terms before", calm)
 		}
 		stop()
 		group.Wait()
@@ -200,12 +200,12 @@ func (k *candidate) awaitConnected(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("%s is not connected %v after the storm", k.id, electionWait)
+	t.Errorf("%s is not connected %v after the end of the faults", k.id, electionWait)
 }
 
 // lead lets a candidate lead again and again, each time until its claim ends or for a while,
 // and write all the time.
-func (st *storm) lead(ctx context.Context, k *candidate) {
+func (st *faultyElection) lead(ctx context.Context, k *candidate) {
 	for ctx.Err() == nil {
 		err := k.e.Lead(ctx, func(ctx context.Context, h *recipe.Handle) error {
 			st.begins(h)
@@ -222,7 +222,7 @@ func (st *storm) lead(ctx context.Context, k *candidate) {
 	}
 }
 
-func (st *storm) begins(h *recipe.Handle) {
+func (st *faultyElection) begins(h *recipe.Handle) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if n := len(st.held); n > 0 && h.Token() <= st.held[n-1].Token() {
@@ -233,14 +233,14 @@ func (st *storm) begins(h *recipe.Handle) {
 }
 
 // write sends guarded writes with the handle of this term and with one of an older term.
-func (st *storm) write(ctx context.Context, h *recipe.Handle) {
+func (st *faultyElection) write(ctx context.Context, h *recipe.Handle) {
 	st.mu.Lock()
 	older := st.held[rand.IntN(len(st.held))]
 	st.mu.Unlock()
 	for _, h := range []*recipe.Handle{h, older} {
 		newest := wire.Zxid(st.newest.Load())
 		op := zk.SetOp(st.state, fmt.Appendf(nil, "%d", h.Token()), zk.AnyVersion)
-		// Like a process that was stopped after its check of the deadline.
+		// The deadline is not checked here, like in a process that was stopped after its check.
 		res, err := clientOf(h, st).Multi(ctx, h.Guard(), op)
 		if err != nil {
 			continue
@@ -254,15 +254,15 @@ func (st *storm) write(ctx context.Context, h *recipe.Handle) {
 	}
 }
 
-// clientOf returns any client of the storm: a guard does not depend on the client.
-func clientOf(h *recipe.Handle, st *storm) *zk.Client {
+// clientOf returns any client of the election, because a guard does not depend on the client.
+func clientOf(h *recipe.Handle, st *faultyElection) *zk.Client {
 	return st.all[int(h.Token())%len(st.all)].c
 }
 
 // sample checks that no two handles are unexpired at the same time. A handle never becomes
 // unexpired again, so one that is unexpired before and after the check of another one was
 // unexpired during it.
-func (st *storm) sample(ctx context.Context) {
+func (st *faultyElection) sample(ctx context.Context) {
 	for ctx.Err() == nil {
 		st.mu.Lock()
 		recent := slices.Clone(st.held[max(0, len(st.held)-4):])
@@ -278,12 +278,12 @@ func (st *storm) sample(ctx context.Context) {
 	}
 }
 
-// rage cuts and freezes connections and loses replies for a while.
-func (st *storm) rage() {
+// causeFaults cuts and freezes connections and loses replies for a while.
+func (st *faultyElection) causeFaults() {
 	var freed sync.WaitGroup
 	defer freed.Wait()
 	began := time.Now()
-	for took := time.Duration(0); took < stormTime || !st.enough() && took < electionWait; took = time.Since(began) {
+	for took := time.Duration(0); took < faultsMax || !st.enough() && took < electionWait; took = time.Since(began) {
 		k := st.all[rand.IntN(len(st.all))]
 		id := k.c.Session().ID
 		switch rand.IntN(4) {
@@ -305,28 +305,28 @@ func (st *storm) rage() {
 	st.m.loseCreates("", 0)
 }
 
-func (st *storm) terms() int {
+func (st *faultyElection) terms() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return len(st.held)
 }
 
 // enough reports whether there were enough terms and guarded writes.
-func (st *storm) enough() bool {
+func (st *faultyElection) enough() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return len(st.held) >= stormTerms && len(st.writes) >= stormWrites
+	return len(st.held) >= termsMin && len(st.writes) >= writesMin
 }
 
 // leads reports whether a candidate has led since the faults ended and still leads.
-func (st *storm) leads() bool {
+func (st *faultyElection) leads() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return len(st.held) > 0 && st.held[len(st.held)-1].Left() > 0
 }
 
 // check checks all writes in the order in which they happened.
-func (st *storm) check() {
+func (st *faultyElection) check() {
 	slices.SortFunc(st.writes, func(a, b write) int { return int(min(max(a.at-b.at, -1), 1)) })
 	for i := 1; i < len(st.writes); i++ {
 		if st.writes[i].token < st.writes[i-1].token {
@@ -334,7 +334,7 @@ func (st *storm) check() {
 		}
 	}
 	if !st.enough() {
-		st.t.Errorf("only %d terms and %d writes: the storm shows little", len(st.held), len(st.writes))
+		st.t.Errorf("only %d terms and %d writes: too few for this test", len(st.held), len(st.writes))
 	}
 	st.t.Log(len(st.held), "terms,", len(st.writes), "guarded writes")
 }

@@ -57,7 +57,7 @@ func jumperMain(addr, parent, state string) error {
 			tell(h)
 			writePastDeadline(ctx, c, h, state)
 		}
-		for range 5 { // like a process that has not noticed the loss
+		for range 5 { // continues to write, like a process that has not noticed the loss
 			writePastDeadline(context.WithoutCancel(ctx), c, h, state)
 		}
 		fmt.Println("over", int64(h.Token()), h.Lost())
@@ -69,8 +69,8 @@ func jumperMain(addr, parent, state string) error {
 	return err
 }
 
-// tell prints an instant if the handle is unexpired at that instant. A handle never becomes
-// unexpired again, so one that is unexpired after the clock was read was so at the reading.
+// tell prints an instant if the handle is unexpired at that instant. It reads the clock first. A handle
+// never becomes unexpired again, so if it is unexpired now, it was unexpired when the clock was read.
 func tell(h *recipe.Handle) {
 	at := machineTime()
 	if h.Left() > 0 {
@@ -169,7 +169,7 @@ func (j *jumps) note(k *jumper, line string) {
 	var token wire.Zxid
 	var number int64
 	verb, rest, _ := strings.Cut(line, " ")
-	fmt.Sscan(rest, &token, &number) // the numbers may be missing
+	fmt.Sscan(rest, &token, &number) // the numbers may be missing from the line
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	sp := j.spans[token]

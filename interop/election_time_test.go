@@ -183,7 +183,7 @@ func (j *jumps) check(t *testing.T) {
 	if j.failed != "" {
 		t.Errorf("a candidate says %q", j.failed)
 	}
-	maps.DeleteFunc(j.spans, func(_ wire.Zxid, sp *span) bool { return sp.first == 0 }) // it had ended when it was first checked
+	maps.DeleteFunc(j.spans, func(_ wire.Zxid, sp *span) bool { return sp.first == 0 }) // the term had already ended at its first check
 	tokens := slices.Sorted(maps.Keys(j.spans))
 	for i := 1; i < len(tokens); i++ {
 		if a, b := j.spans[tokens[i-1]], j.spans[tokens[i]]; a.last >= b.first {

@@ -235,10 +235,10 @@ func figures(text string) map[string]string {
 var formRules = []struct{ what, with string }{
 	{`(?m)^Zookeeper version: .*`, `Zookeeper version: VERSION`},
 	{`(?m)^(data(?:Log)?Dir)=.*`, `$1=DIR`},
-	{`(?m)^.*\[0\]\(queued=.*\n`, ``}, // the connection of this word and of earlier ones
+	{`(?m)^.*\[0\]\(queued=.*\n`, ``}, // removes the connections on which the words were sent
 	{`[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d [A-Z]+ \d{4}`, `DATE`},
 	{`0x[0-9a-f]+`, `HEX`},
-	{`lop=[A-Z]+`, `lop=OP`}, // a ping may have arrived meanwhile
+	{`lop=[A-Z]+`, `lop=OP`}, // a ping may have arrived meanwhile, which changes the last operation
 	{`\d+\.\d+\.\d+\.\d+:\d+`, `ADDRESS`},
 	{`\d+`, `N`},
 }

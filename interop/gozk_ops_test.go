@@ -45,9 +45,9 @@ func TestGoZKCreateModes(t *testing.T) {
 	})
 }
 
-// TestGoZKReapsLapsedNodes shows that a TTL znode is deleted when its time is over, and a
+// TestGoZKExpiredZnodesAreDeleted shows that a TTL znode is deleted when its time is over, and a
 // container after its last child was deleted.
-func TestGoZKReapsLapsedNodes(t *testing.T) {
+func TestGoZKExpiredZnodesAreDeleted(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		c := dial(t, s.Addr)
 		root := c.root(t, "gozk-reap")

@@ -87,9 +87,9 @@ func TestGoZKExpiry(t *testing.T) {
 	})
 }
 
-// TestGoZKServerKilledAndBack shows that everything acknowledged survives a kill of the
+// TestGoZKServerIsKilledAndRestarted shows that everything acknowledged survives a kill of the
 // server: znodes, sessions and ephemerals, and the client's watches.
-func TestGoZKServerKilledAndBack(t *testing.T) {
+func TestGoZKServerIsKilledAndRestarted(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
 		way := target.NewProxy(t, s.Addr)

@@ -27,8 +27,13 @@ survey() {
     need /usr/share/java/curator-recipes.jar libcurator-recipes-java
     need /usr/share/java/curator-x-discovery.jar libcurator-discovery-java
     need /usr/lib/python3/dist-packages/kazoo/client.py python3-kazoo
+    need /usr/lib/python3/dist-packages/puresasl/client.py python3-pure-sasl
+    need "$(ls /usr/lib/python3/dist-packages/kerberos.*.so 2>/dev/null || echo none)" python3-kerberos
     need /usr/include/zookeeper/zookeeper.h libzookeeper-mt-dev
     need /usr/include/stdio.h libc6-dev
+    need /usr/sbin/krb5kdc krb5-kdc
+    need /usr/sbin/kadmin.local krb5-admin-server
+    need /usr/bin/kinit krb5-user
     need_command ip iproute2
     need_command tc iproute2
     PATH=$PATH:/usr/sbin:/sbin need_command losetup mount
@@ -65,8 +70,8 @@ if ! command -v apt-get >/dev/null; then
     exit 1
 fi
 echo "install-tools: installing ${missing[*]}"
-# None of these packages has a service to start (the server's would be zookeeperd);
-# RUNLEVEL=1 keeps their dependencies from starting one.
+# Of these packages only those of Kerberos have services (ZooKeeper's is in zookeeperd).
+# They do not start without a realm, and RUNLEVEL=1 keeps services from starting.
 as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update
 as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
     apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null

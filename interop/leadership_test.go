@@ -96,12 +96,12 @@ func (l *leading) awaitWrite(t *testing.T) error {
 	return nil
 }
 
-var errEnded = errors.New("the leading is over")
+var errEnded = errors.New("the leadership has ended")
 
-// TestResignBesideAnExpiry ends sessions at the time of a call of Resign: at the same moment,
+// TestResignAtTheTimeOfAnExpiry ends sessions at the time of a call of Resign: at the same moment,
 // before it and after it, also while the leading function ends. If Resign returned nil, Lead
 // must have ended.
-func TestResignBesideAnExpiry(t *testing.T) {
+func TestResignAtTheTimeOfAnExpiry(t *testing.T) {
 	const campaigns = 80
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
@@ -161,9 +161,9 @@ func resignBesideExpiry(t *testing.T, s *target.Server, windDown, after time.Dur
 	}
 }
 
-// TestMissingChrootIsNoLoop shows that a recipe under a missing chroot ends with an error that
+// TestMissingChrootEndsRecipes shows that a recipe under a missing chroot ends with an error that
 // says so, and writes little until then.
-func TestMissingChrootIsNoLoop(t *testing.T) {
+func TestMissingChrootEndsRecipes(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
 		look, err := zk.Connect(t.Context(), s.Addr, nil)

@@ -21,8 +21,8 @@ const localPatience = 3 * time.Minute
 // localSession is a session timeout that is longer than the test.
 const localSession = time.Minute
 
-// localEnsembles are the kinds of servers in each ensemble. The first server follows: an
-// election without it, and one with it, makes a later one the leader.
+// localEnsembles are the kinds of servers in each ensemble. The first server is a follower: with or without it, an election
+// makes a later server the leader.
 var localEnsembles = map[string][]target.Kind{
 	"apache":             {target.Apache, target.Apache, target.Apache},
 	"bellwether":         {target.Bellwether, target.Bellwether, target.Bellwether},
@@ -105,7 +105,7 @@ type localConn struct {
 	in   *bufio.Reader
 	wire.ConnectResponse
 	xid  int32
-	body []byte // of the last reply
+	body []byte // the body of the last reply
 }
 
 // connect opens or resumes a session. A slow Apache server that ends another connection at
@@ -137,7 +137,7 @@ func (l *local) shake(s *target.Server, session wire.SessionID, password []byte,
 		password = make([]byte, wire.PasswordLen)
 	}
 	ask := &wire.ConnectRequest{TimeoutMS: int32(timeout.Milliseconds()), Session: session, Password: password, HasReadOnly: true}
-	conn.Write(wire.AppendFrame(nil, ask)) // an error shows in the next read
+	conn.Write(wire.AppendFrame(nil, ask)) // a write error shows in the next read
 	b, err := wire.ReadFrame(c.in, nil, wire.FrameMax)
 	if err == nil {
 		err = wire.Decode(b, &c.ConnectResponse)
@@ -236,7 +236,7 @@ func TestLocalSessions(t *testing.T) {
 			l.t.Errorf("five writes from %v to %v", first, z)
 		}
 		if l.resume(l.other(at), c) != nil {
-			l.t.Error("taken up at another server")
+			l.t.Error("the session was resumed at another server")
 		}
 		r := l.resume(at, c)
 		if r == nil {
@@ -249,7 +249,7 @@ func TestLocalSessions(t *testing.T) {
 		}
 		r.ends("closed")
 		if l.resume(at, c) != nil {
-			l.t.Error("taken up behind its end")
+			l.t.Error("the session was resumed after its end")
 		}
 		l.expires(at)
 		l.upgrades(at, dir)
@@ -269,7 +269,7 @@ func (l *local) expires(at *target.Server) {
 			return
 		}
 		if at.Kind == target.Bellwether || time.Now().After(end) {
-			l.t.Fatal("taken up when it has expired")
+			l.t.Fatal("the session was resumed after it had expired")
 		}
 	}
 }
@@ -363,7 +363,7 @@ func TestLocalSessionsBehindALeader(t *testing.T) {
 			<-time.After(20 * time.Millisecond)
 		}
 		if r := l.resume(at, c); (r != nil) != ours {
-			l.t.Errorf("taken up behind the leader: %v", r != nil)
+			l.t.Errorf("the session was resumed after a change of leaders: %v", r != nil)
 		}
 		if err := l.e.Begin(); err != nil {
 			l.t.Fatal(err)
@@ -377,7 +377,7 @@ func TestLocalSessionsBehindALeader(t *testing.T) {
 			l.t.Fatal(err)
 		}
 		if l.resume(at, d) != nil {
-			l.t.Error("taken up behind a start")
+			l.t.Error("the session was resumed after a restart")
 		}
 	})
 }

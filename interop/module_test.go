@@ -57,7 +57,7 @@ func copySources(t *testing.T) (dir string, content map[string]string) {
 		name = strings.TrimSpace(name)
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if err != nil {
-			continue // listed, but deleted in the work tree
+			continue // git lists the file, but it was deleted in the work tree
 		}
 		to := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	workItems = 60
 	workKills = 4 // kills of consumers that have an item
-	workAhead = 8 // waiting items while further kills are planned
+	workAhead = 8 // number of waiting items while further kills are planned
 
 	workerAddr  = "WORKER_ADDR"
 	workerPath  = "WORKER_PATH"
@@ -231,7 +231,7 @@ func (m *meeting) loses(oursDies bool) {
 	first.kill()
 	m.awaitMembers(c, 1)
 	in = append(in, m.member(oursDies))
-	m.awaitMembers(c, 2) // three have arrived, and one of them was killed
+	m.awaitMembers(c, 2) // two remain, because one of three was killed
 	for _, r := range in {
 		if len(r.lines) > 0 {
 			t.Fatalf("in before all came: %s", <-r.lines)
@@ -241,9 +241,9 @@ func (m *meeting) loses(oursDies bool) {
 	for _, r := range in {
 		r.await(t, "@in")
 	}
-	in[2].kill() // inside
+	in[2].kill() // this member is inside the barrier when it is killed
 	for _, r := range in[:2] {
-		if err := r.in.Close(); err != nil { // tells the member to leave
+		if err := r.in.Close(); err != nil { // the end of its input tells the member to leave
 			t.Fatal(err)
 		}
 	}

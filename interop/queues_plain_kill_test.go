@@ -18,34 +18,34 @@ import (
 const (
 	popItems = 300
 	popKills = 6
-	popAhead = 20 // waiting items
+	popAhead = 20 // number of items that wait in the queue
 
-	popperAddr = "POPPER_ADDR"
-	popperPath = "POPPER_PATH"
+	consumerAddr = "CONSUMER_ADDR"
+	consumerPath = "CONSUMER_PATH"
 )
 
 func init() {
-	if addr := os.Getenv(popperAddr); addr != "" {
-		fmt.Println("failed:", popperMain(addr, os.Getenv(popperPath)))
+	if addr := os.Getenv(consumerAddr); addr != "" {
+		fmt.Println("failed:", consumerMain(addr, os.Getenv(consumerPath)))
 		os.Exit(1)
 	}
 }
 
-// TestPoppersKilledWithKazoo kills consumers of Bellwether and of kazoo's Queue, which removes
+// TestConsumersKilledWithKazoo kills consumers of Bellwether and of kazoo's Queue, which removes
 // an item when it is taken, at random. No item may be taken twice, and a killed consumer may
 // lose at most one item.
-func TestPoppersKilledWithKazoo(t *testing.T) {
+func TestConsumersKilledWithKazoo(t *testing.T) {
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
-		path := fresh("poppers")
+		path := fresh("consumers")
 		q, err := recipe.NewQueue(attach(t, s.Addr, electionTimeout), path, &recipe.QueueOptions{Naming: recipe.KazooItems})
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := &popping{t: t, addr: s.Addr, path: path, q: q, took: map[string]bool{}}
 		for i := range 4 {
-			p.poppers = append(p.poppers, p.start(i%2 == 0))
+			p.consumers = append(p.consumers, p.start(i%2 == 0))
 		}
 		p.run()
 	})
@@ -56,22 +56,22 @@ type popping struct {
 	t          *testing.T
 	addr, path string
 	q          *recipe.Queue
-	poppers    []*popper
+	consumers  []*consumer
 	took       map[string]bool
 	by         [2]int // items taken by kazoo's consumers and by ours
 	put, kills int
 }
 
-type popper struct {
+type consumer struct {
 	*remote
 	ours bool
 }
 
-func (p *popping) start(ours bool) *popper {
+func (p *popping) start(ours bool) *consumer {
 	if ours {
-		return &popper{startRemote(p.t, popperAddr+"="+p.addr, popperPath+"="+p.path), true}
+		return &consumer{startRemote(p.t, consumerAddr+"="+p.addr, consumerPath+"="+p.path), true}
 	}
-	return &popper{begin(p.t, exec.Command(debianPython, "-B", "queues/popper.py", p.addr, p.path)), false}
+	return &consumer{begin(p.t, exec.Command(debianPython, "-B", "queues/consumer.py", p.addr, p.path)), false}
 }
 
 // run adds items, reads the consumers' lines and kills consumers until only items that killed
@@ -89,7 +89,7 @@ func (p *popping) run() {
 			}
 			p.put++
 		}
-		for i, one := range p.poppers {
+		for i, one := range p.consumers {
 			p.hear(one)
 			if due := (p.kills + 1) * popItems / (popKills + 1); len(p.took) > due-popAhead && p.kills < popKills && rand.IntN(20) == 0 {
 				p.kill(i)
@@ -97,7 +97,7 @@ func (p *popping) run() {
 		}
 		<-time.After(time.Millisecond)
 	}
-	for _, one := range p.poppers { // read their last lines
+	for _, one := range p.consumers { // read their last lines
 		one.kill()
 		p.hear(one)
 	}
@@ -114,7 +114,7 @@ func (p *popping) left() int {
 }
 
 // hear reads what a consumer has printed so far.
-func (p *popping) hear(one *popper) {
+func (p *popping) hear(one *consumer) {
 	for len(one.lines) > 0 {
 		line := <-one.lines
 		word, item, _ := strings.Cut(line, " ")
@@ -135,15 +135,15 @@ func (p *popping) hear(one *popper) {
 
 // kill kills a consumer and starts another one.
 func (p *popping) kill(i int) {
-	one := p.poppers[i]
+	one := p.consumers[i]
 	one.kill()
 	p.hear(one)
 	p.kills++
-	p.poppers[i] = p.start(one.ours)
+	p.consumers[i] = p.start(one.ours)
 }
 
-// popperMain is the main function of a Bellwether consumer.
-func popperMain(addr, path string) error {
+// consumerMain is the main function of a Bellwether consumer.
+func consumerMain(addr, path string) error {
 	ctx := context.Background()
 	c, err := zk.Connect(ctx, addr, &zk.Options{SessionTimeout: briefTimeout, LeaseDelay: electionTick})
 	if err != nil {

@@ -17,9 +17,9 @@ func TestDoubleBarrierRemnants(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		s := target.StartFor(t, kind, target.Options{})
 		for name, c := range map[string]struct {
-			ours  []bool // for each member
+			ours  []bool // says for each member whether it is a Bellwether member
 			leave []int  // the members that leave; the others are killed inside
-			stays bool   // the ready znode
+			stays bool   // the ready znode stays
 		}{
 			"all of Curator's die":           {[]bool{false, false, false}, nil, true},
 			"all of ours die":                {[]bool{true, true, true}, nil, true},
@@ -62,7 +62,7 @@ func (m *meeting) leavesBehind(ours []bool, leave []int, stays bool) {
 		}
 	}
 	for _, i := range leave {
-		if err := in[i].in.Close(); err != nil { // tells the member to leave
+		if err := in[i].in.Close(); err != nil { // the end of its input tells the member to leave
 			t.Fatal(err)
 		}
 		in[i].await(t, "@out")

@@ -26,21 +26,21 @@ func attach(t *testing.T, addr string, timeout time.Duration) *zk.Client {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), briefTimeout)
 		defer cancel()
-		_ = c.Close(ctx) // the client may have been detached
+		_ = c.Close(ctx) // an error means that the client was detached
 	})
 	return c
 }
 
-// bookkeeper is the participant of a site. Its Prepare of one transaction waits until held is
+// recordingParticipant is the participant of a site. Its Prepare of one transaction waits until held is
 // closed.
-type bookkeeper struct {
+type recordingParticipant struct {
 	holds    string
 	held     chan struct{}
 	asked    chan string
 	outcomes chan string
 }
 
-func (b *bookkeeper) Prepare(ctx context.Context, tx recipe.Tx) error {
+func (b *recordingParticipant) Prepare(ctx context.Context, tx recipe.Tx) error {
 	b.asked <- string(tx.Data)
 	if string(tx.Data) != b.holds {
 		return nil
@@ -53,12 +53,12 @@ func (b *bookkeeper) Prepare(ctx context.Context, tx recipe.Tx) error {
 	}
 }
 
-func (b *bookkeeper) Commit(_ context.Context, tx recipe.Tx) error {
+func (b *recordingParticipant) Commit(_ context.Context, tx recipe.Tx) error {
 	b.outcomes <- string(tx.Data) + " commit"
 	return nil
 }
 
-func (b *bookkeeper) Abort(_ context.Context, tx recipe.Tx) error {
+func (b *recordingParticipant) Abort(_ context.Context, tx recipe.Tx) error {
 	b.outcomes <- string(tx.Data) + " abort"
 	return nil
 }
@@ -78,17 +78,17 @@ func TestTwoPhaseCommit(t *testing.T) {
 
 func twoPhases(t *testing.T, s *target.Server, plain bool) {
 	o := &recipe.CommitOptions{Plain: plain, Patience: time.Minute}
-	if plain { // nothing else shows there that a site was killed
+	if plain { // with Plain, only this timeout ends the wait for a killed site
 		o.Patience = 20 * time.Second
 	}
 	root := fresh("commit")
 	var names []string
-	var books []*bookkeeper
+	var books []*recordingParticipant
 	var clients []*zk.Client
 	var stops []func()
 	for i := range 5 {
 		name := fmt.Sprint("site", i)
-		b := &bookkeeper{held: make(chan struct{}), asked: make(chan string, 9), outcomes: make(chan string, 9)}
+		b := &recordingParticipant{held: make(chan struct{}), asked: make(chan string, 9), outcomes: make(chan string, 9)}
 		timeout := electionTimeout
 		if b.holds = "orphaned"; i == 4 { // the site that is killed
 			b.holds, timeout = "hard", sessionTimeout
@@ -110,15 +110,15 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 		t.Cleanup(stopped)
 		names, books, clients, stops = append(names, name), append(books, b), append(clients, c), append(stops, stopped)
 	}
-	boss := attach(t, s.Addr, briefTimeout)
-	coordinator, err := recipe.NewCoordinator(boss, root, o)
+	coordinatorClient := attach(t, s.Addr, briefTimeout)
+	coordinator, err := recipe.NewCoordinator(coordinatorClient, root, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	commit := func(ctx context.Context, what string, sites []string) (recipe.Decision, error) {
 		return coordinator.Commit(ctx, coordinator.Path(), sites, []byte(what), nil)
 	}
-	each := func(want string, books []*bookkeeper) {
+	each := func(want string, books []*recordingParticipant) {
 		t.Helper()
 		for i, b := range books {
 			select {
@@ -145,10 +145,10 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 		}
 		out <- d
 	}()
-	<-books[4].asked // easy
+	<-books[4].asked // Prepare of the transaction "easy"
 	<-books[4].asked
 	stops[4]()
-	clients[4].Detach() // its session will expire
+	clients[4].Detach() // the session of this site will expire
 	if d := <-out; d != recipe.Abort {
 		t.Errorf("a site was killed: %v", d)
 	}
@@ -166,7 +166,7 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 	if err := <-failed; !errors.Is(err, context.Canceled) {
 		t.Errorf("killed: %v", err)
 	}
-	boss.Detach()
+	coordinatorClient.Detach()
 	for _, b := range books[:4] {
 		close(b.held)
 	}
@@ -227,7 +227,7 @@ func meet(t *testing.T, s *target.Server, program []string) {
 	left := make(chan error, 2)
 	go func() { left <- a.Leave(t.Context()) }()
 	go func() { left <- b.Leave(t.Context()) }()
-	awaitChildren(t, c, path, 2) // ready and the lowest member, or Curator's, which stays
+	awaitChildren(t, c, path, 2) // ready and Curator's member, which was not told to leave, must remain
 	select {
 	case <-out:
 		t.Fatal("Curator's member is out before it was told")

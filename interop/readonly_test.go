@@ -23,7 +23,7 @@ const readOnlySession = 60000
 // sessions in read-only mode only if local sessions are enabled.
 func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
 	t.Helper()
-	extra := map[string]string{"tickTime": "5000", "initLimit": "10", "syncLimit": "5"} // no session ends meanwhile
+	extra := map[string]string{"tickTime": "5000", "initLimit": "10", "syncLimit": "5"} // the timeouts are so long that no session ends during the test
 	if kind == target.Apache {
 		extra["localSessionsEnabled"] = "true"
 		extra["localSessionsUpgradingEnabled"] = "true"
@@ -164,15 +164,15 @@ func seeReadOnly(t *testing.T, e *target.Ensemble) []string {
 	awaitWord(t, stays, "isro", "rw")
 	again := wire.ConnectRequest{TimeoutMS: readOnlySession, HasReadOnly: true}
 	again.Session, again.Password = standing.ID, standing.Password
-	shakeRaw(s, "the session of before", again)
+	handshakeRaw(s, "the session of before", again)
 	password := r.session.Password()
 	again.Session, again.Password = r.session, password[:]
-	shakeRaw(s, "the read-only session", again)
+	handshakeRaw(s, "the read-only session", again)
 	return s.lines
 }
 
-// shakeRaw sends a handshake and records the result.
-func shakeRaw(s *seen, what string, req wire.ConnectRequest) *rawConn {
+// handshakeRaw sends a handshake and records the result.
+func handshakeRaw(s *seen, what string, req wire.ConnectRequest) *rawConn {
 	r := dialOnly(s)
 	r.write(wire.AppendFrame(nil, &req))
 	b, err := wire.ReadFrame(r.in, nil, wire.FrameMax)
@@ -192,30 +192,30 @@ func shakeReadOnly(s *seen, standing zk.Session) {
 	fresh := wire.ConnectRequest{TimeoutMS: readOnlySession, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true}
 	q := fresh
 	q.ReadOnly = false
-	shakeRaw(s, "a client that cannot be read-only", q)
+	handshakeRaw(s, "a client that cannot be read-only", q)
 	q.HasReadOnly = false
-	shakeRaw(s, "a client of old", q)
+	handshakeRaw(s, "a client of old", q)
 	q = fresh
 	q.TimeoutMS = 1
-	shakeRaw(s, "a client that can be", q)
+	handshakeRaw(s, "a client that can be", q)
 	q.LastZxidSeen = s.base + 100
-	shakeRaw(s, "one that has seen more", q)
+	handshakeRaw(s, "one that has seen more", q)
 	q = fresh
 	q.Session, q.Password = standing.ID, standing.Password
-	shakeRaw(s, "a session of before", q)
+	handshakeRaw(s, "a session of before", q)
 	q.Password = make([]byte, wire.PasswordLen)
-	shakeRaw(s, "a session of before, wrong password", q)
+	handshakeRaw(s, "a session of before, wrong password", q)
 	q.ReadOnly = false
-	shakeRaw(s, "a session of before that cannot be read-only", q)
+	handshakeRaw(s, "a session of before that cannot be read-only", q)
 	q = fresh
 	q.Session = standing.ID + 1000
 	password := q.Session.Password()
 	q.Password = password[:]
-	shakeRaw(s, "a session that this server does not know", q)
+	handshakeRaw(s, "a session that this server does not know", q)
 }
 
 func useReadOnly(s *seen) *rawConn {
-	r := shakeRaw(s, "to be used", wire.ConnectRequest{TimeoutMS: readOnlySession, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true})
+	r := handshakeRaw(s, "to be used", wire.ConnectRequest{TimeoutMS: readOnlySession, Password: make([]byte, wire.PasswordLen), ReadOnly: true, HasReadOnly: true})
 	xid := int32(0)
 	try := func(what string, op wire.OpCode, req wire.Record) {
 		xid++
@@ -288,12 +288,12 @@ func resumeReadOnly(s *seen, r *rawConn) *rawConn {
 	again := wire.ConnectRequest{TimeoutMS: readOnlySession, Session: r.session, Password: password[:], ReadOnly: true, HasReadOnly: true}
 	q := again
 	q.Password = make([]byte, wire.PasswordLen)
-	shakeRaw(s, "its own session, wrong password", q)
-	r = shakeRaw(s, "its own session again", again)
+	handshakeRaw(s, "its own session, wrong password", q)
+	r = handshakeRaw(s, "its own session again", again)
 	r.send(1, wire.OpCloseSession, nil)
 	r.sayFrame("close")
 	r.sayFrame("behind it")
-	shakeRaw(s, "a closed session", again)
+	handshakeRaw(s, "a closed session", again)
 	again.Session, again.Password = 0, make([]byte, wire.PasswordLen)
-	return shakeRaw(s, "another one", again)
+	return handshakeRaw(s, "another one", again)
 }

@@ -181,7 +181,7 @@ func (r *registry) makeShapes() {
 	wait := func(f func(context.Context) error) {
 		ended := make(chan struct{})
 		waiting = append(waiting, ended)
-		go func() { defer close(ended); _ = f(ctx) }() // ends when ctx ends
+		go func() { defer close(ended); _ = f(ctx) }() // f returns when ctx ends
 	}
 	at := func(name string) string { return r.prefix + "/" + name }
 
@@ -285,7 +285,7 @@ func shapes(got shown, prefix string, want []string) error {
 			}
 		}
 		if len(r.Clients) > 0 && r.Clients[0].State != "holds" && r.Clients[0].State != "leads" {
-			slices.Sort(clients) // their order is random
+			slices.Sort(clients) // clients without an order come in random order
 		}
 		all[strings.TrimSuffix(line+": "+strings.Join(clients, ", "), " ")] = true
 	}

@@ -43,7 +43,7 @@ func TestRemovedDataDirectory(t *testing.T) {
 					t.Errorf("%d writes were acknowledged after %s", written, what)
 				}
 				awaitEnd(t, s)
-				if log := s.Log(); !strings.Contains(log, "removed, renamed or replaced beside the running server") || !strings.Contains(log, s.Data) {
+				if log := s.Log(); !strings.Contains(log, "removed, renamed or replaced while the server was running") || !strings.Contains(log, s.Data) {
 					t.Error("the log does not say what happened")
 				}
 			})

@@ -23,9 +23,9 @@ import (
 type unreadLoad struct {
 	name     string
 	clients  int
-	requests func() []byte              // what each client sends after its handshake
-	again    bool                       // each client closes its connection and reconnects
-	write    func(o *onlooker, i int32) // what the onlooker writes meanwhile
+	requests func() []byte            // what each client sends after its handshake
+	again    bool                     // each client closes its connection and reconnects
+	write    func(o *reader, i int32) // what the reader writes meanwhile
 }
 
 // replyMemoryMB is the setting of the tested server. To measure with another value, run
@@ -37,18 +37,19 @@ const (
 	manyNames  = 3000 // children of /many
 	bigBytes   = 1_000_000
 	smallBytes = 100
-	// The minimum duration of a load, and how often the onlooker writes and reads meanwhile.
-	loadTime       = 1500 * time.Millisecond
-	onlookerRounds = 100
-	// onlookerWait bounds how long a request of the onlooker may take on a busy machine. The
-	// test prints the longest wait.
-	onlookerWait = 10 * time.Second
+	// The minimum duration of a load, and how often the reader writes and reads meanwhile.
+	loadTime     = 1500 * time.Millisecond
+	readerRounds = 100
+	// readerWait bounds how long a request of the reader may take. The test measures memory,
+	// not time: on a busy machine a write waits seconds behind the session creations of a
+	// thousand clients. The test prints the longest wait.
+	readerWait = time.Minute
 )
 
 func unreadLoads() []unreadLoad {
 	few := func() []byte { return pipelined(60, wire.OpGetChildren, &wire.PathWatchRequest{Path: "/few"}) }
-	set := func(path string, size int) func(*onlooker, int32) {
-		return func(o *onlooker, i int32) {
+	set := func(path string, size int) func(*reader, int32) {
+		return func(o *reader, i int32) {
 			data := make([]byte, size)
 			data[0] = byte(i)
 			o.call(wire.OpSetData, &wire.SetDataRequest{Path: path, Data: data, Version: -1})
@@ -63,7 +64,7 @@ func unreadLoads() []unreadLoad {
 		{name: "lists of many clients", clients: 5000, requests: few, write: set("/small", smallBytes)},
 		{name: "lists that change", clients: 1500, requests: func() []byte {
 			return pipelined(20, wire.OpGetChildren2, &wire.PathWatchRequest{Path: "/many"})
-		}, write: func(o *onlooker, i int32) {
+		}, write: func(o *reader, i int32) {
 			o.call(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/many/%060d", i), ACL: wire.OpenACL()})
 		}},
 		{name: "values that change", clients: 1500, requests: func() []byte {
@@ -100,17 +101,17 @@ func TestReplyMemory(t *testing.T) {
 	for _, load := range unreadLoads() {
 		t.Run(load.name, func(t *testing.T) {
 			s := target.StartFor(t, target.Bellwether, target.Options{Extra: map[string]string{"replyMemoryMB": replyMemoryMB}})
-			o := newOnlooker(t, s.Addr)
+			o := newReader(t, s.Addr)
 			o.fill()
 			before := memoryKB(t, s.PID(), "VmHWM")
-			crowd := load.start(t, s.Addr)
+			waiting := load.start(t, s.Addr)
 			begin := time.Now()
-			for i := int32(0); i < onlookerRounds || time.Since(begin) < loadTime || !crowd.complete(); i++ {
+			for i := int32(0); i < readerRounds || time.Since(begin) < loadTime || !waiting.complete(); i++ {
 				load.write(o, i)
 				o.call(wire.OpGetData, &wire.PathWatchRequest{Path: "/small"})
 				o.call(wire.OpExists, &wire.PathWatchRequest{Path: "/few"})
 			}
-			crowd.end()
+			waiting.end()
 			grown := (memoryKB(t, s.PID(), "VmHWM") - before) >> 10
 			t.Logf("%s: the memory grew by %d MiB of %d, from %d MiB; the longest request of another client took %v", load.name, grown, mb, before>>10, o.longest)
 			if grown > mb {
@@ -122,11 +123,11 @@ func TestReplyMemory(t *testing.T) {
 	}
 }
 
-// awaitAlone waits until the server has two connections: the onlooker's, and the one of this
+// awaitAlone waits until the server has two connections: the reader's, and the one of this
 // check.
 func awaitAlone(t *testing.T, s *target.Server) {
 	t.Helper()
-	for end := time.Now().Add(onlookerWait); ; <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(readerWait); ; <-time.After(10 * time.Millisecond) {
 		text, err := s.Word("srvr")
 		if err == nil && strings.Contains(text, "Connections: 2\n") {
 			return
@@ -137,8 +138,8 @@ func awaitAlone(t *testing.T, s *target.Server) {
 	}
 }
 
-// crowd is the set of clients of one load.
-type crowd struct {
+// unreadClients is the set of clients of one load.
+type unreadClients struct {
 	load      *unreadLoad
 	out       []byte
 	dialer    net.Dialer
@@ -150,8 +151,8 @@ type crowd struct {
 }
 
 // start connects all clients at once.
-func (l *unreadLoad) start(t *testing.T, addr string) *crowd {
-	c := &crowd{load: l, out: l.requests(), addr: addr}
+func (l *unreadLoad) start(t *testing.T, addr string) *unreadClients {
+	c := &unreadClients{load: l, out: l.requests(), addr: addr}
 	c.dialer.Control = func(_, _ string, raw syscall.RawConn) error {
 		return raw.Control(func(fd uintptr) { syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
 	}
@@ -165,10 +166,10 @@ func (l *unreadLoad) start(t *testing.T, addr string) *crowd {
 }
 
 // complete reports whether all clients are or were connected.
-func (c *crowd) complete() bool { return int(c.connected.Load()) >= c.load.clients }
+func (c *unreadClients) complete() bool { return int(c.connected.Load()) >= c.load.clients }
 
 // client connects and sends its requests. It reports whether that may be repeated.
-func (c *crowd) client(ctx context.Context) bool {
+func (c *unreadClients) client(ctx context.Context) bool {
 	nc, err := c.dialer.DialContext(ctx, "tcp", c.addr)
 	if err != nil || c.ended.Load() {
 		return false
@@ -176,13 +177,13 @@ func (c *crowd) client(ctx context.Context) bool {
 	c.connected.Add(1)
 	c.conns.Store(nc, nil)
 	if !c.load.again {
-		nc.Write(append(handshake(40_000), c.out...)) // writes all requests, or until the connection is closed
+		nc.Write(append(handshake(40_000), c.out...)) // returns when all requests are written or the connection is closed
 		return true
 	}
 	defer nc.Close()
 	defer c.conns.Delete(nc)
-	nc.SetDeadline(time.Now().Add(onlookerWait))
-	nc.Write(handshake(1000)) // this session is not resumed and ends soon
+	nc.SetDeadline(time.Now().Add(readerWait))
+	nc.Write(handshake(1000)) // the client does not resume this session, which ends soon
 	if _, err := wire.ReadFrame(nc, nil, wire.ElementMax); err != nil {
 		return false
 	}
@@ -191,7 +192,7 @@ func (c *crowd) client(ctx context.Context) bool {
 }
 
 // end closes all connections and waits for the clients' goroutines.
-func (c *crowd) end() {
+func (c *unreadClients) end() {
 	c.ended.Store(true)
 	hangUp := func(nc, _ any) bool {
 		nc.(net.Conn).Close()
@@ -199,15 +200,15 @@ func (c *crowd) end() {
 	}
 	c.conns.Range(hangUp)
 	c.all.Wait()
-	c.conns.Range(hangUp) // also those that connected meanwhile
+	c.conns.Range(hangUp) // closes the clients that connected meanwhile, too
 }
 
 func handshake(timeoutMS int32) []byte {
 	return wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: timeoutMS, Password: make([]byte, wire.PasswordLen)})
 }
 
-// onlooker is a client that reads its replies.
-type onlooker struct {
+// reader is a client that reads its replies.
+type reader struct {
 	t       *testing.T
 	nc      net.Conn
 	in      *bufio.Reader
@@ -215,19 +216,19 @@ type onlooker struct {
 	longest time.Duration
 }
 
-func newOnlooker(t *testing.T, addr string) *onlooker {
+func newReader(t *testing.T, addr string) *reader {
 	nc, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	o := &onlooker{t: t, nc: nc, in: bufio.NewReader(nc)}
+	o := &reader{t: t, nc: nc, in: bufio.NewReader(nc)}
 	o.exchange(handshake(60_000))
 	return o
 }
 
 // fill creates the znodes that are read.
-func (o *onlooker) fill() {
+func (o *reader) fill() {
 	create := func(path string, size int) {
 		o.call(wire.OpCreate, &wire.CreateRequest{Path: path, Data: make([]byte, size), ACL: wire.OpenACL()})
 	}
@@ -245,7 +246,7 @@ func (o *onlooker) fill() {
 }
 
 // call sends a request and waits for its reply, which must be the next one.
-func (o *onlooker) call(op wire.OpCode, r wire.Record) {
+func (o *reader) call(op wire.OpCode, r wire.Record) {
 	o.t.Helper()
 	o.xid++
 	begin := time.Now()
@@ -257,9 +258,9 @@ func (o *onlooker) call(op wire.OpCode, r wire.Record) {
 	}
 }
 
-func (o *onlooker) exchange(out []byte) []byte {
+func (o *reader) exchange(out []byte) []byte {
 	o.t.Helper()
-	o.nc.SetDeadline(time.Now().Add(onlookerWait))
+	o.nc.SetDeadline(time.Now().Add(readerWait))
 	if _, err := o.nc.Write(out); err != nil {
 		o.t.Fatal(err)
 	}

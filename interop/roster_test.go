@@ -47,7 +47,7 @@ func TestMembersKilledWithCurator(t *testing.T) {
 	}.Pass(t)
 	program := append(append([]string{java}, target.JVM...), "-cp", classes+":"+registryPath, "Roster")
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
-		callTheRoll(t, target.StartFor(t, kind, target.Options{}), "curator", program)
+		checkMembers(t, target.StartFor(t, kind, target.Options{}), "curator", program)
 	})
 }
 
@@ -56,11 +56,11 @@ func TestMembersKilledWithKazoo(t *testing.T) {
 	target.File(t, "/usr/lib/python3/dist-packages/kazoo/client.py", "python3-kazoo")
 	program := []string{debianPython, "-B", "registry/roster.py"}
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
-		callTheRoll(t, target.StartFor(t, kind, target.Options{}), "kazoo", program)
+		checkMembers(t, target.StartFor(t, kind, target.Options{}), "kazoo", program)
 	})
 }
 
-func callTheRoll(t *testing.T, s *target.Server, kind string, program []string) {
+func checkMembers(t *testing.T, s *target.Server, kind string, program []string) {
 	prefix := fresh("roster-" + kind)
 	mustCreate(t, attach(t, s.Addr, electionTimeout), prefix)
 	start := func(id string) *remote {

@@ -37,7 +37,7 @@ func wordAnswer(t *testing.T, s *target.Server, parts []string) string {
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(behaviourTimeout))
 	for _, p := range parts {
-		io.WriteString(conn, p) // a server that has already closed has answered
+		io.WriteString(conn, p) // an error means that the server has already answered and closed the connection
 	}
 	if len(parts[0]) < 4 && len(parts) == 1 {
 		conn.(*net.TCPConn).CloseWrite()

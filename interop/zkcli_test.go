@@ -89,7 +89,7 @@ func session(t *testing.T, s *target.Server, commands []string) string {
 			input += "sync /\n"
 		}
 	}
-	shell := `exec "$@" 2>&1` // both streams in the order of their lines
+	shell := `exec "$@" 2>&1` // both output streams, so that their lines stay in order
 	args := append([]string{"/bin/sh", "-c", shell, "zkcli"}, cliArgs(t, s)...)
 	r := target.Script{Args: args, Stdin: input + "quit\n"}.Run(t)
 	sections := strings.Split(r.Stdout, barrier+"\n")[1:]
@@ -108,7 +108,7 @@ func session(t *testing.T, s *target.Server, commands []string) string {
 	return out.String()
 }
 
-// section moves the events of a section behind the command's output: a separate thread prints
+// section moves the events of a section to the end of the command's output, because a separate thread prints
 // them.
 func section(text string) string {
 	var answer, events []string
@@ -154,7 +154,7 @@ var (
 // sortLines sorts the lines after a heading, which servers send in random order.
 func sortLines(text string) string {
 	lines := strings.SplitAfter(text, "\n")
-	slices.Sort(lines[1 : len(lines)-1]) // after the heading, before the end
+	slices.Sort(lines[1 : len(lines)-1]) // all lines between the heading and the end
 	return strings.Join(lines, "")
 }
 

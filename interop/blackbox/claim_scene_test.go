@@ -60,7 +60,8 @@ func TestStoppedLeader(t *testing.T) {
 	s.finish()
 }
 
-// TestStoppedFollower stops a follower for longer than the timeout of the others.
+// TestStoppedFollower stops the process of a follower for longer than the time after
+// which the other servers give it up.
 func TestStoppedFollower(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
@@ -72,9 +73,9 @@ func TestStoppedFollower(t *testing.T) {
 	s.finish()
 }
 
-// TestClaimsInAStorm has candidates at every server, while leaders are killed and servers are
+// TestClaimsUnderRepeatedFaults has candidates at every server, while leaders are killed and servers are
 // cut off in turn.
-func TestClaimsInAStorm(t *testing.T) {
+func TestClaimsUnderRepeatedFaults(t *testing.T) {
 	s := begin(t, setting{})
 	c := s.stand(s.candidates())
 	for i := range 3 {

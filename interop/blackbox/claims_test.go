@@ -40,7 +40,7 @@ type claims struct {
 type claim struct {
 	who        string
 	token      wire.Zxid
-	begin, end time.Duration // end is 0 while it lasts
+	begin, end time.Duration // times since the start of the test; end is 0 while the claim lasts
 	proof      error
 	handle     *recipe.Handle
 }
@@ -118,7 +118,7 @@ func (c *claims) sample(ctx context.Context) {
 				holds = append(holds, k)
 			}
 		}
-		// The first may have ended while the others were read.
+		// The first claim may have ended while the other claims were read.
 		if len(holds) > 1 && holds[0].handle.Left() > 0 && holds[1].handle.Left() > 0 {
 			c.t.Errorf("%s and %s both have time left", holds[0].who, holds[1].who)
 		}
@@ -126,7 +126,7 @@ func (c *claims) sample(ctx context.Context) {
 	}
 }
 
-// holder waits for a claim that lasts and whose candidate is none of these.
+// holder waits until a candidate that is not in the list has a claim that has not ended.
 func (c *claims) holder(not ...string) *claim {
 	c.t.Helper()
 	for end := time.Now().Add(waitMax); ; <-time.After(5 * time.Millisecond) {

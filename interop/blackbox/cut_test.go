@@ -50,9 +50,9 @@ func TestUnpluggedLeader(t *testing.T) {
 	s.finish()
 }
 
-// TestLeaderIsNotHeard drops everything that the leader sends to the other servers, but not what
+// TestLeaderCannotSend drops everything that the leader sends to the other servers, but not what
 // they send. The leader or the others must give up, and another server must lead.
-func TestLeaderIsNotHeard(t *testing.T) {
+func TestLeaderCannotSend(t *testing.T) {
 	s := begin(t, setting{})
 	old := s.awaitWhole()
 	for _, i := range s.others(old) {
@@ -63,8 +63,8 @@ func TestLeaderIsNotHeard(t *testing.T) {
 	s.finish()
 }
 
-// TestLeaderHearsNothing drops everything that the other servers send to the leader.
-func TestLeaderHearsNothing(t *testing.T) {
+// TestLeaderCannotReceive drops everything that the other servers send to the leader.
+func TestLeaderCannotReceive(t *testing.T) {
 	s := begin(t, setting{})
 	old := s.awaitWhole()
 	for _, i := range s.others(old) {
@@ -75,10 +75,10 @@ func TestLeaderHearsNothing(t *testing.T) {
 	s.finish()
 }
 
-// TestFollowersApart cuts the link between the two followers, which changes nothing while the
-// leader runs. When the leader is killed, neither can lead; when it is back, it and one follower
-// form a quorum.
-func TestFollowersApart(t *testing.T) {
+// TestLinkBetweenFollowersIsCut cuts the link between the two followers, which changes
+// nothing while the leader runs. When the leader is killed, neither follower can lead;
+// when it is back, it and one follower form a quorum.
+func TestLinkBetweenFollowersIsCut(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
 	followers := s.others(leader)

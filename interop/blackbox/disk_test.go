@@ -16,9 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFullDisk fills the small disk of a follower, and then that of the leader. The server must
-// leave the quorum, refuse writes and answer reads, while the others continue. When the disk has
-// space again, the server must return by itself, in the same process.
+// TestFullDisk fills the small disk of a follower, and then the small disk of the leader.
+// The server whose disk is full must leave the quorum, refuse writes and answer reads,
+// while the others continue. When the disk has space again, the server must return by
+// itself, in the same process.
 func TestFullDisk(t *testing.T) {
 	s := begin(t, setting{before: smallDisks(t)})
 	s.plant("/before", "v")
@@ -174,9 +175,9 @@ func fill(t *testing.T, dir string) (file string) {
 	return file
 }
 
-// TestRemovedDirectory removes version-2 of a follower, and then of the leader, while it runs.
-// The server must acknowledge nothing more, leave the quorum and end, while the others continue.
-// After a restart it must get their data.
+// TestRemovedDirectory removes the directory version-2 of a running follower, and then of
+// the running leader. The server must acknowledge nothing more, leave the quorum and end,
+// while the others continue. After a restart it must get their data.
 func TestRemovedDirectory(t *testing.T) {
 	s := begin(t, setting{})
 	leader := s.awaitWhole()
@@ -188,7 +189,7 @@ func TestRemovedDirectory(t *testing.T) {
 				t.Fatalf("server %d continues without its data directory", i+1)
 			}
 		}
-		if log := server.Log(); !strings.Contains(log, "beside the running server") {
+		if log := server.Log(); !strings.Contains(log, "while the server was running") {
 			t.Errorf("server %d does not log why it ended", i+1)
 		}
 		s.awaitLeader(i)

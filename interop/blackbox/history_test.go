@@ -21,7 +21,7 @@ type regIn struct {
 
 type regOut struct {
 	unknown bool // the reply was lost: the set takes effect at any time, or never
-	bad     bool // the version was not the expected one
+	bad     bool // the set failed, because the version was not the expected one
 	value   string
 	version int32
 }
@@ -99,8 +99,8 @@ func (f facts) after(key int, zxid wire.Zxid) int32 {
 	return f[key][i-1].version
 }
 
-// glimpse is one observation of a session; observations are in order.
-type glimpse struct {
+// sight is one observation of a session; observations are in order.
+type sight struct {
 	session wire.SessionID
 	key     int
 	stat    wire.Stat
@@ -108,7 +108,7 @@ type glimpse struct {
 
 // backwards finds a session that saw an older state than before: a version of a register below
 // the one that transactions known to the session had written.
-func (f facts) backwards(seen []glimpse) error {
+func (f facts) backwards(seen []sight) error {
 	newest := map[wire.SessionID]wire.Zxid{}
 	for _, g := range seen {
 		known := newest[g.session]

@@ -88,7 +88,7 @@ func (m *meter) read() (writes int, longest time.Duration) {
 	return m.writes, max(m.longest, time.Since(m.last))
 }
 
-// goesOn waits for further writes and fails if none was acknowledged for gapMax.
+// goesOn waits for further writes and fails if no write is acknowledged for gapMax.
 func (m *meter) goesOn(t testing.TB) {
 	t.Helper()
 	from, longest := m.read()
@@ -223,7 +223,7 @@ func TestServerWithHungDiskStops(t *testing.T) {
 		}
 	}
 	s.thaw()
-	_ = s.e.Servers[s.hung].Stop() // the server may have ended already
+	_ = s.e.Servers[s.hung].Stop() // an error means that the server has already ended
 	s.end()
 }
 
@@ -250,9 +250,10 @@ func TestFilteredQuorumPort(t *testing.T) {
 	}
 }
 
-// TestFilteredQuorumPortOfIdleServers does the same with servers that have never had a write.
-// Server 3 joined by a snapshot and has no more history than the others, so these must elect one
-// of themselves, also if the leader was a ZooKeeper server.
+// TestFilteredQuorumPortOfIdleServers filters the quorum port in an ensemble that has
+// never had a write. Server 3 joined by a snapshot and has no more history than the
+// others, so the others must elect one of themselves, also if the killed leader was a
+// ZooKeeper server.
 func TestFilteredQuorumPortOfIdleServers(t *testing.T) {
 	for name, kinds := range map[string][]target.Kind{
 		"ours":             ours(3),

@@ -47,11 +47,11 @@ type worker struct {
 	id   int
 	c    *zk.Client
 	rng  *rand.Rand
-	last [registers]int32 // version seen, for conditional sets
+	last [registers]int32 // the last version of each register that was seen, for conditional sets
 
 	writes int // acknowledged writes
 	reads  int
-	seen   []glimpse
+	seen   []sight
 }
 
 // newLoad creates the znodes through c. The caller keeps c.
@@ -138,7 +138,7 @@ func (w *worker) record(in regIn, out regOut, call int64) {
 }
 
 // saw records what a session has seen.
-func (w *worker) saw(g glimpse) {
+func (w *worker) saw(g sight) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.last[g.key] = g.stat.Version
@@ -155,7 +155,7 @@ func (w *worker) set(ctx context.Context, in regIn) {
 	case err == nil:
 		w.record(in, regOut{version: stat.Version}, call)
 		if session == w.c.Session().ID {
-			w.saw(glimpse{session: session, key: in.key, stat: stat})
+			w.saw(sight{session: session, key: in.key, stat: stat})
 		}
 	case errors.Is(err, zk.ErrBadVersion) && in.version != -1:
 		w.record(in, regOut{bad: true}, call)
@@ -196,7 +196,7 @@ func (w *worker) get(ctx context.Context, key int) (value string, version int32,
 		return "", 0, false
 	}
 	if session == w.c.Session().ID {
-		w.saw(glimpse{session: session, key: key, stat: stat})
+		w.saw(sight{session: session, key: key, stat: stat})
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -80,7 +80,7 @@ func TestMixedHandOver(t *testing.T) {
 			t.Fatalf("%s (%v)", strings.TrimSpace(text), err)
 		}
 		now := s.awaitWhole()
-		if h.Error != "" { // on a busy machine, an election may happen instead
+		if h.Error != "" { // on a busy machine the transfer can fail, and an election follows
 			t.Log(h.Error)
 			if leader = now; leader == 0 {
 				break

@@ -202,7 +202,7 @@ func within(name string, do func() error) error {
 		return err
 	}
 	defer space.Close()
-	runtime.LockOSThread() // stays locked if the way back fails, so that the thread ends with its goroutine
+	runtime.LockOSThread() // the thread stays locked if the return to its namespace fails, so that it ends with its goroutine
 	if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		return fmt.Errorf("setns: %w", err)

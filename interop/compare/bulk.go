@@ -29,7 +29,7 @@ const (
 	watchPaths    = 90_000                // paths of one setWatches: as many as fit into a frame of 1 MiB
 	snapshotEvery = 2_000                 // snapCount while snapshots are written
 	snapshotTime  = 20 * time.Second
-	snapshotsKept = 4  // of each server, while it is filled
+	snapshotsKept = 4  // snapshots that each server keeps while it is filled
 	kazooShare    = 20 // kazoo deletes znodes one by one, so it gets only this fraction of them
 )
 
@@ -43,14 +43,14 @@ var bulkLoads = []struct {
 	{what: "multis of 20,000 operations, 16 clients", run: (*bulk).multis},
 	{what: "end of a session with ephemerals, half as many as -znodes, 1,000 in a directory", setup: ephemerals(ephemeralBatch), run: (*bulk).endSession},
 	{what: "end of a session with ephemerals, half as many as -znodes, all in one directory", setup: ephemerals(math.MaxInt), run: (*bulk).endSession},
-	{what: "end of a session with ephemerals, half as many as -znodes, each in a directory of its own", setup: ephemerals(1), run: (*bulk).endSession},
+	{what: "end of a session with ephemerals, half as many as -znodes, each in its own directory", setup: ephemerals(1), run: (*bulk).endSession},
 	{what: "end of a session with ephemerals, half as many as -znodes, each of them watched", setup: (*bulk).watchedEphemerals, run: (*bulk).endSession},
 	{what: "setWatches of 90,000 paths, 10 times", run: (*bulk).setWatches},
 	{what: "setWatches of 90,000 paths that all have an event, 10 times", run: (*bulk).dueWatches},
-	{what: "snapshots, while writes go on", extra: map[string]string{"snapCount": strconv.Itoa(snapshotEvery)},
+	{what: "snapshots during writes", extra: map[string]string{"snapCount": strconv.Itoa(snapshotEvery)},
 		setup: (*bulk).fillAndPurge, run: (*bulk).snapshots},
-	{what: "wchp and wchc, as many watches as -znodes", setup: (*bulk).watched, run: words("wchp", "wchc")},
-	{what: "wchs, mntr and cons, as many watches as -znodes", setup: (*bulk).watched, run: words("wchs", "mntr", "cons")},
+	{what: "wchp and wchc, with -znodes watches", setup: (*bulk).watched, run: words("wchp", "wchc")},
+	{what: "wchs, mntr and cons, with -znodes watches", setup: (*bulk).watched, run: words("wchs", "mntr", "cons")},
 	{what: "dump, half as many ephemerals as -znodes", setup: ephemerals(ephemeralBatch), run: words("dump")},
 	{what: "deleteall of bellwether", setup: (*bulk).fill, run: (*bulk).deleteAll},
 	{what: "deleteall of zkCli", setup: (*bulk).fill, run: (*bulk).deleteAllJava},
@@ -486,7 +486,7 @@ func (b *bulk) fillAndPurge() error {
 		for ctx.Err() == nil {
 			for _, s := range b.servers {
 				files, _ := filepath.Glob(filepath.Join(s.Data, "version-2", "snapshot.*"))
-				slices.SortFunc(files, func(x, y string) int { // by zxid, in hex without leading zeros
+				slices.SortFunc(files, func(x, y string) int { // sorts by zxid: the names have it in hex without leading zeros
 					return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y))
 				})
 				for _, f := range files[:max(0, len(files)-snapshotsKept)] {

@@ -107,8 +107,8 @@ func (r *rawClient) watchFromNowOn(data []string) error {
 	return r.watch(&wire.SetWatchesRequest{RelativeZxid: math.MaxInt64, Data: data, Exist: []string{}, Child: []string{}})
 }
 
-// drain reads and discards everything until the connection ends. It uses little CPU time,
-// which would be missing for the servers.
+// drain reads and discards everything until the connection ends. It uses little CPU time, and
+// so leaves that time to the servers.
 func (r *rawClient) drain() {
 	if r.conn.SetReadDeadline(time.Time{}) == nil {
 		io.Copy(io.Discard, r.conn)

@@ -39,7 +39,7 @@ func beClient(args []string) error {
 	ctx := context.Background()
 	switch n := numbers[0]; what {
 	case "election", "lock":
-		return handAround(ctx, what, servers, path, n, millis(numbers[1]), millis(numbers[2]))
+		return passClaims(ctx, what, servers, path, n, millis(numbers[1]), millis(numbers[2]))
 	case "sessions":
 		return openSessions(ctx, servers, n)
 	case "multis":
@@ -56,7 +56,7 @@ func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 type relay struct {
 	mu    sync.Mutex
 	begin time.Time // when the holder gave up; zero while somebody holds
-	from  time.Time // earlier handovers do not count
+	from  time.Time // handovers that begin before this time do not count
 	all   int
 	took  []time.Duration
 }
@@ -78,9 +78,9 @@ func (r *relay) given() {
 	r.begin = time.Now()
 }
 
-// handAround lets n contenders, each with its own session, obtain the same claim and give
+// passClaims lets n contenders, each with its own session, obtain the same claim and give
 // it up at once, again and again.
-func handAround(ctx context.Context, what, servers, path string, n int, warmup, duration time.Duration) error {
+func passClaims(ctx context.Context, what, servers, path string, n int, warmup, duration time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, waitMax+warmup+duration)
 	defer cancel()
 	turns := make([]func() error, n)
@@ -149,7 +149,7 @@ func turnOf(ctx context.Context, c *zk.Client, what, path, id string, r *relay) 
 
 // openSessions measures the memory that sessions cost.
 func openSessions(ctx context.Context, servers string, n int) error {
-	heap, rss, routines, err := weigh()
+	heap, rss, routines, err := liveMemory()
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func openSessions(ctx context.Context, servers string, n int) error {
 			return err
 		}
 	}
-	heap2, rss2, routines2, err := weigh()
+	heap2, rss2, routines2, err := liveMemory()
 	if err != nil {
 		return err
 	}
@@ -167,9 +167,9 @@ func openSessions(ctx context.Context, servers string, n int) error {
 	return json.NewEncoder(os.Stdout).Encode(footprint{(heap2 - heap) / int64(n), (rss2 - rss) / int64(n), float64(routines2-routines) / float64(n)})
 }
 
-// weigh returns the live memory on heap and stacks, the resident memory, and the number of
+// liveMemory returns the live memory on heap and stacks, the resident memory, and the number of
 // goroutines.
-func weigh() (heap, rss int64, routines int, err error) {
+func liveMemory() (heap, rss int64, routines int, err error) {
 	debug.FreeOSMemory()
 	debug.FreeOSMemory()
 	var m runtime.MemStats

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,9 +19,9 @@ import (
 )
 
 const (
-	members   = 3                // of the ensemble
-	onlookers = 4                // idle clients per server
-	waitMax   = 60 * time.Second // for anything
+	members   = 3                // servers of the ensemble
+	idleCount = 4                // idle clients per server
+	waitMax   = 60 * time.Second // bounds every wait
 	syncs     = 500              // fsync calls that are measured
 )
 
@@ -41,7 +42,7 @@ func failover(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	f := &fleet{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
+	f := &ensemble{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
 	defer f.end()
 	if _, err := target.Binary(); err != nil { // so that no start includes the build
 		return nil, err
@@ -54,22 +55,24 @@ func failover(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	return f.figures, nil
 }
 
-// fleet measures one ensemble.
-type fleet struct {
+// ensemble measures one ensemble.
+type ensemble struct {
 	*meter
 	e    *target.Ensemble
 	path string // the znode that is written
 }
 
 // begin starts a new ensemble and returns when a write was acknowledged.
-func (f *fleet) begin() (time.Duration, error) {
+func (f *ensemble) begin() (time.Duration, error) {
 	f.end()
 	f.servers++
+	extra := map[string]string{"tickTime": "2000", "initLimit": "10", "syncLimit": "5", "preAllocSize": "65536"}
+	maps.Copy(extra, f.extra)
 	var err error
 	f.e, err = target.NewEnsemble(filepath.Join(f.dir, strconv.Itoa(f.servers)), target.EnsembleOptions{
 		Kinds: slices.Repeat([]target.Kind{f.kind}, members),
 		JVM:   []string{"-Xmx" + f.plan.heap},
-		Extra: map[string]string{"tickTime": "2000", "initLimit": "10", "syncLimit": "5", "preAllocSize": "65536"},
+		Extra: extra,
 	})
 	if err != nil {
 		return 0, err
@@ -88,7 +91,7 @@ func (f *fleet) begin() (time.Duration, error) {
 	return time.Since(began), err
 }
 
-func (f *fleet) end() {
+func (f *ensemble) end() {
 	if f.e != nil {
 		f.e.Kill()
 		f.e = nil
@@ -96,14 +99,14 @@ func (f *fleet) end() {
 }
 
 // client connects to the servers.
-func (f *fleet) client(servers string) (*zk.Client, error) {
+func (f *ensemble) client(servers string) (*zk.Client, error) {
 	ctx, cancel := context.WithTimeout(f.ctx, waitMax)
 	defer cancel()
 	return zk.Connect(ctx, servers, nil)
 }
 
 // clientAt connects to one server; the client may use any server afterwards.
-func (f *fleet) clientAt(server int) (*zk.Client, error) {
+func (f *ensemble) clientAt(server int) (*zk.Client, error) {
 	c, err := f.client(f.e.Servers[server].Addr)
 	if err != nil {
 		return nil, err
@@ -112,7 +115,7 @@ func (f *fleet) clientAt(server int) (*zk.Client, error) {
 }
 
 // coldStarts starts all servers at once with empty directories.
-func (f *fleet) coldStarts() error {
+func (f *ensemble) coldStarts() error {
 	var took []time.Duration
 	for range f.plan.rounds {
 		d, err := f.begin()
@@ -121,12 +124,12 @@ func (f *fleet) coldStarts() error {
 		}
 		took = append(took, d)
 	}
-	f.say(spread(took), "exec of three empty servers to the first write")
+	f.say(spread(took), "time from exec of three empty servers to the first write")
 	return nil
 }
 
 // writes puts a load of writes on the ensemble of the last start, through all servers.
-func (f *fleet) writes() error {
+func (f *ensemble) writes() error {
 	if _, err := f.e.AwaitWhole(waitMax); err != nil {
 		return err
 	}
@@ -148,7 +151,7 @@ func (f *fleet) writes() error {
 }
 
 // departures makes leaders fail in each way, several times.
-func (f *fleet) departures() error {
+func (f *ensemble) departures() error {
 	var sent []int64
 	for _, d := range departures {
 		var survivor, orphan []time.Duration
@@ -163,7 +166,7 @@ func (f *fleet) departures() error {
 		}
 		f.say(spread(survivor), "%s of the leader: time without a write, client of another server", d.what)
 		f.say(spread(orphan), "%s of the leader: time without a write, client of the leader", d.what)
-		f.say(counts(dropped)+fmt.Sprintf(" of %d", (members-1)*onlookers), "%s of the leader: connections of other servers dropped", d.what)
+		f.say(counts(dropped)+fmt.Sprintf(" of %d", (members-1)*idleCount), "%s of the leader: connections of other servers dropped", d.what)
 	}
 	f.say(counts(sent), "notifications sent by a server in an election")
 	return nil
@@ -171,13 +174,13 @@ func (f *fleet) departures() error {
 
 // round is the measurement of one failure of the leader.
 type round struct {
-	survivor, orphan time.Duration // time without an acknowledged write
-	dropped          int64         // idle connections of the other servers
-	sent             []int64       // notifications, for each election of each of them
+	survivor, orphan time.Duration // longest time without an acknowledged write, for a client of another server and of the leader
+	dropped          int64         // lost connections among the idle connections of the other servers
+	sent             []int64       // notifications that each of the other servers sent in each election
 }
 
 // depart sends the leader a signal, measures, and brings the ensemble back.
-func (f *fleet) depart(signal syscall.Signal) (r round, err error) {
+func (f *ensemble) depart(signal syscall.Signal) (r round, err error) {
 	leader, err := f.e.AwaitWhole(waitMax)
 	if err != nil {
 		return r, err
@@ -192,7 +195,7 @@ func (f *fleet) depart(signal syscall.Signal) (r round, err error) {
 		defer c.Detach()
 		writers = append(writers, c)
 	}
-	idle, err := f.onlookers(leader)
+	idle, err := f.connectIdle(leader)
 	if err != nil {
 		return r, err
 	}
@@ -223,7 +226,7 @@ func (f *fleet) depart(signal syscall.Signal) (r round, err error) {
 }
 
 // mend brings the old leader back.
-func (f *fleet) mend(leader int, signal syscall.Signal) error {
+func (f *ensemble) mend(leader int, signal syscall.Signal) error {
 	s := f.e.Servers[leader]
 	if signal == syscall.SIGSTOP {
 		if err := s.Signal(syscall.SIGCONT); err != nil {
@@ -248,7 +251,7 @@ func (f *fleet) mend(leader int, signal syscall.Signal) error {
 // longestGap writes until a write has succeeded after over, and returns the longest time
 // without an acknowledged write since began; 0 if no write succeeds. A server that was asked
 // to stop still answers for a moment.
-func (f *fleet) longestGap(c *zk.Client, began time.Time, over <-chan struct{}) time.Duration {
+func (f *ensemble) longestGap(c *zk.Client, began time.Time, over <-chan struct{}) time.Duration {
 	ctx, cancel := context.WithTimeout(f.ctx, waitMax)
 	defer cancel()
 	last, longest := began, time.Duration(0)
@@ -271,21 +274,21 @@ func (f *fleet) longestGap(c *zk.Client, began time.Time, over <-chan struct{}) 
 	return 0
 }
 
-// crowd is the set of idle clients of the remaining servers.
-type crowd struct {
+// idleClients is the set of idle clients of the remaining servers.
+type idleClients struct {
 	clients []*zk.Client
 	stop    context.CancelFunc
 	dropped atomic.Int64
 }
 
-func (f *fleet) onlookers(leader int) (*crowd, error) {
+func (f *ensemble) connectIdle(leader int) (*idleClients, error) {
 	ctx, stop := context.WithCancel(f.ctx)
-	o := &crowd{stop: stop}
+	o := &idleClients{stop: stop}
 	for server := range f.e.Servers {
 		if server == leader {
 			continue
 		}
-		for range onlookers {
+		for range idleCount {
 			c, err := f.clientAt(server)
 			if err != nil {
 				o.end()
@@ -299,7 +302,7 @@ func (f *fleet) onlookers(leader int) (*crowd, error) {
 }
 
 // watch records the first lost connection of a client.
-func (o *crowd) watch(ctx context.Context, c *zk.Client) {
+func (o *idleClients) watch(ctx context.Context, c *zk.Client) {
 	for s := range c.States(ctx) {
 		if s.State != zk.Connected {
 			o.dropped.Add(1)
@@ -308,7 +311,7 @@ func (o *crowd) watch(ctx context.Context, c *zk.Client) {
 	}
 }
 
-func (o *crowd) end() {
+func (o *idleClients) end() {
 	o.stop()
 	for _, c := range o.clients {
 		c.Detach()
@@ -317,7 +320,7 @@ func (o *crowd) end() {
 
 // notifications returns how many notifications each remaining server has sent in each
 // election since a time. Servers that do not report this have none.
-func (f *fleet) notifications(gone int, since time.Time) ([]int64, error) {
+func (f *ensemble) notifications(gone int, since time.Time) ([]int64, error) {
 	var all []int64
 	for i, s := range f.e.Servers {
 		if i == gone || f.kind != target.Bellwether {
@@ -344,7 +347,7 @@ func (f *fleet) notifications(gone int, since time.Time) ([]int64, error) {
 }
 
 // disk measures how long one fsync takes on the servers' disk.
-func (f *fleet) disk() error {
+func (f *ensemble) disk() error {
 	file, err := os.Create(filepath.Join(f.dir, "synced"))
 	if err != nil {
 		return err

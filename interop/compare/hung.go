@@ -52,7 +52,7 @@ func hung(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	if _, err := target.Binary(); err != nil {
 		return nil, err
 	}
-	f := &fleet{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
+	f := &ensemble{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
 	for _, s := range hungDisks {
 		if !strings.Contains(s.what, p.only) {
 			continue
@@ -82,7 +82,7 @@ func hung(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 }
 
 // hang runs a scenario once, with a new ensemble.
-func (f *fleet) hang(s hungDisk) (gap time.Duration, err error) {
+func (f *ensemble) hang(s hungDisk) (gap time.Duration, err error) {
 	only := s.disk - 1 // the server whose disk can hang; negative: all disks can hang
 	disks, err := f.beginOnDisks(s.members, only)
 	if err != nil {
@@ -105,10 +105,10 @@ func (f *fleet) hang(s hungDisk) (gap time.Duration, err error) {
 	return f.longestHungGap(disks, disk, hangs, leader, s)
 }
 
-// beginOnDisks starts an ensemble whose disks can hang: only the disk of server only if
-// that is not negative, and otherwise all disks, where server i has disk i. Both kinds of
-// servers use their default timeouts.
-func (f *fleet) beginOnDisks(servers, only int) (*target.Disks, error) {
+// beginOnDisks starts an ensemble whose disks can hang. If only is negative, all disks can,
+// and server i has disk i. Otherwise just the disk of the server with the number only can
+// hang. Both kinds of servers use their default timeouts.
+func (f *ensemble) beginOnDisks(servers, only int) (*target.Disks, error) {
 	n := servers
 	if only >= 0 {
 		n = 1
@@ -138,7 +138,7 @@ func (f *fleet) beginOnDisks(servers, only int) (*target.Disks, error) {
 }
 
 // makeWritten creates the znode that gapUntil writes.
-func (f *fleet) makeWritten(servers string) error {
+func (f *ensemble) makeWritten(servers string) error {
 	c, err := f.client(servers)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (f *fleet) makeWritten(servers string) error {
 }
 
 // ledByAnother waits until a server other than this one leads.
-func (f *fleet) ledByAnother(than int) (leader int, err error) {
+func (f *ensemble) ledByAnother(than int) (leader int, err error) {
 	for {
 		leader, err = f.e.AwaitWhole(waitMax)
 		if err != nil || leader != than {
@@ -169,7 +169,7 @@ func (f *fleet) ledByAnother(than int) (leader int, err error) {
 
 // longestHungGap makes a disk hang for hungFor. It writes through the servers that neither
 // use that disk nor are restarted.
-func (f *fleet) longestHungGap(disks *target.Disks, disk, hangs, leader int, scenario hungDisk) (time.Duration, error) {
+func (f *ensemble) longestHungGap(disks *target.Disks, disk, hangs, leader int, scenario hungDisk) (time.Duration, error) {
 	var others []string
 	for i, s := range f.e.Servers {
 		if i != hangs && (i != leader || !scenario.restart) {
@@ -188,7 +188,7 @@ func (f *fleet) longestHungGap(disks *target.Disks, disk, hangs, leader int, sce
 	if err := disks.Freeze(disk); err != nil {
 		return 0, err
 	}
-	defer func() { _ = disks.Thaw(disk) }() // on failure, removing the disk thaws it
+	defer func() { _ = disks.Thaw(disk) }() // if this fails, the removal of the disk thaws it
 	ctx, cancel := context.WithTimeout(f.ctx, hungFor)
 	defer cancel()
 	if scenario.load {
@@ -221,7 +221,7 @@ const (
 )
 
 // large puts a load on some servers for largeFor; end waits for its end.
-func (f *fleet) large(ctx context.Context, servers string) (end func(), err error) {
+func (f *ensemble) large(ctx context.Context, servers string) (end func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, largeFor)
 	var writers sync.WaitGroup
 	for i := range largeWriters {
@@ -235,7 +235,7 @@ func (f *fleet) large(ctx context.Context, servers string) (end func(), err erro
 			path, data := fmt.Sprintf("/large-%d", i), make([]byte, largeValue)
 			for ctx.Err() == nil {
 				if _, err := c.Set(ctx, path, data, zk.AnyVersion); errors.Is(err, zk.ErrNoNode) {
-					_, _, _ = c.Create(ctx, path, nil) // on failure, the next set fails too
+					_, _, _ = c.Create(ctx, path, nil) // if this fails, the next set fails too
 				}
 			}
 		})

@@ -28,7 +28,7 @@ const (
 // time without a write, for a client of the other servers and for one that was connected to
 // the leader and may use any server, and the longest time in which no server reported that
 // it leads.
-func (f *fleet) hangAgain(what string) error {
+func (f *ensemble) hangAgain(what string) error {
 	lengths := [][]time.Duration{hangLengths}
 	if what == hangsOnce {
 		lengths = nil
@@ -45,7 +45,7 @@ func (f *fleet) hangAgain(what string) error {
 }
 
 // hangLeaders starts an ensemble and makes the disk of its leader hang.
-func (f *fleet) hangLeaders(what string, lengths []time.Duration) error {
+func (f *ensemble) hangLeaders(what string, lengths []time.Duration) error {
 	disks, err := f.beginOnDisks(members, -1)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (f *fleet) hangLeaders(what string, lengths []time.Duration) error {
 		if err != nil {
 			return err
 		}
-		f.say(g.String(), "%s, for %v: no write of a client of the others, of any; no leader", what, length)
+		f.say(g.String(), "%s, for %v: longest time without a write for a client of the other servers, and for a client of any server; longest time without a leader", what, length)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func (g hangGaps) String() string {
 }
 
 // hangLeader makes the leader's disk hang once, and waits until all servers serve again.
-func (f *fleet) hangLeader(disks *target.Disks, length time.Duration) (g hangGaps, err error) {
+func (f *ensemble) hangLeader(disks *target.Disks, length time.Duration) (g hangGaps, err error) {
 	leader, err := f.e.AwaitWhole(waitMax)
 	if err != nil {
 		return g, err
@@ -125,7 +125,7 @@ func (f *fleet) hangLeader(disks *target.Disks, length time.Duration) (g hangGap
 
 // leaderlessUntil asks all servers for their roles until ctx ends, and returns the longest
 // time in which none reported that it leads.
-func (f *fleet) leaderlessUntil(ctx context.Context) (longest time.Duration) {
+func (f *ensemble) leaderlessUntil(ctx context.Context) (longest time.Duration) {
 	const every = 10 * time.Millisecond
 	began := time.Now()
 	var led atomic.Int64 // the time since began at which a server last reported this

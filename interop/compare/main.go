@@ -19,6 +19,13 @@
 // replies from many connections: how long others wait for a write and for a small read,
 // whether the leader changes, and the resources that the leader uses.
 //
+// With -tls it measures reads and writes with TLS and without, by turns on one server and with
+// the same client, and prints how much TLS costs.
+//
+// With -handshakes it measures ensembles of three servers whose leader is killed while very many
+// TLS clients are connected to it: how long it takes until all are served again. Then it
+// measures how long a server takes to serve a new certificate.
+//
 // With -hung it measures ensembles in which one disk stops answering without an error: how
 // long no write is acknowledged. This needs root or sudo.
 //
@@ -41,11 +48,11 @@ import (
 
 // plan holds the flags: what one run measures.
 type plan struct {
-	duration time.Duration // of each load
-	warmup   time.Duration // before each load
+	duration time.Duration // duration of each load
+	warmup   time.Duration // time before the measurement of each load
 	starts   int           // number of starts whose median is shown
-	znodes   int           // for memory and start time
-	heap     string        // of Apache's Java process
+	znodes   int           // number of znodes for the measurement of memory and start time
+	heap     string        // heap size of Apache's Java process
 	failover bool          // measure an ensemble of three and its leader changes
 	recipes  bool          // measure Bellwether's recipes and Curator's
 	hung     bool          // measure ensembles with a disk that hangs
@@ -54,6 +61,9 @@ type plan struct {
 	ensemble bool          // with bulk: use three servers instead of one
 	binary   string        // the Bellwether binary; empty: built from this repository
 	readers  bool          // measure an ensemble of three under large reads
+	tls      bool          // measure what TLS costs
+	shakes   bool          // measure reconnecting TLS clients and the reload of a certificate
+	clients  int           // with shakes: number of TLS clients
 	rounds   int           // failures of each kind
 	json     bool          // print the results as JSON
 }
@@ -80,7 +90,10 @@ func main() {
 	flag.StringVar(&p.binary, "binary", "", "the Bellwether binary to measure; empty: built from this repository")
 	flag.BoolVar(&p.readers, "readers", false, "measure three servers whose leader gets requests for many large replies instead")
 	flag.BoolVar(&p.hung, "hung", false, "measure ensembles in which one disk hangs instead; needs root or sudo")
-	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, failures of each kind and cold starts; with -recipes, failovers with caches; with -hung, rounds of each scenario")
+	flag.BoolVar(&p.tls, "tls", false, "measure reads and writes with TLS and without instead")
+	flag.BoolVar(&p.shakes, "handshakes", false, "measure TLS clients that connect again after their leader was killed, and the reload of a certificate, instead")
+	flag.IntVar(&p.clients, "clients", 10_000, "with -handshakes, the number of TLS clients")
+	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, failures of each kind and cold starts; with -recipes, failovers with caches; with -hung, rounds of each scenario; with -handshakes, reloads")
 	flag.BoolVar(&p.json, "json", false, "print the results as JSON instead of a table")
 	flag.Parse()
 	if p.binary != "" {
@@ -109,6 +122,10 @@ func run(ctx context.Context, p plan) error {
 		figuresOf = measureBulk
 	case p.readers:
 		figuresOf = readers
+	case p.tls:
+		figuresOf = costOfTLS
+	case p.shakes:
+		figuresOf = handshakes
 	}
 	var columns [][]figure
 	for _, kind := range kinds {

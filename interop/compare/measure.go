@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +16,7 @@ import (
 	"bellwether/interop/target"
 )
 
-// loads are the loads of the table.
+// loads are the rows of the table: each measures one kind of load.
 var loads = []struct {
 	kind                     string
 	connections, outstanding int
@@ -50,8 +51,9 @@ type meter struct {
 	kind    target.Kind
 	plan    plan
 	dir     string
-	servers int   // servers started so far; each has its own directory
-	idle    int64 // resident bytes of the empty server
+	servers int               // servers started so far; each has its own directory
+	idle    int64             // resident bytes of the empty server
+	extra   map[string]string // additional lines of every zoo.cfg
 	figures []figure
 }
 
@@ -72,11 +74,13 @@ func (m *meter) start(data string) (*target.Server, time.Duration, error) {
 	if _, err := target.Binary(); err != nil { // so that the start does not include the build
 		return nil, 0, err
 	}
+	extra := map[string]string{"tickTime": "2000", "preAllocSize": "65536"}
+	maps.Copy(extra, m.extra)
 	begin := time.Now()
 	s, err := target.Start(m.kind, dir, target.Options{
 		Data:  data,
 		JVM:   []string{"-Xms" + m.plan.heap, "-Xmx" + m.plan.heap},
-		Extra: map[string]string{"tickTime": "2000", "preAllocSize": "65536"},
+		Extra: extra,
 		Reap:  time.Minute,
 	})
 	return s, time.Since(begin), err
@@ -99,7 +103,7 @@ func (m *meter) starts() error {
 		}
 		idle = append(idle, rss)
 	}
-	m.say(median(took).Round(time.Millisecond).String(), "exec to first answer, empty")
+	m.say(median(took).Round(time.Millisecond).String(), "time from exec to the first answer, empty")
 	m.idle = median(idle)
 	m.say(mib(m.idle), "resident, idle")
 	return nil
@@ -183,8 +187,8 @@ func (m *meter) memory() error {
 	if err != nil {
 		return err
 	}
-	m.say(took.Round(10*time.Millisecond).String(), "exec to first answer, %d znodes", m.plan.znodes)
-	m.say(fmt.Sprintf("%s, %d bytes a znode above idle", mib(rss), (rss-m.idle)/int64(max(m.plan.znodes, 1))),
+	m.say(took.Round(10*time.Millisecond).String(), "time from exec to the first answer, %d znodes", m.plan.znodes)
+	m.say(fmt.Sprintf("%s, %d bytes per znode more than without znodes", mib(rss), (rss-m.idle)/int64(max(m.plan.znodes, 1))),
 		"resident, %d znodes", m.plan.znodes)
 	return nil
 }

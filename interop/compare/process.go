@@ -52,5 +52,5 @@ func memory(pid int, name string) (int64, error) {
 			return kb << 10, err
 		}
 	}
-	return 0, fmt.Errorf("process %d shows no %s", pid, name)
+	return 0, fmt.Errorf("/proc of process %d has no line %s", pid, name)
 }

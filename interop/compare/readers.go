@@ -47,8 +47,7 @@ const (
 	dropReplies            // the connection is closed after the requests were sent
 )
 
-// readerPeriod is how long a load is watched at least, and readerLimit is its longest
-// duration.
+// readerPeriod is the shortest time for which a load is measured, and readerLimit is the longest.
 const (
 	readerPeriod = 15 * time.Second
 	readerLimit  = 90 * time.Second
@@ -62,7 +61,7 @@ func readers(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	f := &fleet{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
+	f := &ensemble{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}
 	defer f.end()
 	for _, load := range readerLoads {
 		if err := f.largeReads(load.connections, load.requests, load.replies, load.what); err != nil {
@@ -73,7 +72,7 @@ func readers(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 }
 
 // largeReads starts an ensemble, puts one load on its leader, and reports the results.
-func (f *fleet) largeReads(connections, requests int, replies replyUse, what string) error {
+func (f *ensemble) largeReads(connections, requests int, replies replyUse, what string) error {
 	if _, err := f.begin(); err != nil {
 		return err
 	}
@@ -124,11 +123,11 @@ func (f *fleet) largeReads(connections, requests int, replies replyUse, what str
 }
 
 // stopUnder ends the leader while the load's connections are open.
-func (f *fleet) stopUnder(l *readerLoad, s *target.Server, name string) error {
+func (f *ensemble) stopUnder(l *readerLoad, s *target.Server, name string) error {
 	defer l.end()
 	began := time.Now()
 	err := s.Stop()
-	f.say(milliseconds(time.Since(began)), "%sSIGTERM to the end of the process", name)
+	f.say(milliseconds(time.Since(began)), "%stime from SIGTERM to the end of the process", name)
 	return err
 }
 
@@ -176,7 +175,7 @@ type readerLoad struct {
 func (l *readerLoad) begin(ctx context.Context, n int) {
 	for range n {
 		l.workers.Go(func() {
-			for ctx.Err() == nil && l.one() != nil { // a server without a leader refuses
+			for ctx.Err() == nil && l.one() != nil { // a server without a leader refuses connections, so try again
 				pause(ctx, 100*time.Millisecond)
 			}
 		})
@@ -276,11 +275,11 @@ func (l *readerLoad) end() {
 type waits struct {
 	stop        context.CancelFunc
 	workers     sync.WaitGroup
-	write, read time.Duration // the longest
+	write, read time.Duration // the longest durations
 	first, last wire.Zxid
 }
 
-func (f *fleet) beginWaits(leader int) (*waits, error) {
+func (f *ensemble) beginWaits(leader int) (*waits, error) {
 	writer, err := f.client(f.e.Servers[(leader+1)%members].Addr)
 	if err != nil {
 		return nil, err
@@ -352,7 +351,7 @@ func (w *waits) end() (changes int64, write, read time.Duration, err error) {
 
 // awaitIdle waits until a process has used less than 0.4 s of CPU time in one second, and
 // returns its total CPU time.
-func (f *fleet) awaitIdle(pid int, began time.Time) time.Duration {
+func (f *ensemble) awaitIdle(pid int, began time.Time) time.Duration {
 	last, _ := processor(pid)
 	for f.ctx.Err() == nil && time.Since(began) < 2*readerLimit {
 		pause(f.ctx, time.Second)

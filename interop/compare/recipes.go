@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	manySessions = 1_000 // sessions whose memory is measured, and caches
+	manySessions = 1_000 // number of sessions, and of caches, whose memory is measured
 	cachedZnodes = 100   // znodes in each cache
 	changed      = 5     // znodes that change after the leader was killed
 	cachedRoot   = "/cached"
@@ -29,7 +29,7 @@ const (
 // contenders are the numbers of contenders that are measured.
 var contenders = []int{2, 8}
 
-// rivals are the libraries, and their names of an election and of a lock.
+// rivals are the libraries, each with its names for an election and for a lock.
 var rivals = []struct {
 	name, election, lock, session, cache string
 	java                                 bool
@@ -48,7 +48,7 @@ func recipes(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	r := &contest{fleet: &fleet{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}}
+	r := &contest{ensemble: &ensemble{meter: &meter{ctx: ctx, kind: kind, plan: p, dir: dir}}}
 	defer r.end()
 	for _, step := range []func() error{r.compile, r.handovers, r.sessions, r.caches} {
 		if err := step(); err != nil {
@@ -59,7 +59,7 @@ func recipes(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 }
 
 // contest measures clients; each library runs in its own process.
-type contest struct{ *fleet }
+type contest struct{ *ensemble }
 
 func (r *contest) compile() error {
 	out, err := exec.CommandContext(r.ctx, "javac", "-proc:none", "-cp", javaPath, "-d", r.dir, "compare/Client.java").CombinedOutput()
@@ -92,7 +92,7 @@ func (r *contest) ask(into any, java bool, args ...string) error {
 
 // handed is the result of a process that passes a claim between contenders.
 type handed struct {
-	All       int     `json:"all"` // including the warm-up
+	All       int     `json:"all"` // number of handovers, including those of the warm-up
 	Handovers int     `json:"handovers"`
 	Seconds   float64 `json:"seconds"`
 	Min       int64   `json:"min_us"`
@@ -164,9 +164,9 @@ func received(s *target.Server) (int64, error) {
 
 // footprint is the memory that one open session costs its process.
 type footprint struct {
-	Heap     int64   `json:"heap"` // including stacks, if they are counted
+	Heap     int64   `json:"heap"` // bytes per session, including stacks if the program counts them
 	Resident int64   `json:"resident"`
-	Threads  float64 `json:"threads"` // or goroutines
+	Threads  float64 `json:"threads"` // threads per session, or goroutines
 }
 
 // sessions opens many sessions in one process.
@@ -186,7 +186,7 @@ func (r *contest) sessions() error {
 			kind = "threads"
 		}
 		r.say(fmt.Sprintf("%.1f KiB of heap, %.1f KiB resident, %.1f %s", float64(f.Heap)/1024, float64(f.Resident)/1024, f.Threads, kind),
-			"an open session, of %d, %s", manySessions, x.session)
+			"memory of one of %d open sessions, %s", manySessions, x.session)
 	}
 	return nil
 }
@@ -231,9 +231,9 @@ func (r *contest) cachesOf(name string, java bool) error {
 		return err
 	}
 	var written, right []time.Duration
-	wrong := "" // stale caches end the rounds
+	wrong := "" // not empty: the caches are stale, and no further round is run
 	for i := 0; i < r.plan.rounds && wrong == ""; i++ {
-		w, all, err := r.unsettle(c, k, fmt.Sprint("round", i))
+		w, all, err := r.changeAfterKill(c, k, fmt.Sprint("round", i))
 		written = append(written, w)
 		switch {
 		case errors.Is(err, errSilent):
@@ -248,8 +248,8 @@ func (r *contest) cachesOf(name string, java bool) error {
 	if len(right) > 0 {
 		text = spread(right)
 	}
-	r.say(spread(written), "kill -9 of the leader to %d acknowledged writes, with %d caches by %s", changed, manySessions, name)
-	r.say(text+wrong, "kill -9 of the leader until all of %d caches show them, %s", manySessions, name)
+	r.say(spread(written), "time from kill -9 of the leader until %d writes were acknowledged, with %d caches, %s", changed, manySessions, name)
+	r.say(text+wrong, "time from kill -9 of the leader until all of %d caches show these writes, %s", manySessions, name)
 	return nil
 }
 
@@ -258,9 +258,9 @@ var errSilent = errors.New("not in time")
 
 func cachedPath(i int) string { return fmt.Sprintf("%s/n%03d", cachedRoot, i) }
 
-// unsettle kills the leader and changes some znodes as soon as possible. It returns when
+// changeAfterKill kills the leader and changes some znodes as soon as possible. It returns when
 // they were changed and when all caches showed the changes.
-func (r *contest) unsettle(c *zk.Client, k *cacheProcess, value string) (written, right time.Duration, err error) {
+func (r *contest) changeAfterKill(c *zk.Client, k *cacheProcess, value string) (written, right time.Duration, err error) {
 	leader, err := r.e.AwaitWhole(waitMax)
 	if err != nil {
 		return 0, 0, err
@@ -339,7 +339,7 @@ func (k *cacheProcess) await(want string) error {
 
 func (k *cacheProcess) end() {
 	k.in.Close()
-	_ = k.cmd.Process.Kill() // its result is not needed
+	_ = k.cmd.Process.Kill() // the process may have ended already
 	for range k.lines {
 	}
 	_ = k.cmd.Wait()

@@ -22,7 +22,7 @@ type Disks struct {
 	// Dir contains a folder for each disk: 0, 1, 2 and so on.
 	Dir string
 
-	mu           sync.Mutex // one command at a time
+	mu           sync.Mutex // held while a command is sent and answered
 	ask, answers *os.File
 	script       *exec.Cmd // nil if another process has started it
 }
@@ -113,7 +113,7 @@ func (d *Disks) Thaw(disk int) error { return d.say("thaw", disk) }
 // End thaws all disks and removes them.
 func (d *Disks) End() {
 	d.ask.Close()
-	_ = d.script.Wait() // its status does not matter
+	_ = d.script.Wait() // the exit status of the script does not matter
 	d.answers.Close()
 }
 

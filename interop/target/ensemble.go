@@ -50,7 +50,7 @@ type EnsembleOptions struct {
 	Kinds  []Kind            // one for each server
 	Places []Place           // one for each server, or nil for loopback
 	Extra  map[string]string // additional lines of every zoo.cfg
-	JVM    []string          // as in Options
+	JVM    []string          // options of Apache's Java process, as in Options
 	IDs    []int64           // the servers' ids; nil: 1, 2 and so on
 
 	// Properties are Java properties that cannot be set in zoo.cfg, as name=value.
@@ -206,6 +206,13 @@ func (e *Ensemble) Kill() {
 	}
 }
 
+// Ports returns the addresses of a server for other servers: its quorum port and its election port.
+func (e *Ensemble) Ports(server int) (quorum, election string) {
+	_, line, _ := strings.Cut(e.Servers[0].lines[server], "=")
+	parts := strings.Split(line, ":") // host, quorum port, election port, role
+	return net.JoinHostPort(parts[0], parts[1]), net.JoinHostPort(parts[0], parts[2])
+}
+
 // Addrs returns the connect string with all servers.
 func (e *Ensemble) Addrs() string {
 	var all []string
@@ -240,7 +247,7 @@ func (e *Ensemble) AwaitLeader(timeout time.Duration, except ...int) (int, error
 			return leaders[0], nil
 		}
 		if time.Now().After(end) {
-			return -1, fmt.Errorf("not exactly one leader within %v: %q", timeout, e.Roles())
+			return -1, fmt.Errorf("no server, or more than one, leads after %v: %q", timeout, e.Roles())
 		}
 		<-time.After(rolePoll)
 	}

@@ -18,12 +18,21 @@ import (
 )
 
 // Class paths of Debian's packages. The manifest of zookeeper.jar lists what it needs,
-// except for a logger and the libraries of its AdminServer.
+// except for a logger, the libraries of its AdminServer, and those of netty, which TLS needs.
 const (
 	jarDir     = "/usr/share/java/"
-	apachePath = jarDir + "zookeeper.jar:" + jarDir + "slf4j-simple.jar:" + jarDir + "servlet-api.jar"
 	apacheMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 )
+
+// ClassPath returns the class path of a Java program of ZooKeeper, with the named logger of
+// slf4j and the libraries of netty.
+func ClassPath(logger string) string {
+	jars := []string{jarDir + "zookeeper.jar", jarDir + logger, jarDir + "servlet-api.jar"}
+	for _, part := range []string{"buffer", "codec", "common", "handler", "resolver", "transport", "transport-native-epoll", "transport-native-unix-common"} {
+		jars = append(jars, jarDir+"netty-"+part+".jar")
+	}
+	return strings.Join(jars, ":")
+}
 
 // JVM are the options of every Java process of the tests: a quick start, little memory, and
 // the same times and texts everywhere. Without file.encoding, Java 17 and earlier decode
@@ -93,7 +102,7 @@ func (s *Server) program() (*exec.Cmd, error) {
 			return nil, errors.New(jarDir + "zookeeper.jar is missing: make test installs libzookeeper-java")
 		}
 		args := append(append(slices.Clone(s.jvm), s.javaProperties()...),
-			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", apachePath, apacheMain, s.configPath())
+			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", ClassPath("slf4j-simple.jar"), apacheMain, s.configPath())
 		return exec.Command(java, args...), nil
 	case Bellwether:
 		binary, err := Binary()
@@ -104,7 +113,7 @@ func (s *Server) program() (*exec.Cmd, error) {
 		cmd.Env = append(os.Environ(), "JVMFLAGS="+strings.Join(s.javaProperties(), " "))
 		return cmd, nil
 	}
-	return nil, fmt.Errorf("no server of kind %q: INTEROP_TARGETS takes apache, bellwether", s.Kind)
+	return nil, fmt.Errorf("INTEROP_TARGETS: %q is not a kind of server: want apache or bellwether", s.Kind)
 }
 
 // javaProperties returns the settings that are not possible in zoo.cfg: the interval of the

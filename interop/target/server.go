@@ -30,8 +30,8 @@ const (
 	startTimeout = 3 * time.Minute      // from exec to the first answer, on a busy machine
 	stopTimeout  = time.Minute          // from SIGTERM to the end of the process
 	pollInterval = 5 * time.Millisecond // between two requests whether the server serves
-	wordTimeout  = time.Minute          // one four-letter word, from connect to close
-	pollTimeout  = 5 * time.Second      // one four-letter word that is repeated on failure
+	wordTimeout  = time.Minute          // limit for one four-letter word, from connect to close
+	pollTimeout  = 5 * time.Second      // time limit of a word that is sent again after a failure
 	logTail      = 60                   // lines of a server's log shown on failure
 )
 
@@ -61,8 +61,8 @@ type Server struct {
 	dir        string // contains zoo.cfg and the log
 	jvm        []string
 	reapMS     int
-	properties []string   // additional ones, as name=value
-	place      Place      // of a server of an ensemble
+	properties []string   // additional Java properties, as name=value
+	place      Place      // where a server of an ensemble runs
 	lines      []string   // the server lines of zoo.cfg
 	*process              // the current or last process; nil: none yet
 	left       []*process // earlier processes that ended by themselves
@@ -76,6 +76,9 @@ type Options struct {
 	// JVM are the options of Apache's Java process; nil means the variable JVM, whose options
 	// are for a quick start, not for speed.
 	JVM []string
+
+	// Properties are additional Java properties, as name=value. Both kinds of server get them.
+	Properties []string
 
 	// Reap is the interval at which the server checks for empty containers and expired TTL
 	// znodes; 0 means twice a second.
@@ -94,7 +97,7 @@ func Start(kind Kind, dir string, opt Options) (*Server, error) {
 		return nil, err
 	}
 	reap := cmp.Or(opt.Reap, 500*time.Millisecond)
-	s := &Server{Kind: kind, Addr: addr, Data: data, dir: dir, jvm: opt.JVM, reapMS: int(reap.Milliseconds())}
+	s := &Server{Kind: kind, Addr: addr, Data: data, dir: dir, jvm: opt.JVM, reapMS: int(reap.Milliseconds()), properties: opt.Properties}
 	if s.jvm == nil {
 		s.jvm = JVM
 	}
@@ -142,7 +145,7 @@ func (s *Server) Kill() {
 	if s.process == nil {
 		return
 	}
-	_ = s.signal(syscall.SIGKILL) // already ended: nothing to do
+	_ = s.signal(syscall.SIGKILL) // an error means that the process has already ended
 	<-s.done
 }
 

@@ -114,7 +114,7 @@ func findClock(pid int, mem *os.File) (at, size int64, err error) {
 			return begin + int64(s.Value), int64(s.Size), nil
 		}
 	}
-	return 0, 0, errors.New("its vDSO has no suitable clock_gettime")
+	return 0, 0, errors.New("the vDSO of the process has no suitable clock_gettime")
 }
 
 // findVDSO finds the vDSO in the list of mappings. It may need several attempts, because the
@@ -132,7 +132,7 @@ func findVDSO(pid int) (begin, end int64, err error) {
 			}
 		}
 	}
-	return 0, 0, errors.New("it has no vDSO")
+	return 0, 0, errors.New("the process has no vDSO")
 }
 
 // replaceClock overwrites clock_gettime at a moment when no thread is inside it.
@@ -165,7 +165,7 @@ func stoppedWithin(pid int, at, size int64) (bool, error) {
 		}
 		return slices.ContainsFunc(places, func(pc int64) bool { return pc >= at && pc < at+size }), nil
 	}
-	return false, fmt.Errorf("it does not stop within %v", stopTimeout)
+	return false, fmt.Errorf("the process does not stop within %v", stopTimeout)
 }
 
 // places returns the address at which each thread will continue; 0 for a running thread.
@@ -178,13 +178,13 @@ func places(pid int) ([]int64, error) {
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread)
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
-			continue // it has ended
+			continue // the process has ended
 		}
 		if err != nil {
 			return nil, err
 		}
 		var pc int64
-		if fields := strings.Fields(string(text)); len(fields) > 1 { // not "running"
+		if fields := strings.Fields(string(text)); len(fields) > 1 { // the file contains registers, not the word "running"
 			if pc, err = strconv.ParseInt(fields[len(fields)-1], 0, 64); err != nil {
 				return nil, err
 			}

@@ -1,6 +1,6 @@
 """One of several consumers with kazoo's Queue; it runs until it is killed.
 
-Run as `popper.py ADDRESS PATH`. Again and again it takes an item, prints @took
+Run as `consumer.py ADDRESS PATH`. Again and again it takes an item, prints @took
 and the item. This queue does not wait: an empty one is asked again.
 """
 

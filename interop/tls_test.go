@@ -1,0 +1,180 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bellwether/internal/authority"
+	"bellwether/interop/target"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// certificates makes an authority with certificates for servers on loopback, for the client
+// alice in client.pem, and for each other client in a file of its name. It returns the folder.
+func certificates(t *testing.T, others ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	subjects := []authority.Subject{
+		{File: "server.pem", Name: "server", Hosts: []string{"127.0.0.1", "localhost"}}, {File: "client.pem", Name: "alice"},
+	}
+	for _, name := range others {
+		subjects = append(subjects, authority.Subject{File: name + ".pem", Name: name})
+	}
+	if _, err := authority.Init(authority.Plan{Dir: dir, Now: time.Now(), Subjects: subjects}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// secureKeys returns the lines of zoo.cfg for a family of TLS keys.
+func secureKeys(family, dir string, also map[string]string) map[string]string {
+	keys := map[string]string{
+		family + "keyStore.location":   filepath.Join(dir, "server.pem"),
+		family + "trustStore.location": filepath.Join(dir, authority.CertFile),
+	}
+	for k, v := range also {
+		keys[k] = v
+	}
+	return keys
+}
+
+// freePort returns a port that nobody uses now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, err := net.SplitHostPort(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// TestTLSClients shows that zkCli with Java's client, Curator, kazoo and package zk work over TLS with a client
+// certificate, at both kinds of server, and that the certificate opens what an ACL of the
+// scheme x509 protects.
+func TestTLSClients(t *testing.T) {
+	dir := certificates(t)
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		port := freePort(t)
+		s := target.StartFor(t, kind, target.Options{Extra: secureKeys("ssl.", dir, map[string]string{
+			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+		})})
+		at := "127.0.0.1:" + port
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		pem := filepath.Join(dir, "client.pem")
+		c, err := zk.Connect(ctx, at, &zk.Options{TLSFiles: &zk.TLSFiles{CA: filepath.Join(dir, authority.CertFile), Cert: pem, Key: pem}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close(context.Background())
+		own := zk.ACLs{{Perms: wire.PermAll, ID: wire.ID{Scheme: "x509", ID: "CN=alice"}}}
+		if _, _, err := c.Create(ctx, "/alices", []byte("secret"), own); err != nil {
+			t.Fatal(err)
+		}
+		plain, err := zk.Connect(ctx, s.Addr, &zk.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close(context.Background())
+		if _, _, err := plain.Get(ctx, "/alices"); err == nil {
+			t.Error("a client without a certificate reads alice's znode")
+		}
+		flags := []string{"-Dzookeeper.client.secure=true", "-Dzookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty",
+			"-Dzookeeper.ssl.keyStore.location=" + pem, "-Dzookeeper.ssl.trustStore.location=" + filepath.Join(dir, authority.CertFile)}
+		t.Run("java", func(t *testing.T) {
+			out := target.Script{Args: slices.Concat([]string{"java", "-cp", target.ClassPath("slf4j-nop.jar")}, flags,
+				[]string{zkCLI, "-server", at, "get", "/alices"})}.Pass(t).Output()
+			if !strings.Contains(out, "secret") {
+				t.Error(out)
+			}
+		})
+		t.Run("curator", func(t *testing.T) {
+			classes := t.TempDir()
+			target.Script{Args: []string{"javac", "-proc:none", "-cp", curatorPath, "-d", classes, "java/Check.java", "java/Locks.java"}}.Pass(t)
+			target.Script{Args: slices.Concat([]string{"java"}, target.JVM, flags, []string{"-cp", classes + ":" + curatorPath + ":" + target.ClassPath("slf4j-nop.jar"), "Locks", at, at})}.Pass(t)
+		})
+		t.Run("kazoo", func(t *testing.T) {
+			script := filepath.Join(t.TempDir(), "tls.py")
+			text := fmt.Sprintf("from kazoo.client import KazooClient\nc = KazooClient(hosts=%q, use_ssl=True, ca=%q, certfile=%q, keyfile=%q, verify_certs=True)\nc.start(timeout=30)\nprint(c.get('/alices')[0].decode())\nc.stop()\nc.close()\n",
+				at, filepath.Join(dir, authority.CertFile), pem, pem)
+			if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if out := (target.Script{Args: []string{debianPython, "-B", script}}).Pass(t).Output(); !strings.Contains(out, "secret") {
+				t.Error(out)
+			}
+		})
+	})
+}
+
+// TestTLSBetweenServers shows that servers of both kinds form one ensemble over TLS, with each
+// kind as leader.
+func TestTLSBetweenServers(t *testing.T) {
+	dir := certificates(t)
+	for _, kinds := range [][]target.Kind{
+		{target.Apache, target.Bellwether, target.Bellwether},
+		{target.Bellwether, target.Bellwether, target.Apache},
+		{target.Bellwether, target.Apache, target.Apache},
+	} {
+		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: secureKeys("ssl.quorum.", dir, map[string]string{
+			"sslQuorum": "true", "tickTime": "500", "initLimit": "20", "syncLimit": "10"})})
+		leader, err := e.AwaitWhole(40 * time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for i, s := range e.Servers {
+			c, err := zk.Connect(ctx, s.Addr, &zk.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := c.Create(ctx, fmt.Sprint("/n", i), nil); err != nil {
+				t.Errorf("%v, leader %d, write at server %d: %v", kinds, leader+1, i+1, err)
+			}
+			c.Close(ctx)
+		}
+		t.Logf("%v: server %d led", kinds, leader+1)
+		e.Kill()
+	}
+}
+
+// TestTLSSteps shows that a running ensemble with servers of both kinds changes to TLS between servers in the
+// three steps, and that no acknowledged write is lost meanwhile.
+func TestTLSSteps(t *testing.T) {
+	dir := certificates(t)
+	lines := map[string]string{"initLimit": "20", "syncLimit": "10", "portUnification": "false", "sslQuorum": "false"}
+	steps := [][2]string{
+		{"portUnification=false", "portUnification=true"}, // accept both
+		{"sslQuorum=false", "sslQuorum=true"},             // dial with TLS
+		{"portUnification=true", "portUnification=false"}, // refuse connections without TLS
+	}
+	for _, kinds := range [][]target.Kind{
+		{target.Bellwether, target.Apache, target.Bellwether},
+		{target.Apache, target.Bellwether, target.Apache},
+	} {
+		changeInSteps(t, target.EnsembleOptions{Kinds: kinds, Extra: secureKeys("ssl.quorum.", dir, lines)}, len(steps), func(step int, file string) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := strings.Replace(string(text), steps[step][0], steps[step][1], 1)
+			if err := os.WriteFile(file, []byte(changed), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
