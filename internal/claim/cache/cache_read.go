@@ -62,21 +62,53 @@ func (c *Cache) tookReads(res []claim.Result) {
 	}
 	inFlight := c.inFlight
 	c.inFlight, c.separately = nil, false
+	c.dropFormer(inFlight, res)
 	for _, d := range inFlight {
 		var data, names *claim.Result
-		if d.flags&readData != 0 {
-			data, res = &res[0], res[1:]
-		}
-		if d.flags&readChildren != 0 {
-			names, res = &res[0], res[1:]
-		}
-		if !d.void && !c.Over() {
+		if data, names, res = d.results(res); !d.void && !c.Over() {
 			c.took(d, data, names)
 		}
 	}
 }
 
-// took processes what was read of one znode. data or names is nil if it was not requested.
+// results returns the results of one read, and the rest of res. data or names is nil if it was not
+// requested.
+func (d *pendingRead) results(res []claim.Result) (data, names *claim.Result, rest []claim.Result) {
+	if d.flags&readData != 0 {
+		data, res = &res[0], res[1:]
+	}
+	if d.flags&readChildren != 0 {
+		names, res = &res[0], res[1:]
+	}
+	return data, names, res
+}
+
+// dropFormer removes each znode that is gone, or that was created again, as its new czxid shows. It does so
+// before the other results of the request are processed, because one of them may be a child of the new
+// znode. If only the children of the new znode were listed, its data must be read too.
+func (c *Cache) dropFormer(inFlight []pendingRead, res []claim.Result) {
+	for i := range inFlight {
+		d := &inFlight[i]
+		var data, names *claim.Result
+		data, names, res = d.results(res)
+		n := c.nodes[d.path]
+		if d.void || n == nil || !n.former(data) && !n.former(names) {
+			continue
+		}
+		c.drop(d.path)
+		if data == nil && names.Err == nil {
+			d.void = true
+			c.todo.add(d.path, readData|readChildren|d.flags&required)
+		}
+	}
+}
+
+// former reports whether the result of a read shows that n no longer exists. r may be nil.
+func (n *cached) former(r *claim.Result) bool {
+	return r != nil && (errors.Is(r.Err, wire.ErrNoNode) || r.Err == nil && r.Stat.Czxid > 0 && r.Stat.Czxid != n.Stat.Czxid)
+}
+
+// took processes what was read of one znode.
 func (c *Cache) took(d pendingRead, data, names *claim.Result) {
 	for _, r := range []*claim.Result{data, names} {
 		switch {
@@ -145,7 +177,12 @@ func (c *Cache) put(d pendingRead, n *Node) bool {
 		}
 		old.Node = n
 	default:
-		if c.drop(n.Path); !c.join(n.Path) {
+		c.drop(n.Path)
+		if above, _ := split(n.Path); c.mayBeGone(above) {
+			c.todo.add(n.Path, d.flags) // after the parent, whose read comes first
+			return false
+		}
+		if !c.join(n.Path) {
 			return false
 		}
 		if d.flags&readChildren == 0 && c.lists(n.Path) {
@@ -160,6 +197,14 @@ func (c *Cache) put(d pendingRead, n *Node) bool {
 		return false
 	}
 	return true
+}
+
+// mayBeGone reports whether the znode at path, which the Cache holds, may have been deleted without an event.
+// With one-shot watches this is possible after both watches of the znode have fired and before the next
+// reads set them again. A child that is read meanwhile may belong to a znode that was created after it.
+func (c *Cache) mayBeGone(path string) bool {
+	const both = readData | readChildren
+	return c.oneShot && c.nodes[path] != nil && c.todo.flags[path]&both == both
 }
 
 // join adds a name to the children of its parent. It returns false if the Cache does not hold the parent.

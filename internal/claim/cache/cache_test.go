@@ -224,6 +224,60 @@ func TestCacheOfAnOldServer(t *testing.T) {
 	d.tells("added /r")
 }
 
+// loadedOld returns a Cache that holds /r (created by transaction 1) and /r/a (2), at a server without tree
+// watches.
+func loadedOld(t *testing.T) *cacheDialogue {
+	d := newCacheDialogue(t)
+	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
+	d.Step(d.Answer(claim.Result{Err: wire.ErrUnimplemented}), claim.OpListen)
+	d.Step(d.Answer(claim.Result{}), claim.OpWatch, claim.OpWatchAll)
+	d.Step(d.Answer(at(1, 1), kids("a")), claim.OpWatch, claim.OpWatchAll)
+	d.Step(d.Answer(at(2, 2), kids()))
+	d.tells("added /r", "added /r/a", "current")
+	return d
+}
+
+// TestCacheOfAnOldServerMadeAnew checks that a Cache shows no child of a znode that was deleted and created
+// again before it shows that znode. With one-shot watches the reads of one request can show both, and no
+// event tells of the deletion if the watches of the znode have fired.
+func TestCacheOfAnOldServerMadeAnew(t *testing.T) {
+	t.Run("list", func(t *testing.T) {
+		d := loadedOld(t)
+		d.Step(told(wire.EventNodeChildrenChanged, "/r/a"), claim.OpWatchAll)
+		d.Step(d.Answer(kids("b")), claim.OpWatch, claim.OpWatchAll)
+		d.Step(told(wire.EventNodeChildrenChanged, "/r/a"))
+		d.Step(d.Answer(claimtest.None, claimtest.None), claim.OpWatchAll)
+		d.Step(told(wire.EventNodeDataChanged, "/r/a"))
+		d.Step(d.Answer(claim.Result{Names: []string{"b"}, Stat: wire.Stat{Czxid: 5, Pzxid: 6}}), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(5, 5), kids("b")), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(6, 6), kids()))
+		d.tells("removed /r/a", "added /r/a", "added /r/a/b")
+	})
+	t.Run("child", func(t *testing.T) {
+		d := loadedOld(t)
+		d.Step(told(wire.EventNodeChildrenChanged, "/r/a"), claim.OpWatchAll)
+		d.Step(d.Answer(kids("b")), claim.OpWatch, claim.OpWatchAll)
+		d.Step(told(wire.EventNodeChildrenChanged, "/r/a"))
+		d.Step(told(wire.EventNodeDataChanged, "/r/a"))
+		d.Step(d.Answer(at(6, 6), kids()), claim.OpWatch, claim.OpWatchAll, claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(5, 5), kids("b"), at(6, 6), kids()), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(6, 6), kids())) // the list of /r/a had b read once more
+		d.tells("removed /r/a", "added /r/a", "added /r/a/b")
+	})
+	t.Run("root", func(t *testing.T) {
+		d := loadedOld(t)
+		d.Step(told(wire.EventNodeChildrenChanged, "/r"), claim.OpWatchAll)
+		d.Step(told(wire.EventNodeDataChanged, "/r"))
+		d.Step(d.Answer(kids("a", "b")), claim.OpWatch, claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(claimtest.None, at(6, 6), kids()), claim.OpExists)
+		d.tells("removed /r/a", "removed /r")
+		d.Step(d.Answer(at(5, 5)), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(5, 5), kids("b")), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(6, 6), kids()))
+		d.tells("added /r", "added /r/b")
+	})
+}
+
 // TestCacheWhoseWatchIsOverAtOnce checks that the cache sets another watch if the first ends before its
 // request is answered.
 func TestCacheWhoseWatchIsOverAtOnce(t *testing.T) {
