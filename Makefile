@@ -31,6 +31,16 @@ PARALLEL := 8
 # The time limit for one package's tests on a busy machine.
 LIMIT := 40m
 
+# The packages whose tests draw random inputs. make test draws the same ones in each run, so that its result
+# does not depend on luck; plain go test, and make soak, draw fresh ones.
+RANDOM = $(shell go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | grep -F pgregory.net/rapid | cut -d ' ' -f 1)
+
+# $(call tests,FLAGS,PACKAGES) tests the packages. vet is not repeated: the target vet has checked everything.
+define tests
+go test $(1) -vet=off -p $(PACKAGES) -timeout $(LIMIT) $(filter-out $(RANDOM),$(2))
+go test $(1) -vet=off -p $(PACKAGES) -timeout $(LIMIT) $(filter $(RANDOM),$(2)) -rapid.seed=1
+endef
+
 FUZZTIME ?= 200000x
 SOAK     ?= 10
 COMPARE  ?=
@@ -62,13 +72,12 @@ lint:
 layout:
 	go test -vet=off -count=1 .
 
-# vet is not repeated: the target vet has checked everything.
 unit:
-	go test -vet=off -p $(PACKAGES) -timeout $(LIMIT) ./...
+	$(call tests,,$(shell go list ./...))
 
 race: export CGO_ENABLED := 1
 race:
-	go test -race -vet=off -p $(PACKAGES) -timeout $(LIMIT) $(RACE)
+	$(call tests,-race,$(shell go list $(RACE)))
 
 # The whole program for the systems of servers, the libraries for Windows too.
 cross:

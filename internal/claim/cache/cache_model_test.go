@@ -238,6 +238,7 @@ func (w *cacheWorld) carryOut(op claim.Op) claim.Result {
 				r.Names = append(r.Names, path.Base(p))
 			}
 		}
+		slices.Sort(r.Names)
 	}
 	return r
 }
@@ -245,7 +246,7 @@ func (w *cacheWorld) carryOut(op claim.Op) claim.Result {
 // setAgain models setWatches: it reports what has changed after z, and sets the other watches.
 func (w *cacheWorld) setAgain(z wire.Zxid, data, kids []string) {
 	view := w.log[w.seen]
-	for _, p := range data {
+	for _, p := range slices.Sorted(slices.Values(data)) {
 		switch n, there := view[p]; {
 		case !there:
 			w.event(claim.TreeEvent{Type: wire.EventNodeDeleted, Path: p, Zxid: -1})
@@ -255,7 +256,7 @@ func (w *cacheWorld) setAgain(z wire.Zxid, data, kids []string) {
 			w.once[p] = true
 		}
 	}
-	for _, p := range kids {
+	for _, p := range slices.Sorted(slices.Values(kids)) {
 		switch n, there := view[p]; {
 		case !there:
 			w.event(claim.TreeEvent{Type: wire.EventNodeDeleted, Path: p, Zxid: -1})
