@@ -2,7 +2,9 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,5 +158,68 @@ func TestLoginDelayIsOff(t *testing.T) {
 		off.Limits.LoginDelay = 0
 		s.Reload(&off)
 		wantTimes(t, "off", []time.Duration{s.connectFrom("2001:db8::1").login("super:x")}, 0)
+	})
+}
+
+// failedLogin fails to log in by SASL on a new connection from an address, and returns how long the
+// server took to answer the two messages of the login.
+func (b *bubble) failedLogin(addr string) time.Duration {
+	b.t.Helper()
+	c := b.connectFrom(addr)
+	return took(func() {
+		_, answer := c.challenge("bob", "guessed")
+		if h, _ := c.token(answer); h.Err != wire.ErrAuthFailed {
+			b.t.Fatalf("a wrong password: %v", h.Err)
+		}
+	})
+}
+
+// TestWrongPasswordsBySASL shows exactly how late failed logins by SASL are answered: each of their two
+// messages waits, also on new connections, and they count together with the wrong passwords of the super
+// user. Other addresses are not affected. The log names each address once, however often it tries.
+func TestWrongPasswordsBySASL(t *testing.T) {
+	var log logBook
+	o := loginOptions(t)
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	o.Config.Access.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
+	lines := func(addr string) int {
+		n := 0
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, "its next logins are answered late (loginDelayMax)") && strings.Contains(line, "peer="+addr+" ") {
+				n++
+			}
+		}
+		return n
+	}
+	inBubble(t, o, func(t *testing.T, s *bubble) {
+		var times []time.Duration
+		for range 11 {
+			times = append(times, s.failedLogin("10.0.0.1"))
+		}
+		wantTimes(t, "eleven logins", times, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+		if n := lines("10.0.0.1"); n != 1 {
+			t.Errorf("%d lines name the address after its first failures that count", n)
+		}
+		times = nil
+		for range 8 {
+			times = append(times, s.failedLogin("10.0.0.1"))
+		}
+		wantTimes(t, "further logins", times, 2*20, 2*40, 2*80, 2*160, 2*320, 2*640, 2*1000, 2*1000)
+		c := s.connectFrom("10.0.0.1")
+		wantTimes(t, "the right password", []time.Duration{took(func() { c.logIn("bob") })}, 2*1000)
+		wantTimes(t, "a request after it", []time.Duration{took(func() { c.must(wire.OpPing, nil, nil) })}, 0)
+		wantTimes(t, "the super user", []time.Duration{s.connectFrom("10.0.0.1").login("super:x")}, 1000)
+		wantTimes(t, "another address", []time.Duration{s.failedLogin("10.0.0.2")}, 0)
+		if n, other := lines("10.0.0.1"), lines("10.0.0.2"); n != 1 || other != 0 {
+			t.Errorf("%d lines name the address, and %d another one that failed once", n, other)
+		}
+		for range 12 {
+			s.failedLogin("10.0.0.2")
+		}
+		if n, other := lines("10.0.0.1"), lines("10.0.0.2"); n != 1 || other != 1 {
+			t.Errorf("%d lines name the address, and %d another one that failed often", n, other)
+		}
+		time.Sleep(rate.FailuresForgotten)
+		wantTimes(t, "after a quiet minute", []time.Duration{s.failedLogin("10.0.0.1")}, 0)
 	})
 }
