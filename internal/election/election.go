@@ -171,11 +171,12 @@ func (e *Election) Ready() Ready {
 
 // tick does what is due.
 func (e *Election) tick() {
+	if e.splitAt <= e.now {
+		e.relax() // without a better vote it sends nothing, and a resend may be due too
+	}
 	switch {
 	case e.settleAt <= e.now:
 		e.decide(e.standing(), Agreed)
-	case e.splitAt <= e.now:
-		e.relax()
 	case e.againAt <= e.now:
 		e.againAt, e.interval = e.nextAgain(), e.intervalMin
 		e.broadcast()
