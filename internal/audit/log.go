@@ -64,7 +64,7 @@ type Log struct {
 }
 
 // Open opens the file of o and starts the goroutine that writes it. The caller must call
-// Close. An error names the file.
+// Close. An error names the file, the key of zoo.cfg and what to do.
 func Open(o Options) (*Log, error) {
 	if o.BytesMax == 0 {
 		o.BytesMax = 10 << 20
@@ -77,7 +77,7 @@ func Open(o Options) (*Log, error) {
 	}
 	l := &Log{o: o, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	if err := l.open(); err != nil {
-		return nil, fmt.Errorf("audit log: %w: make the folder writable for the server, or correct audit.file", err)
+		return nil, openError(o.Path, err)
 	}
 	go l.run()
 	return l, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -197,12 +198,62 @@ func TestLostRecordsAreReported(t *testing.T) {
 	}
 }
 
-// TestOpenNamesTheFile shows the error for a folder that does not exist.
-func TestOpenNamesTheFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "missing", "audit.log")
-	if _, err := Open(Options{Path: path}); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "audit.file") {
-		t.Errorf("%v", err)
+// TestFilesThatCannotBeWritten shows that Open and Try refuse the same files with the same text, which names
+// the key, the file, the reason and what to do, and that Try creates and changes no file.
+func TestFilesThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	old, closed := filepath.Join(dir, "old.log"), filepath.Join(dir, "closed")
+	if err := errors.Join(os.WriteFile(old, []byte("a line\n"), 0o600), os.Mkdir(closed, 0o500),
+		os.WriteFile(filepath.Join(dir, "readonly.log"), nil, 0o400)); err != nil {
+		t.Fatal(err)
 	}
+	before := listing(t, dir)
+	const writable = "make the file and its folder writable for the server, or name another file"
+	for _, c := range []struct {
+		path, reason, remedy string // no reason: the file can be written
+		anyone               bool   // the super user of the machine gets the error too
+	}{
+		{"old.log", "", "", true},
+		{"new.log", "", "", true},
+		{"missing/audit.log", "no such file or directory", "create the folder " + filepath.Join(dir, "missing") + ", or name another file", true},
+		{"closed", "is a directory", "name a file, not a directory", true},
+		{"old.log/audit.log", "not a directory", writable, true},
+		{"closed/audit.log", "permission denied", writable, false},
+		{"readonly.log", "permission denied", writable, false},
+	} {
+		if !c.anyone && os.Geteuid() == 0 {
+			continue
+		}
+		path, want := filepath.Join(dir, c.path), "<nil>"
+		if c.reason != "" {
+			want = "audit.file: the audit log cannot be written: open " + path + ": " + c.reason + ": " + c.remedy
+		}
+		if err := Try(path); fmt.Sprint(err) != want {
+			t.Errorf("Try: %v, want %s", err, want)
+		}
+		if after := listing(t, dir); after != before {
+			t.Errorf("after Try of %s: %s, want %s", path, after, before)
+		}
+		if c.reason == "" {
+			continue
+		}
+		if _, err := Open(Options{Path: path}); fmt.Sprint(err) != want {
+			t.Errorf("Open: %v, want %s", err, want)
+		}
+	}
+}
+
+// listing returns the names and sizes of all files below a folder.
+func listing(t *testing.T, dir string) string {
+	t.Helper()
+	var all []string
+	if err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+		all = append(all, fmt.Sprint(path, " ", info.Size()))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return strings.Join(all, "\n")
 }
 
 // TestHungDiskStopsNobody shows that Write does not wait for a disk that does not answer,

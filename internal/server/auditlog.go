@@ -2,7 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
 	"os/user"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -26,6 +30,29 @@ func (s *Server) openAudit(c *config.Config) (*audit.Log, error) {
 		o.Format = audit.JSON
 	}
 	return audit.Open(o)
+}
+
+// tryAudit returns the error that openAudit would return after a start has created the data directories.
+func tryAudit(c *config.Config) error {
+	if !c.Audit.Enable {
+		return nil
+	}
+	folder := filepath.Dir(c.Audit.File)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) && (contains(folder, c.DataDir) || contains(folder, c.DataLogDir)) {
+		return nil // a start creates the folder, or says why it cannot
+	}
+	return audit.Try(c.Audit.File)
+}
+
+// contains reports whether a folder is another one or contains it.
+func contains(folder, other string) bool {
+	from, err := filepath.Abs(folder)
+	to, failed := filepath.Abs(other)
+	if err != nil || failed != nil {
+		return false
+	}
+	rel, err := filepath.Rel(from, to)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // closeAudit writes the rest of the audit log.

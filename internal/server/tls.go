@@ -47,8 +47,8 @@ func openCertificates(c *config.TLS) (k certificates, err error) {
 	return k, err
 }
 
-// TryFiles reads the files with secrets and certificates that New would read, and returns its error. The
-// warnings name the certificates that have expired or soon will.
+// TryFiles reads the files with secrets and certificates that New would read, tries whether the audit log can be
+// written, and returns the error of New. The warnings name the certificates that have expired or soon will.
 func TryFiles(c *config.Config) (warnings []string, err error) {
 	_, err = readSecrets(c)
 	_, noLogins := openLogins(c)
@@ -65,7 +65,7 @@ func TryFiles(c *config.Config) (warnings []string, err error) {
 			}
 		}
 	}
-	return warnings, errors.Join(err, noLogins, noPeers, failed)
+	return warnings, errors.Join(err, tryAudit(c), noLogins, noPeers, failed)
 }
 
 // eachStore calls f for each store, and says whether its files are read again when they change.
