@@ -25,7 +25,7 @@ func (w *world) synchronise(leader *server) bool {
 	w.tellf("%d serves epoch %d with %s", leader.id, epoch+1, list(with))
 	for _, id := range with {
 		s := w.servers[id]
-		s.look.Zxid, s.look.Epoch, s.serving = leader.look.Zxid, epoch+1, true
+		s.look.Zxid, s.look.Epoch, s.serving, s.look.Failed = leader.look.Zxid, epoch+1, true, nil
 		w.step(s, Joined{})
 		w.step(s, Established{epoch + 1})
 	}
@@ -51,8 +51,12 @@ func (w *world) roles() {
 		if !s.alive || s.decision == nil {
 			continue
 		}
+		again := func(why string) {
+			s.noteFailed(w.now)
+			w.lookAgain(s, why)
+		}
 		if s.giveUp != "" {
-			w.lookAgain(s, s.giveUp)
+			again(s.giveUp)
 			continue
 		}
 		leader := w.servers[s.decision.Vote.Leader]
@@ -60,17 +64,40 @@ func (w *world) roles() {
 		leads := leader.alive && leader.decision != nil && leader.decision.State == peerwire.Leading
 		switch {
 		case s == leader && w.now-s.since > 3000 && !s.members.HasQuorum(has):
-			w.lookAgain(s, "no quorum follows")
+			again("no quorum follows")
 		case s != leader && (!leads || w.cut[pair(id, leader.id)]) && (s.serving || w.now-s.since > s.patience()):
-			w.lookAgain(s, "the leader is gone")
+			again("the leader is gone")
 		case s != leader && leads && leader.serving && !s.serving:
 			w.tellf("%d is synchronised by %d", s.id, leader.id)
-			s.look.Zxid, s.look.Epoch, s.serving = leader.look.Zxid, leader.look.Epoch, true
+			s.look.Zxid, s.look.Epoch, s.serving, s.look.Failed = leader.look.Zxid, leader.look.Epoch, true, nil
 			w.step(s, Established{leader.look.Epoch})
 		case s == leader && !s.serving:
 			w.synchronise(s)
 		}
 	}
+}
+
+// noteFailed makes a native server remember the term that it leaves, if that term has not served. The times are
+// those of internal/replica.
+func (s *server) noteFailed(now int64) {
+	if s.foreign || s.decision == nil || s.serving || s.look.Abstains {
+		return
+	}
+	f := Failed{Candidate: s.decision.Vote.Leader}
+	others := slices.DeleteFunc(slices.Clone(s.look.Failed), func(o Failed) bool {
+		if o.Candidate != f.Candidate {
+			return false
+		}
+		f.Times = max(f.Times, o.Times)
+		return true
+	})
+	f.Times++
+	f.Until = now + min(int64(1000)<<min(f.Times-1, 5), 30_000)
+	if f.Times > 1 {
+		f.Again = now + min(int64(10)<<min(f.Times-2, 7), 1000)
+	}
+	f.Round, f.Epoch = s.decision.Round, s.decision.Vote.PeerEpoch
+	s.look.Failed = append(others, f)
 }
 
 // patience returns how long a learner dials a leader that does not lead.

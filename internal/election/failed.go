@@ -101,24 +101,11 @@ func (e *Election) watchSplit() {
 		return id == e.id || ok && b.state == peerwire.Looking
 	}
 	switch {
-	case e.relaxed || !e.prefers():
-		e.splitAt = Never
-	case e.outvoted():
-		e.relax()
-	case !e.quorum(voted):
+	case e.relaxed || !e.prefers() || !e.quorum(voted):
 		e.splitAt = Never
 	case e.splitAt == Never:
 		e.splitAt = e.now + splitMS
 	}
-}
-
-// outvoted reports whether a quorum of other voters votes for this server, which itself prefers another
-// candidate. They will follow it, and would give it up when it repeated its vote.
-func (e *Election) outvoted() bool {
-	return e.initial.Leader == e.id && e.quorum(func(id ensemble.ServerID) bool {
-		b, ok := e.votes[id]
-		return ok && b.state == peerwire.Looking && b.Vote == e.initial
-	})
 }
 
 // prefers reports whether this server ranks a candidate behind others because of its

@@ -185,23 +185,6 @@ func TestDifferentMemoriesAgree(t *testing.T) {
 	w.mustConverge(t, 2*splitMS)
 }
 
-// TestCandidateOfAQuorumStands: a candidate whose own term failed prefers another one, but stands as soon as
-// a quorum of others votes for it. Otherwise they would follow it, hear its vote for the other one, and begin
-// the next round, again and again.
-func TestCandidateOfAQuorumStands(t *testing.T) {
-	e := lookWith(5, 5, Look{Zxid: 0x100000001, Epoch: 1, Failed: []Failed{{Candidate: 5, Times: 2, Until: 30_000}}})
-	hear(e, 4, peerwire.Looking, fresh(4), 1)
-	hear(e, 1, peerwire.Looking, fresh(5), 1)
-	hear(e, 2, peerwire.Looking, fresh(5), 1)
-	if v := e.State().Vote; v.Leader != 4 {
-		t.Fatalf("votes for %v, and two voters do not elect 5", v)
-	}
-	hear(e, 3, peerwire.Looking, fresh(5), 1)
-	if st := e.State(); st.Vote.Leader != 5 || !st.Settling {
-		t.Errorf("%+v, want 5, which a quorum elects", st)
-	}
-}
-
 // TestSplitVoteAtATimeOfResending: a server that stops to prefer candidates, and keeps its vote, also resends
 // the vote if that is due at the same time.
 func TestSplitVoteAtATimeOfResending(t *testing.T) {
