@@ -132,7 +132,7 @@ func (h *signalHandler) reload() {
 	logRemarks(h.log, c)
 	changes := h.server.Reload(c)
 	level := slog.LevelInfo
-	if len(changes.Restart) > 0 {
+	if len(changes.Restart) > 0 || len(changes.Refused) > 0 {
 		level = slog.LevelWarn
 	}
 	h.log.Log(context.Background(), level, "configuration read again: "+changes.String())

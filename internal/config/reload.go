@@ -9,13 +9,16 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// Changes names the keys in which a configuration differs from the one before it.
+// Changes names the keys in which a configuration differs from the one before it, and the keys, such as ssl.*,
+// whose files of certificates do. Reloaded leaves the last two empty, because it reads no such file.
 type Changes struct {
 	Taken   []string // took effect, in order of the table
 	Restart []string // take effect after a restart, in order of the table, then server lines
+	Renewed []string // their new certificates are in use
+	Refused []string // their certificates cannot be used, and the old ones stay in use
 }
 
-// String lists the keys that took effect and those that need a restart.
+// String lists the keys that took effect, those that need a restart, and the certificates that were replaced or refused.
 func (c Changes) String() string {
 	var parts []string
 	if len(c.Taken) > 0 {
@@ -25,7 +28,13 @@ func (c Changes) String() string {
 		parts = append(parts, "need a restart: "+strings.Join(c.Restart, ", "))
 	}
 	if len(parts) == 0 {
-		return "nothing has changed"
+		parts = append(parts, "no key has changed")
+	}
+	if len(c.Renewed) > 0 {
+		parts = append(parts, "new certificates are in use: "+strings.Join(c.Renewed, ", "))
+	}
+	if len(c.Refused) > 0 {
+		parts = append(parts, "certificates are refused, and the old ones stay in use: "+strings.Join(c.Refused, ", "))
 	}
 	return strings.Join(parts, "; ")
 }

@@ -34,8 +34,8 @@ func TestReloadedNamesEachChange(t *testing.T) {
 	}
 	before := loadText(t, dir, three)
 	for _, c := range []struct{ change, says string }{
-		{"", "nothing has changed"},
-		{"# a comment\nmaxClientCnxns=60\nforceSync=YES\npreAllocSize=0x10000\nserverCnxnFactory=x\n", "nothing has changed"},
+		{"", "no key has changed"},
+		{"# a comment\nmaxClientCnxns=60\nforceSync=YES\npreAllocSize=0x10000\nserverCnxnFactory=x\n", "no key has changed"},
 		{"maxClientCnxns=61\nautopurge.purgeInterval=3\n", "took effect: maxClientCnxns, autopurge.purgeInterval"},
 		{"pathBytesPerSecond=/b/c:5, /a:b:7\nclientRequestsPerSecond=9\n", "took effect: clientRequestsPerSecond, pathBytesPerSecond"},
 		{"tickTime=3000\n", "need a restart: tickTime"},

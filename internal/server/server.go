@@ -212,8 +212,9 @@ func (s *Server) SecureAddr() net.Addr {
 // Ready returns a channel that is closed when the server has started to serve clients.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Reload applies the keys that may change while the server runs. It returns which keys
-// those are and which others differ: see config.Reloaded.
+// Reload applies the keys that may change while the server runs, and reads the files of
+// certificates again. It returns which keys those are, which others differ, and which
+// certificates were replaced: see config.Changes.
 func (s *Server) Reload(c *config.Config) config.Changes {
 	now, changes := s.config().Reloaded(c)
 	s.cfg.Store(now)
@@ -221,7 +222,7 @@ func (s *Server) Reload(c *config.Config) config.Changes {
 	s.reloadConnThrottle(now)
 	s.reloadRates(now)
 	s.reloadSecrets(now)
-	s.reloadCertificates()
+	s.reloadCertificates(&changes)
 	if slices.Contains(changes.Taken, "autopurge.purgeInterval") {
 		select {
 		case s.reloaded <- struct{}{}:

@@ -94,25 +94,36 @@ func (s *Server) watchCertificates(ctx context.Context) {
 	}
 }
 
-// reloadCertificates reads all files again, as the operator asks. It always logs the outcome.
-func (s *Server) reloadCertificates() {
+// reloadCertificates reads all files again, as the operator asks, and adds the outcome to changes. It always logs
+// the outcome.
+func (s *Server) reloadCertificates(changes *config.Changes) {
 	s.eachStore(func(store *secure.Store, _ bool) {
-		if changed, err := store.ReloadNow(); changed || err != nil {
-			s.tellRenewed(store, err)
+		keys := keysOf(store)
+		changed, err := store.ReloadNow()
+		switch {
+		case err != nil:
+			changes.Refused = append(changes.Refused, keys)
+		case changed:
+			changes.Renewed = append(changes.Renewed, keys)
+		default:
+			s.log.Info("certificates were read again; their files have not changed", "keys", keys)
 			return
 		}
-		s.log.Info("certificates were read again; their files have not changed", "keys", string(store.Settings().Family)+"*")
+		s.tellRenewed(store, err)
 	})
 }
 
+// keysOf returns the keys of a store's settings for messages, such as ssl.*.
+func keysOf(store *secure.Store) string { return string(store.Settings().Family) + "*" }
+
 // tellRenewed logs that certificates were replaced, or why they were not.
 func (s *Server) tellRenewed(store *secure.Store, err error) {
-	family := string(store.Settings().Family)
+	keys := keysOf(store)
 	if err != nil {
-		s.log.Error("the certificates are not replaced; the old ones stay in use", "keys", family+"*", "err", err)
+		s.log.Error("the certificates are not replaced; the old ones stay in use", "keys", keys, "err", err)
 		return
 	}
-	s.log.Info("certificates were read again; new connections use them", "keys", family+"*")
+	s.log.Info("certificates were read again; new connections use them", "keys", keys)
 	s.logExpiry(store)
 }
 

@@ -201,7 +201,13 @@ func TestEveryReloadIsAnswered(t *testing.T) {
 	cfg.TLS = config.TLS{Client: ensemble.HostPort{Host: "127.0.0.1"}, Clients: k.settings(secure.Clients)}
 	var log logBook
 	r := start(t, Options{Config: cfg, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	r.Reload(r.config())
+	told := func(what, want string) {
+		t.Helper()
+		if got := r.Reload(r.config()).String(); got != want {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	told("no change", "no key has changed")
 	if n := strings.Count(log.String(), "their files have not changed"); n != 1 {
 		t.Errorf("%d answers to a reload without a change", n)
 	}
@@ -209,11 +215,13 @@ func TestEveryReloadIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		r.Reload(r.config())
+		told("a missing file", "no key has changed; certificates are refused, and the old ones stay in use: ssl.*")
 		if n := strings.Count(log.String(), "the old ones stay in use"); n != i+1 {
 			t.Errorf("%d answers to %d reloads that fail", n, i+1)
 		}
 	}
+	k.renew(2)
+	told("new certificates", "no key has changed; new certificates are in use: ssl.*")
 }
 
 // TestSubjectIsTheFallback shows that a client whose certificate has no alternative name that
