@@ -101,12 +101,8 @@ type reportJSON struct {
 }
 
 func (a *app) printReport(r bench.Report) error {
-	if !a.json() {
-		_, err := fmt.Fprintln(a.out, r)
-		return err
-	}
-	return printJSON(a.out, reportJSON{
+	return a.print(reportJSON{
 		r.Kind, r.PerSecond(), r.Operations, r.Elapsed.Milliseconds(),
 		r.Min.Microseconds(), r.P50.Microseconds(), r.P99.Microseconds(), r.P999.Microseconds(), r.Max.Microseconds(),
-	})
+	}, fmt.Sprint(r))
 }

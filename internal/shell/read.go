@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -193,13 +194,9 @@ func childrenMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch b
 }
 
 func (a *app) printPath(path string) error {
-	if a.json() {
-		return printJSON(a.out, struct {
-			Path string `json:"path"`
-		}{path})
-	}
-	_, err := fmt.Fprintln(a.out, path)
-	return err
+	return a.print(struct {
+		Path string `json:"path"`
+	}{path}, path)
 }
 
 // walk visits a subtree, parents first, siblings sorted. It skips znodes that are deleted
@@ -236,14 +233,10 @@ func newCount(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json() {
-					return printJSON(a.out, struct {
-						Path  string `json:"path"`
-						Count int    `json:"count"`
-					}{args[0], n})
-				}
-				_, err = fmt.Fprintln(a.out, n)
-				return err
+				return a.print(struct {
+					Path  string `json:"path"`
+					Count int    `json:"count"`
+				}{args[0], n}, strconv.Itoa(n))
 			})
 		},
 	}
@@ -262,13 +255,9 @@ func newSync(a *app) *cobra.Command {
 				if err := zc.Sync(ctx, args[0]); err != nil {
 					return err
 				}
-				if a.json() {
-					return printJSON(a.out, struct {
-						Synced bool `json:"synced"`
-					}{true})
-				}
-				_, err := fmt.Fprintln(a.out, "Sync is OK")
-				return err
+				return a.print(struct {
+					Synced bool `json:"synced"`
+				}{true}, "Sync is OK")
 			})
 		},
 	}
@@ -319,13 +308,9 @@ func newConfig(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if a.json() {
-					return printJSON(a.out, struct {
-						Config string `json:"config"`
-					}{string(text)})
-				}
-				_, err = fmt.Fprintf(a.out, "%s\n", text)
-				return err
+				return a.print(struct {
+					Config string `json:"config"`
+				}{string(text)}, string(text))
 			})
 		},
 	}

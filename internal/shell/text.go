@@ -88,6 +88,15 @@ func ACLsOf(list []wire.ACL) []ACLJSON {
 	return out
 }
 
+// print prints the result of a command: v as one line of JSON if the user asks for JSON, otherwise text as a line.
+func (a *app) print(v any, text string) error {
+	if a.json() {
+		return printJSON(a.out, v)
+	}
+	_, err := fmt.Fprintln(a.out, text)
+	return err
+}
+
 // printJSON prints a value as one line of JSON.
 func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)

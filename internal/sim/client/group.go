@@ -101,11 +101,7 @@ func (s *Group) Locks() []check.Lock {
 	p := &s.present
 	p.locks = p.locks[:0]
 	for _, g := range s.multiLocks() {
-		for _, k := range g.attempts {
-			if k.holds() {
-				p.locks = append(p.locks, k.observed())
-			}
-		}
+		p.locks = appendHeld(p.locks, g.attempts)
 	}
 	return p.locks
 }
@@ -115,13 +111,22 @@ func (s *Group) Owners() []check.Owner {
 	p := &s.present
 	p.owners = p.owners[:0]
 	for _, m := range s.Sharers() {
-		for _, o := range m.owners {
-			if o.holds() {
-				p.owners = append(p.owners, o.observed())
-			}
-		}
+		p.owners = appendHeld(p.owners, m.owners)
 	}
 	return p.owners
+}
+
+// appendHeld appends what the checkers see of those clients that may consider themselves holders.
+func appendHeld[V any, K interface {
+	holds() bool
+	observed() V
+}](to []V, clients []K) []V {
+	for _, k := range clients {
+		if k.holds() {
+			to = append(to, k.observed())
+		}
+	}
+	return to
 }
 
 // Registrants returns all registrants.
