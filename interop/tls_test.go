@@ -17,8 +17,9 @@ import (
 	"bellwether/zk"
 )
 
-// certificates makes an authority with certificates for servers on loopback, for the client
-// alice in client.pem, and for each other client in a file of its name. It returns the folder.
+// certificates makes an authority and certificates, and returns their folder. server.pem is for
+// servers on loopback, client.pem for the client alice. Each name in others is that of a further
+// client, with a file of the same name.
 func certificates(t *testing.T, others ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -76,7 +76,7 @@ func (t *multiLockRun) begin(ctx, driven context.Context, op claim.Op) {
 	}
 }
 
-// take takes one lock. When its hold ends, a Tick wakes the loop, so that the machine steps the loss.
+// take takes one lock. When its hold ends, a Tick wakes the loop, so that the machine learns of the loss.
 func (t *multiLockRun) take(ctx, driven context.Context, path string) {
 	lock := t.locks[slices.IndexFunc(t.locks, func(l *Lock) bool { return l.path == path })]
 	ctx, t.stop = context.WithCancel(ctx)

@@ -80,7 +80,7 @@ func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) 
 	q.most, q.dead = max(opt.DeliveriesMax, 0), claim.Join(cmp.Or(opt.DeadLetters, strings.TrimSuffix(path, "/")+".dead"), "entries")
 	switch {
 	case path == items && (opt.DeliveriesMax != 0 || opt.DeadLetters != ""):
-		return q, fmt.Errorf("queue %s: only the items of a WorkQueue come back, and can become dead letters: %w", path, zk.ErrBadArguments)
+		return q, fmt.Errorf("queue %s: DeliveriesMax and DeadLetters are only for a WorkQueue: %w", path, zk.ErrBadArguments)
 	case opt.DeadLetters == path, opt.DeadLetters != "" && !wire.ValidPath(opt.DeadLetters), opt.DeliveriesMax < 0:
 		return q, fmt.Errorf("queue %s: %d deliveries, then to %q, which must be the path of another queue: %w", path, opt.DeliveriesMax, opt.DeadLetters, zk.ErrBadArguments)
 	}

@@ -21,7 +21,7 @@ type recorder struct {
 	mu     sync.Mutex
 	events []Observation
 	logs   []slog.Record
-	stall  chan struct{} // if set, both wait for it
+	stall  chan struct{} // nil: no wait; otherwise both methods wait until it is closed
 }
 
 func (r *recorder) observe(o Observation) {

@@ -70,8 +70,9 @@ func (c *Coder) checkedPath(v *string) {
 	c.nullReadsEmpty(v)
 }
 
-// notedPath codes a path whose null ZooKeeper notices only after other checks, except
-// inside a multi.
+// notedPath codes a path that may be null, and records in null whether it is. ZooKeeper
+// refuses such a request only after other checks, so the caller does the same. In a multi
+// a null path is an error at once.
 func (c *Coder) notedPath(v *string, null *bool) {
 	if c.inMulti {
 		c.String(v)

@@ -213,7 +213,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.stop()
 	if err != nil {
-		return &OpError{Op: wire.OpCloseSession.String(), Err: fmt.Errorf("the session may be left to expire: %w", err)}
+		return &OpError{Op: wire.OpCloseSession.String(), Err: fmt.Errorf("the server may not have ended the session, which then expires: %w", err)}
 	}
 	return nil
 }

@@ -375,7 +375,7 @@ func (c *Client) showCredentials(l *link) error {
 		}
 		var h wire.ReplyHeader
 		if err := wire.Decode(frame, &h); err != nil || h.Xid != wire.XidAuth {
-			return protocolErrorf("xid %d in place of an answer to a credential", h.Xid)
+			return protocolErrorf("got an answer with xid %d instead of the answer to AddAuth", h.Xid)
 		}
 		if h.Err != wire.OK {
 			return &credentialError{a.Scheme, h.Err}

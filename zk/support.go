@@ -109,9 +109,9 @@ func (c *Client) settleSupport(ctx context.Context, op OpCode) error {
 	return nil
 }
 
-// supportNow returns what the connected server knows. Without a connection it returns at
-// once, unless there are doubts: then it waits for a connection, because queued calls
-// would be sent without that check.
+// supportNow returns whether the connected server knows an operation. Without a connection
+// it returns at once, unless the next server may not know the operation. Then it waits for
+// a connection, because a queued call would be sent without this check.
 func (c *Client) supportNow(ctx context.Context, op OpCode) (*link, knowledge, error) {
 	for {
 		c.mu.Lock()

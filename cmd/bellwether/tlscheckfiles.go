@@ -294,7 +294,7 @@ func (p portReport) namesText() string {
 	case p.For == "clients":
 		return "the names of clients are not compared"
 	case !p.NamesOfServers:
-		return "not compared: every trusted certificate of a server can claim to be any member"
+		return "not compared: a server with any trusted certificate can claim to be any member"
 	case !p.NamesOfClients:
 		return "those of servers that are dialled are compared, and those of the member whose id a server claims"
 	}

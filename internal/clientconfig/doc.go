@@ -4,7 +4,7 @@
 //
 // [Settings] lists the flags and variables. [Load] reads them and the file, and returns a
 // [Config], which sets the options of package zk and opens connections for four-letter
-// words. Flags count before variables, variables before the file, and the file before
+// words. A flag takes precedence over a variable, a variable over the file, and the file over
 // the -D settings of CLIENT_JVMFLAGS and JVMFLAGS, which ZooKeeper's own command line reads.
 //
 // As in ZooKeeper, properties that are not known are ignored. Where that would weaken the

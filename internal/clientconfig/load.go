@@ -18,7 +18,7 @@ type Config struct {
 	// Notices say where a setting has no effect and the connection is therefore less secure
 	// than the user may expect.
 	Notices []string
-	// Warn is called when files of TLS that have changed cannot be used. nil: nobody is told.
+	// Warn is called if certificate files have changed and cannot be used; nil: no call.
 	Warn func(text string)
 
 	tls   *encryption  // nil: without TLS

@@ -10,8 +10,8 @@ import (
 	"bellwether/zk/kerberos"
 )
 
-// loadLogin sets c.login if a login is configured. What flags say counts before variables,
-// and these before properties.
+// loadLogin sets c.login if a login is configured. A flag takes precedence over a
+// variable, and a variable over a property.
 func (c *Config) loadLogin(g gathered, env func(string) string) error {
 	for _, r := range []rank{fromFlag, fromEnv} {
 		way, err := wayOf(g, r)
@@ -82,7 +82,7 @@ func (c *Config) loginByPassword(g gathered) error {
 }
 
 // loginByJAAS logs in as a section of a JAAS file says. If only -D settings name the file, it
-// may be that of a server, and no section for clients is needed.
+// may be the file of a server: a missing section for clients is then no error.
 func (c *Config) loginByJAAS(g gathered, env func(string) string) error {
 	property := func(name string) (string, bool) {
 		if v, ok := g[name]; ok {

@@ -10,7 +10,7 @@ type Setting struct {
 	Flag  string // empty: there is no flag, because the value is secret
 	Env   string
 	Usage string
-	// Default is what counts if neither is given.
+	// Default is used if neither is given.
 	Default string
 	// property is the name of the value in ZooKeeper's client configuration.
 	property string
@@ -76,7 +76,7 @@ const (
 	krb5Conf        = "java.security.krb5.conf"
 )
 
-// rank orders the sources of a value: a higher one counts.
+// rank orders the sources of a value: the value with the highest rank is used.
 type rank int
 
 const (

@@ -19,13 +19,13 @@ import (
 type encryption struct {
 	store      *secure.Store
 	serverName string            // verified in place of each server's own name; empty: none
-	words      *strings.Replacer // puts the user's names in place of properties
+	words      *strings.Replacer // replaces names of properties in messages by those of flags
 
 	mu       sync.Mutex
 	sessions tls.ClientSessionCache // begun with the certificates in the store
 }
 
-// sessionsMax bounds how many sessions of TLS are remembered: one for each server.
+// sessionsMax bounds how many TLS sessions are remembered: one for each server.
 const sessionsMax = 64
 
 // loadTLS sets c.tls if the connections are to use TLS.
@@ -87,8 +87,8 @@ func (c *Config) wantsTLS(g gathered) (bool, error) {
 	return false, nil
 }
 
-// storesFromFlags completes the stores that flags or variables name. The type and the password
-// of a store in the file do not belong to them.
+// storesFromFlags sets the type and the password of each store that a flag or a variable
+// names. It drops those of the store that the file names instead.
 func (c *Config) storesFromFlags(g gathered) error {
 	secret, hasSecret := g[envTLSPassword]
 	if file, ok := g[flagTLSPassword]; ok && file.rank >= secret.rank {
@@ -175,7 +175,7 @@ func (c *Config) configFor(ctx context.Context, server zk.Server) (*tls.Config, 
 	if err != nil && c.Warn != nil {
 		c.Warn(e.reword(err).Error() + "; the certificates that were read before stay in use")
 	}
-	// A session of TLS keeps the certificates with which it began.
+	// A TLS session keeps the certificates with which it began.
 	e.mu.Lock()
 	if changed {
 		e.sessions = tls.NewLRUClientSessionCache(sessionsMax)

@@ -239,8 +239,8 @@ func (e *Election) weight(id ensemble.ServerID) int64 {
 	return e.committed.Weight(id)
 }
 
-// quorum reports whether the servers for which the function has returns true are a quorum in every
-// membership that counts.
+// quorum reports whether the servers for which has(id) is true are a quorum in every membership
+// that counts.
 func (e *Election) quorum(has func(ensemble.ServerID) bool) bool {
 	return e.committed.HasQuorum(has) && (e.next == nil || e.next.HasQuorum(has))
 }

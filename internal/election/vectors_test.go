@@ -403,7 +403,7 @@ func (r *replay) make(t *testing.T, n *peerwire.Notification, now int64) *Electi
 	return e
 }
 
-// hear steps a message that was received at a time. Each counts as the first of a
+// hear passes the Election a message that was received at the time at. Each message counts as the first of a
 // connection, so that the Election waits for better votes as ZooKeeper does.
 func (p *player) hear(from ensemble.ServerID, n *peerwire.Notification, at float64) {
 	now := max(int64(at), p.e.now)

@@ -46,8 +46,8 @@ type Definition struct {
 	Version int64
 }
 
-// New checks a definition and returns its Membership. That keeps no reference to the
-// definition, except to the addresses of the servers.
+// New checks a definition and returns its Membership. The Membership shares the addresses of
+// the servers with the definition, and nothing else.
 func New(d Definition) (*Membership, error) {
 	m := &Membership{servers: slices.Clone(d.Servers), version: d.Version}
 	if len(m.servers) > serversMax {

@@ -1,6 +1,6 @@
 package ensemble
 
-// HasQuorum reports whether the servers for which the function has returns true are a quorum.
+// HasQuorum reports whether the servers for which has(id) is true are a quorum.
 // Servers that are no voters of m never count. Any two quorums of one
 // membership share a voter. It allocates nothing.
 func (m *Membership) HasQuorum(has func(ServerID) bool) bool {
@@ -16,7 +16,7 @@ func (m *Membership) HasQuorum(has func(ServerID) bool) bool {
 	return 2*n > len(m.voters)
 }
 
-// hasGroups is the hierarchical test: a group counts if the function has returns true for servers
+// hasGroups is the hierarchical test: a group counts if has(id) is true for servers
 // with more than half of its weight,
 // and a quorum needs more than half of the groups that have any weight.
 func (m *Membership) hasGroups(has func(ServerID) bool) bool {

@@ -228,7 +228,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 
 // TestCommandDiesWithItsGuardian shows that the command ends when its guardian is killed (Linux).
 func TestCommandDiesWithItsGuardian(t *testing.T) {
-	if steadyClock != 7 { // CLOCK_BOOTTIME: Linux
+	if steadyClock != 7 { // 7 is CLOCK_BOOTTIME, the clock on Linux
 		return
 	}
 	pid := filepath.Join(t.TempDir(), "pid")

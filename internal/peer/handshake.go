@@ -80,7 +80,8 @@ func refusal(what string, err error) string {
 	return what
 }
 
-// buffered is a connection of which a reader has read more than it needed.
+// buffered is a connection from which r has already read more bytes than were needed. Read
+// returns these bytes first.
 type buffered struct {
 	net.Conn
 	r *bufio.Reader

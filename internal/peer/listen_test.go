@@ -110,8 +110,8 @@ func TestWildcardOwnAddress(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	one, _ := l.ms.Server(1)
 	two, _ := l.ms.Server(2)
-	// The listener is held from here on: another process could take a port that is released before it is
-	// asked for.
+	// This listener stays open. If the test closed it and opened the port again, another process could take
+	// the port in between.
 	everywhere, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)

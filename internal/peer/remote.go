@@ -192,7 +192,7 @@ func (r *remote) dialEnded(err error) bool {
 	given := r.dialCancelled
 	r.dialling, r.dialCancelled = nil, false
 	if given || r.ctx.Err() != nil {
-		return false // whoever cancelled the dial has set next
+		return false // the code that cancelled the dial has set next
 	}
 	r.advertisedFailed = r.advertisedFailed || err != nil && r.callsLeft > 0
 	r.callsLeft = max(0, r.callsLeft-1)

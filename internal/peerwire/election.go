@@ -77,9 +77,9 @@ const (
 type Notification struct {
 	State         ServerState
 	Leader        ensemble.ServerID // who is voted for, or followed
-	Zxid          wire.Zxid         // the last of that server, as the sender knows it
+	Zxid          wire.Zxid         // the last zxid in the log of Leader, as far as the sender knows
 	ElectionEpoch wire.Epoch        // the sender's round
-	PeerEpoch     wire.Epoch        // the current epoch of that server
+	PeerEpoch     wire.Epoch        // the current epoch of Leader
 	Version       NotificationVersion
 	// Config is the sender's committed configuration. It must name a participant: a
 	// ZooKeeper server may stop listening after a text without one. A server that has no

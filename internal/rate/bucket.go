@@ -12,15 +12,15 @@ const LimitMax = int64(time.Second)
 // Bucket is a token bucket, which enforces a Limit. It holds as many units as come back
 // in one second. The zero value is full.
 //
-// Units can be taken in advance, and then must be waited for. A take of more units than the
-// bucket holds waits until the bucket is full, and those that follow wait until it has come
-// back. So within any time no more than the limit is taken, apart from one second's units
-// and one large take.
+// Take may take more units than the bucket holds. The caller first waits for the time that
+// Wait returns. If n is more than the units of one second, it waits until the bucket is full,
+// and later callers wait until the n units have come back. So in any period no more units are
+// taken than the limit allows, apart from the units of one second and one large n.
 type Bucket struct {
 	full int64 // when the bucket is full again, if nothing more is taken
 }
 
-// Wait returns how long, in ns, a take of n units must wait.
+// Wait returns how long, in ns, a caller must wait before it takes n units.
 func (b *Bucket) Wait(now, n int64, l Limit) int64 {
 	if l <= 0 {
 		return 0
@@ -28,7 +28,7 @@ func (b *Bucket) Wait(now, n int64, l Limit) int64 {
 	return max(0, b.full-now+l.time(min(n, int64(l)))-int64(time.Second))
 }
 
-// Take takes n units, which the caller waits for.
+// Take takes n units, after the wait that Wait has returned.
 func (b *Bucket) Take(now, n int64, l Limit) {
 	if l > 0 {
 		b.full = max(b.full, now) + l.time(n)

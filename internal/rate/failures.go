@@ -5,8 +5,8 @@ import "time"
 // Failures counts the failed logins of one client address. The zero value has counted
 // none.
 type Failures struct {
-	count int   // since the last pause of FailuresForgotten
-	last  int64 // when the last one was counted
+	count int   // failures since the last time without any, which lasted FailuresForgotten
+	last  int64 // time of the last failure
 }
 
 const (
@@ -17,7 +17,8 @@ const (
 	// failureDelay is the delay after the first failure that is not free. Each further
 	// failure doubles it.
 	failureDelay = 20 * time.Millisecond
-	// failureDoublings bounds the delay to one that no setting reaches.
+	// failureDoublings is how often the delay is doubled at most. The delay is then longer
+	// than any that a configuration allows, and cannot overflow.
 	failureDoublings = 20
 )
 

@@ -14,8 +14,9 @@ import (
 const abandonedMax = 1 << 14
 
 // abandoned holds, by session, the requests whose connection ended before their transaction
-// was applied, in the order of the session. It is used for an audit log, from which a
-// client must not escape by closing its connection: see [Options.ReportAbandoned].
+// was applied, in the order of the session. It serves the audit log: a
+// client must not be able to keep a request out of the log by closing its connection. See
+// [Options.ReportAbandoned].
 //
 // Invariant: count is the number of requests, and no list is empty.
 type abandoned struct {

@@ -14,9 +14,9 @@ type Exchange interface {
 	// length 0 is sent.
 	//
 	// A server that is done has accepted the client. Its answer, which may be nil,
-	// goes to the client together with the news of success. A client that is done with
-	// nil has verified the server. A client that is done with an answer sends it and
-	// takes the server's word for the outcome.
+	// goes to the client together with the report of success. A client that is done with
+	// nil has verified the server. A client that is done with an answer sends it, and the
+	// server then reports whether the login succeeded.
 	//
 	// After an error, and after done, each further step is an error.
 	Step(token []byte) (answer []byte, done bool, err error)

@@ -114,7 +114,7 @@ func (p Probe) name() string {
 	if p.ServerName != "" {
 		return p.ServerName
 	}
-	host, _, _ := net.SplitHostPort(p.Address) // an address that cannot be split was not dialled
+	host, _, _ := net.SplitHostPort(p.Address) // if it fails, host is empty, and the address was not dialled
 	return host
 }
 

@@ -124,7 +124,7 @@ func (c *conn) claim(n int) bool {
 	if relieve {
 		c.srv.readers.Go(c.srv.relieve)
 	}
-	b.grant() // what became free before the claim was queued
+	b.grant() // grants memory that became free before the claim was queued
 	select {
 	case granted := <-w.granted:
 		return granted

@@ -113,8 +113,8 @@ func TestMemberStartsStandalone(t *testing.T) {
 	if epoch != 1 {
 		t.Errorf("as a standalone server it writes in epoch %d", epoch)
 	}
-	// It must be part of the quorum that elects first: the two others could elect without
-	// what they never had.
+	// Start this server before the others: without it, the other two would elect a leader
+	// that does not have its writes.
 	g.start(m)
 	for _, other := range g.servers {
 		if other != m {

@@ -221,7 +221,8 @@ func (e failedLogin) Kind() string {
 	return "its login failed"
 }
 
-// unread returns a connection that still has to give what a reader has read ahead of it.
+// unread returns a connection whose reads first return the bytes that r has read ahead and not
+// returned yet.
 func unread(c net.Conn, r *bufio.Reader) net.Conn {
 	ahead, _ := r.Peek(r.Buffered()) // never fails
 	if len(ahead) == 0 {

@@ -185,8 +185,8 @@ func (r *rateLimits) chargePath(to []charge, path string, bytes int64) []charge 
 	return chargeLongest(to, r.bytesAt, path, bytes, pathBytes)
 }
 
-// chargeLongest appends a charge of n for the longest path that holds a path. A bucket is
-// charged once.
+// chargeLongest appends a charge of n to the bucket of the longest limited path that is path
+// or above it. If to already has a charge for this bucket, n is added to that charge.
 func chargeLongest(to []charge, at []pathBucket, path string, n int64, kind limitKind) []charge {
 	for i := range at {
 		p := &at[i]

@@ -116,7 +116,7 @@ type scratch struct {
 	childrenStat wire.ChildrenStatResponse
 	many         manyChildren
 	acl          wire.ACLResponse
-	late         bool   // used by the loop, for a read that waited behind a write: nothing may block or be reused
+	late         bool   // the loop carries out a read that waited for a write: it must not block, and no memory is reused
 	yield        func() // set for the loop: called during long work
 }
 

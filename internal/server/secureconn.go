@@ -34,8 +34,8 @@ type secureConn struct {
 	expiry *time.Timer        // calls cancel at the read deadline
 }
 
-// stream is what the client's bytes are read from and written to, once the first Read has
-// found out.
+// stream is the connection from which the client's bytes are read and to which they are
+// written: the TLS connection, or the socket. The first Read sets it.
 type stream struct {
 	net.Conn
 	tls *tls.Conn // nil: without TLS

@@ -77,7 +77,7 @@ func (t *tickets) begin(service string) (sasl.Exchange, error) {
 		x   sasl.Exchange
 		err error
 	}
-	answer := make(chan result, 1) // so that the goroutine ends although nobody waits any more
+	answer := make(chan result, 1) // with a buffer, so that the goroutine ends even if nobody waits for the result any more
 	go func() {
 		x, err := t.login.Begin(service)
 		t.note(service, err)

@@ -77,8 +77,8 @@ func (c longRequest) is(e replica.Event) bool {
 	return ok && q.Op == c.op
 }
 
-// stayBusy lets a batch take long µs more and then calls rest. The work yields every now
-// and then, and ends early once the faults have ended.
+// stayBusy makes a batch take a further time, long (in µs), and then calls rest. During this
+// time the batch sends heartbeats now and then. It ends early once the faults have ended.
 func (v *server) stayBusy(long int64, rest func()) {
 	slice := min(long, v.sim.random.Between(machine.Millisecond, 120*machine.Millisecond))
 	v.later(slice, func() {

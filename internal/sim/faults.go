@@ -45,7 +45,7 @@ const (
 	Filter    Kind = "filter"    // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
 	Unfilter  Kind = "unfilter"  // packets of this port pass again; A
 	SlowPort  Kind = "slow port" // packets from the port for learners of A take Value µs longer
-	FullDisk  Kind = "full disk" // the disk has Value bytes left, -1: no limit; A
+	FullDisk  Kind = "full disk" // the disk of A has room for Value more bytes; -1: no limit
 	FailSync  Kind = "fail sync" // the Value-th fsync from now fails, and the next one succeeds; A
 	FailWrite Kind = "fail write"
 	Wipe      Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down

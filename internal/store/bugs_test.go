@@ -286,7 +286,7 @@ func TestFuzzySnapshotNeedsItsLog(t *testing.T) {
 		drop(t, m, name)
 	}
 	b := get(t, m, "log.3e")
-	put(t, m, "log.3e", b[:len(b)-1]) // ends at 0x91, snapshot.91 knows of 0x92
+	put(t, m, "log.3e", b[:len(b)-1]) // the log ends at 0x91, but snapshot.91 has effects of 0x92
 	s := open(t, m, dataOptions)
 	res, err := s.Load(&recorded{})
 	must(t, err)

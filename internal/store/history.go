@@ -38,7 +38,7 @@ type history struct {
 
 	last     wire.Zxid // the highest zxid so far, at least base
 	seen     wire.Zxid // the zxid of the highest record so far, 0 before the first
-	baseSeen bool      // a record with the zxid base was found
+	baseSeen bool      // the record whose zxid is base was found
 	lost     bool      // damage came before the next record, so a gap is allowed there
 	torn     *logEnd   // the log that ended in the middle of a record
 	recent   recentSums

@@ -198,7 +198,8 @@ type proposal struct {
 	multi   bool
 	local   bool // the session exists on one server only
 	undo    []undoStep
-	// expanded is how many bytes of ids have replaced `auth`.
+	// expanded is the total size of the ids by which entries of the scheme auth were
+	// replaced, in bytes.
 	expanded int
 	rulings  rulings
 }

@@ -81,7 +81,7 @@ func (c *commitment) has(id ensemble.ServerID, z wire.Zxid) bool {
 	return a != nil && a.has(z)
 }
 
-// quorum reports whether the servers for which the function has returns true are a quorum of the
+// quorum reports whether the servers for which has(id) is true are a quorum of the
 // committed membership and, during a reconfiguration, of the proposed one.
 func (c *commitment) quorum(has func(ensemble.ServerID) bool) bool {
 	return c.committed.HasQuorum(has) && (c.lastSeen == nil || c.lastSeen.HasQuorum(has))

@@ -236,8 +236,8 @@ type Ready struct {
 	// Above is the value for LeaderOptions.Above in the next term, whenever that
 	// begins; 0: the value stays as it was.
 	Above wire.Epoch
-	// GiveUp ends the term and says why, after everything else in this Ready is
-	// done or handed on; empty while the term goes on.
+	// GiveUp is the reason why the term ends; empty while the term continues. The
+	// caller first carries out everything else in this Ready.
 	GiveUp string
 	// Successor is set with GiveUp if the leader has named the next leader. Commit of
 	// this Ready is part of the history that Successor.Zxid ends.

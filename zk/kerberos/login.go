@@ -123,7 +123,7 @@ func (l *Login) Close() {
 	case l.asking <- struct{}{}:
 		l.login.Close()
 		<-l.asking
-	default: // a KDC is being asked; answered closes the login afterwards
+	default: // a request to a KDC is under way; the method answered closes the login after it
 	}
 }
 

@@ -184,8 +184,8 @@ func (w *placeWorld) run(steps int) {
 	w.checkRest()
 }
 
-// checkRest checks that one client stands with its last data, and that the others know the owner they wait
-// for. Without clients no znode may exist.
+// checkRest checks that one client is registered with the data that it set last, and that the others know the
+// owner for which they wait. Without clients no znode may exist.
 func (w *placeWorld) checkRest() {
 	n := w.tree()[modelPlace]
 	stands, waits := 0, 0
@@ -214,10 +214,10 @@ func placeHistory(seed uint64, b singleBroken) *singleWorld {
 	return w.singleWorld
 }
 
-// TestRegistrantsAtOnePlace checks four rules: at most one client stands at a time; no client touches
-// another client's znode; at the end one client stands with its last data; and a client that resigns
-// leaves no znode. They must hold whatever happens to answers, events and sessions, and whoever deletes a
-// znode.
+// TestRegistrantsAtOnePlace lets several clients register at the same path while answers and events are lost,
+// sessions end, and other programs delete the znode. It checks four rules. At most one client is registered
+// at a time. No client changes the znode of another client. At the end one client is registered, with the
+// data that it set last. The znode of a client that resigns is deleted.
 func TestRegistrantsAtOnePlace(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		if w := placeHistory(seed, singleBroken{}); w.wrong != "" {

@@ -7,9 +7,8 @@ import (
 )
 
 // This file ends, stops and resumes clients. A client's process may be stopped, and its machine
-// may be suspended or lose power. The server notices none of these. A process that goes on
-// finds the messages that arrived in the meantime, and it reads its clocks as they stand
-// then.
+// may be suspended or lose power. The server notices none of these. A process that is resumed
+// receives the messages that arrived in the meantime, and its clocks show the present time.
 
 // arrive calls the function do, which stands for something that reaches the process. While
 // the process is stopped, the call waits until the process goes on.
