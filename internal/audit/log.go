@@ -28,6 +28,8 @@ const (
 	retryWait  = time.Second // after an error, until the file is tried again
 )
 
+var newline = []byte("\n")
+
 // Options say where and how a Log writes.
 type Options struct {
 	Path     string // the file; it is created if it is missing, and appended to
@@ -42,8 +44,8 @@ type Options struct {
 
 // Log writes records to a file. It is safe for concurrent use.
 //
-// Invariants: len(pending) < o.PendingMax + one record; a lost record counts in lost until a
-// record that says so is in the file.
+// Invariants: taken + len(pending) < o.PendingMax + two records; a lost record counts in lost until
+// the goroutine has taken a record that says so.
 type Log struct {
 	o    Options
 	wake chan struct{} // holds a token if the goroutine has something to do
@@ -51,8 +53,9 @@ type Log struct {
 
 	mu      sync.Mutex
 	pending []byte // formatted records that the goroutine has not taken
+	taken   int    // bytes of records that the goroutine has taken and not yet written
 	ended   bool   // Close was called: Write does nothing any more
-	lost    int    // records that were lost and are not yet reported in the file
+	lost    int    // records that were lost and that no taken record reports
 	total   int    // records that were lost since Open
 
 	// Only the goroutine uses these.
@@ -90,7 +93,7 @@ func (l *Log) Write(r Record) {
 	l.mu.Lock()
 	switch {
 	case l.ended:
-	case len(l.pending) >= l.o.PendingMax:
+	case l.taken+len(l.pending) >= l.o.PendingMax:
 		l.count(1)
 	default:
 		l.pending = l.append(l.pending, &r, now)
@@ -145,8 +148,8 @@ func (l *Log) Close(ctx context.Context) error {
 	}
 }
 
-// run writes what is queued, until Close. After an error it waits before it takes more, and
-// meanwhile the queue may fill up.
+// run writes what is queued, until Close. After an error it keeps what is not in the file, waits, and
+// tries again; meanwhile the queue may fill up.
 func (l *Log) run() {
 	defer close(l.done)
 	defer func() {
@@ -154,25 +157,70 @@ func (l *Log) run() {
 			l.closeFile()
 		}
 	}()
-	var free []byte // the buffer that was written last
+	var (
+		buffer []byte // holds taken, and is used again when all of it is in the file
+		taken  []byte // records that are not yet in the file
+		lost   int    // lost records that the last record of taken reports
+	)
 	for range l.wake {
-		l.mu.Lock()
-		b, ended, lost := l.pending, l.ended, l.lost
-		l.pending = free[:0]
-		l.mu.Unlock()
-		if len(b) > 0 || lost > 0 {
-			l.write(b)
+		if len(taken) == 0 {
+			buffer, lost = l.take(buffer)
+			taken = buffer
 		}
-		if free = b; cap(free) > bufferKeep {
-			free = nil
+		taken = taken[l.write(taken):]
+		if len(taken) == 0 {
+			if lost > 0 {
+				l.o.Logger.Error("records of the audit log were lost; the file is written again", "path", l.o.Path, "lost", lost)
+				lost = 0
+			}
+			if cap(buffer) > bufferKeep {
+				buffer = nil
+			}
 		}
-		switch {
-		case ended:
+		if l.settle(taken) {
 			return
-		case l.failing:
-			l.pause()
 		}
 	}
+}
+
+// take returns the queued records, and behind them a record of the lost ones if there are any; it
+// says how many these are. The queue goes on in the buffer.
+func (l *Log) take(buffer []byte) (taken []byte, lost int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	taken, lost = l.pending, l.lost
+	l.pending, l.lost = buffer[:0], 0
+	if lost > 0 {
+		gap := Record{Operation: opLost, Result: Failure, lost: lost}
+		taken = l.append(taken, &gap, time.Now())
+	}
+	l.taken = len(taken)
+	return taken, lost
+}
+
+// settle counts the bytes that are still taken, and waits after an error. It reports whether the
+// goroutine has to end: after Close, what a last attempt has not written is lost.
+func (l *Log) settle(taken []byte) (over bool) {
+	l.mu.Lock()
+	l.taken = len(taken)
+	ended, more := l.ended, len(l.pending) > 0
+	if ended && len(taken) > 0 {
+		missing := bytes.Count(taken, newline) + bytes.Count(l.pending, newline)
+		l.total += missing
+		l.mu.Unlock()
+		l.o.Logger.Error("the audit log ends, and its last records are lost: the file cannot be written", "path", l.o.Path, "lost", missing)
+		return true
+	}
+	l.mu.Unlock()
+	switch {
+	case len(taken) > 0:
+		l.pause()
+	case more:
+		l.signal()
+	case ended:
+		return true
+	}
+	return false
 }
 
 // pause waits for retryWait, or until Close.
@@ -221,33 +269,18 @@ func (l *Log) append(b []byte, r *Record, at time.Time) []byte {
 	return append(b, '\n')
 }
 
-// write writes formatted records, behind a record of the lost ones if there are any.
-// Records that cannot be written are lost.
-func (l *Log) write(b []byte) {
-	l.mu.Lock()
-	lost := l.lost
-	l.mu.Unlock()
-	if lost > 0 {
-		gap := Record{Operation: opLost, Result: Failure, lost: lost}
-		b = append(l.append(nil, &gap, time.Now()), b...)
+// write writes formatted records and returns how many bytes of them are in the file.
+func (l *Log) write(b []byte) (written int) {
+	if len(b) == 0 {
+		return 0
 	}
 	written, err := l.writeFile(b)
-	missing := bytes.Count(b[written:], []byte("\n"))
-	l.mu.Lock()
-	if lost > 0 && written == 0 {
-		missing-- // the record of the lost ones itself
-	} else {
-		l.lost -= lost
-	}
-	l.count(missing)
-	l.mu.Unlock()
-	switch {
-	case err != nil && !l.failing:
-		l.o.Logger.Error("the audit log cannot be written: records are lost until it can; check the disk and the permissions", "path", l.o.Path, "err", err)
-	case err == nil && lost > 0:
-		l.o.Logger.Error("records of the audit log were lost; the file is written again", "path", l.o.Path, "lost", lost)
+	if err != nil && !l.failing {
+		l.o.Logger.Error("the audit log cannot be written: records wait in memory until it can; make room on the disk, or correct the permissions",
+			"path", l.o.Path, "bytesMax", l.o.PendingMax, "err", err)
 	}
 	l.failing = err != nil
+	return written
 }
 
 // writeFile writes b to the file and returns how many bytes of whole lines are in it. If

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -167,35 +168,95 @@ func TestLose(t *testing.T) {
 	}
 }
 
-// TestLostRecordsAreReported shows that a full disk loses records and has no other effect. The lost
-// records are counted, the loss is logged, and the first record after it says how many are missing.
-func TestLostRecordsAreReported(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "audit.log")
-	if err := os.Symlink("/dev/full", path); err != nil {
-		t.Fatal(err)
+// TestRecordsWaitForAFullDisk shows that records wait while the disk is full, that those beyond
+// PendingMax are lost, and that all others are in the file afterwards, in their order. The lost records are
+// counted, the loss is logged, and a record where they are missing says how many they are.
+func TestRecordsWaitForAFullDisk(t *testing.T) {
+	path := fullDisk(t)
+	var log sharedText
+	l := openLog(t, Options{Path: path, PendingMax: 300, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l.Write(znode("/w00"))
+	await(t, "the full disk is noticed", func() bool { return log.String() != "" })
+	for i := 1; i < 20; i++ {
+		l.Write(znode(fmt.Sprintf("/w%02d", i)))
 	}
-	var log bytes.Buffer
-	l := openLog(t, Options{Path: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	l.Write(znode("/lost1"))
-	l.Write(znode("/lost2"))
-	await(t, "two records are lost", func() bool { return l.Lost() == 2 })
+	lost := l.Lost()
+	if lost == 0 || lost > 18 {
+		t.Fatalf("%d records of 20 are lost", lost)
+	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	l.Write(znode("/kept"))
+	await(t, "all that waited is in the file", func() bool {
+		b, _ := os.ReadFile(path)
+		return bytes.Contains(b, []byte("operation=auditRecordsLost"))
+	})
+	l.Write(znode("/later"))
 	if err := l.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	lines := read(t, path)
-	if len(lines) != 2 || !strings.HasSuffix(lines[0], "operation=auditRecordsLost\tlost=2\tresult=failure") || !strings.Contains(lines[1], "znode=/kept\t") {
-		t.Errorf("%q", lines)
+	var want []string
+	for i := range 20 - lost {
+		want = append(want, fmt.Sprintf("znode=/w%02d\t", i))
 	}
-	for _, want := range []string{"level=ERROR", "the audit log cannot be written", "no space left", "lost=2", path} {
+	want = append(want, fmt.Sprintf("operation=auditRecordsLost\tlost=%d\tresult=failure", lost), "znode=/later\t")
+	lines := read(t, path)
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines, want %d: %q", len(lines), len(want), lines)
+	}
+	for i, line := range lines {
+		if !strings.Contains(line, want[i]) {
+			t.Errorf("line %d is %q, want %q", i, line, want[i])
+		}
+	}
+	for _, want := range []string{"level=ERROR", "the audit log cannot be written: records wait in memory", "no space left", fmt.Sprint("lost=", lost), path} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the server's log lacks %q:\n%s", want, log.String())
 		}
 	}
+}
+
+// TestCloseWithAFullDisk shows that Close does not wait for room on the disk, and that the log says
+// how many records are lost.
+func TestCloseWithAFullDisk(t *testing.T) {
+	var log bytes.Buffer
+	l := openLog(t, Options{Path: fullDisk(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	l.Write(znode("/a"))
+	l.Write(znode("/b"))
+	if err := l.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l.Lost() != 2 || !strings.Contains(log.String(), "its last records are lost") || !strings.Contains(log.String(), "lost=2") {
+		t.Errorf("%d records are lost:\n%s", l.Lost(), log.String())
+	}
+}
+
+// sharedText is what was logged. It is safe for concurrent use.
+type sharedText struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *sharedText) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *sharedText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// fullDisk returns the path of a file that can be opened, and on whose disk there is no room.
+func fullDisk(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	if err := os.Symlink("/dev/full", path); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestFilesThatCannotBeWritten shows that Open and Try refuse the same files with the same text, which names
