@@ -26,6 +26,7 @@ type secureConn struct {
 	stream  atomic.Pointer[stream]
 	budget  *budget
 	source  *tlsSource // reader: nil without TLS
+	failed  error      // reader: why the first Read failed, so that no later one begins again; nil: it did not
 
 	mu     sync.Mutex
 	end    time.Time          // the read deadline; zero: none
@@ -43,11 +44,13 @@ type stream struct {
 
 // Read reads what the client has sent. Only one goroutine calls it.
 func (c *secureConn) Read(b []byte) (int, error) {
+	if c.failed != nil {
+		return 0, c.failed
+	}
 	s := c.stream.Load()
 	if s == nil {
-		var err error
-		if s, err = c.begin(); err != nil {
-			return 0, err
+		if s, c.failed = c.begin(); c.failed != nil {
+			return 0, c.failed
 		}
 		c.stream.Store(s)
 	}
@@ -80,7 +83,6 @@ func (c *secureConn) handshake(from net.Conn) (*stream, error) {
 	c.cancel = cancel
 	c.limitLocked()
 	c.mu.Unlock()
-	c.uncount() // reading goes on after a failed handshake
 	c.source = &tlsSource{Conn: from, budget: c.budget}
 	t := tls.Server(c.source, c.config)
 	err := t.HandshakeContext(ctx)

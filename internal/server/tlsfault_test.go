@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
+	"io"
 	"log/slog"
 	"math/big"
 	"net"
@@ -242,5 +244,33 @@ func TestSubjectIsTheFallback(t *testing.T) {
 	c.must(wire.OpGetData, &wire.PathWatchRequest{Path: "/alices"}, nil)
 	if text := log.String(); !strings.Contains(text, "its subject is the id") {
 		t.Error(text)
+	}
+}
+
+// TestFailedHandshakeIsFinal shows that after a failed handshake a connection begins no second one, although
+// reading goes on to drain the input.
+func TestFailedHandshakeIsFinal(t *testing.T) {
+	k := newCerts(t)
+	store, err := secure.Open(k.settings(secure.Clients))
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, err := store.Server()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unified := range []bool{false, true} {
+		near, far := net.Pipe()
+		go io.Copy(io.Discard, near)
+		go near.Write([]byte{22, 255, 255, 0, 1}) // the type of a TLS record, in a version that does not exist
+		c := &secureConn{Conn: far, config: conf, unified: unified, budget: new(budget)}
+		_, first := c.Read(make([]byte, 100))
+		if failed := (*handshakeError)(nil); !errors.As(first, &failed) {
+			t.Fatalf("unified %v: the first read: %v", unified, first)
+		}
+		near.Close() // a second handshake would end with another error
+		if _, again := c.Read(make([]byte, 100)); again != first {
+			t.Errorf("unified %v: the second read: %v, want %v", unified, again, first)
+		}
 	}
 }
