@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"os"
@@ -35,6 +36,34 @@ func Detect(c net.Conn, timeout time.Duration) (net.Conn, bool, error) {
 
 // IsTLS reports whether the first bytes of a connection begin TLS.
 func IsTLS(first []byte) bool { return len(first) > 0 && first[0] == handshake }
+
+// OnlyTLS returns a connection whose first read fails at once if the other end does not begin with TLS. A
+// tls.Server on c itself would wait for the header of a record, which is longer than a four-letter word.
+func OnlyTLS(c net.Conn) net.Conn { return &onlyTLS{Conn: c} }
+
+// onlyTLS is a connection that must begin with TLS.
+type onlyTLS struct {
+	net.Conn
+	begun bool // something was read
+}
+
+// Read returns what the other end has sent.
+func (c *onlyTLS) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.begun || n == 0 {
+		return n, err
+	}
+	c.begun = true
+	if !IsTLS(p[:n]) {
+		fault := tls.RecordHeaderError{Msg: "the connection does not begin with TLS", Conn: c.Conn}
+		copy(fault.RecordHeader[:], p[:n])
+		return 0, fault
+	}
+	return n, err
+}
+
+// NetConn returns the connection itself, as the method of a tls.Conn does.
+func (c *onlyTLS) NetConn() net.Conn { return c.Conn }
 
 // Begun returns a connection whose first bytes have been read already: its reads return those first.
 func Begun(c net.Conn, first []byte) net.Conn { return &begun{c, first} }

@@ -81,3 +81,34 @@ func TestDetectSilence(t *testing.T) {
 		}
 	})
 }
+
+// TestOnlyTLSEndsAtOnce shows that a server does not wait for more after the first bytes that are not TLS, and
+// how it explains them, and that a client with TLS is served.
+func TestOnlyTLSEndsAtOnce(t *testing.T) {
+	ca := authority(t, "ca")
+	s := openStore(t, Servers, ca.issue(t, "server", hosts("127.0.0.1", "localhost")), ca, "clientAuth", "none", "clientHostnameVerification", "false")
+	config := serverOf(t, s)
+	for text, want := range map[string]string{
+		"s":                                "it does not speak TLS: let it use TLS, or the port without TLS",
+		"srvr":                             "it does not speak TLS: let it use TLS, or the port without TLS",
+		"\x00\x00\x00\x2d\x00\x00\x00\x00": "it does not speak TLS: let it use TLS, or the port without TLS",
+		"GET / HTTP/1.1\r\n\r\n":           "it speaks HTTP without TLS: let it use TLS, or the port without TLS",
+	} {
+		synctest.Test(t, func(t *testing.T) { // if the server waited, the test would end in a deadlock
+			near, far := net.Pipe()
+			defer near.Close()
+			go near.Write([]byte(text))
+			wants(t, text, Explain(tls.Server(OnlyTLS(far), config).Handshake(), ""), want)
+			far.Close()
+		})
+	}
+	near, far := net.Pipe()
+	go func() {
+		c := tls.Client(near, s.Client(t.Context(), "localhost", loopback))
+		_, _ = c.Write([]byte("ruok"))
+		near.Close()
+	}()
+	if b, err := io.ReadAll(tls.Server(OnlyTLS(far), config)); string(b) != "ruok" {
+		t.Errorf("%q, %v", b, err)
+	}
+}

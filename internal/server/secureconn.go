@@ -60,7 +60,7 @@ func (c *secureConn) Read(b []byte) (int, error) {
 // begin finds out whether the client speaks TLS.
 func (c *secureConn) begin() (*stream, error) {
 	if !c.unified {
-		return c.handshake(c.Conn)
+		return c.handshake(secure.OnlyTLS(c.Conn))
 	}
 	// A frame cannot begin as TLS does, because it would be longer than any limit, nor can a
 	// four-letter word.

@@ -378,7 +378,7 @@ func (s *Server) acceptPeer(c net.Conn) (net.Conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(s.member.securing, peerHandshakeMax(s.config()))
 	defer cancel()
-	return handshake(ctx, tls.Server(c, config))
+	return handshake(ctx, tls.Server(secure.OnlyTLS(c), config))
 }
 
 // dialPeer carries out the handshake on a connection to another server.

@@ -274,3 +274,41 @@ func TestFailedHandshakeIsFinal(t *testing.T) {
 		}
 	}
 }
+
+// TestPlainTextIsRefusedAtOnce shows that each port that takes only TLS ends a connection without TLS at once,
+// not after the time for a handshake, and that the log says so once for each kind of port.
+func TestPlainTextIsRefusedAtOnce(t *testing.T) {
+	k := newCerts(t)
+	g := newTestEnsemble(t, 3, 0, false)
+	var log logBook
+	g.book = &log
+	g.change = func(c *config.Config) {
+		c.Limits.Sessionless, c.Ensemble.ElectionRead = time.Hour, time.Hour
+		c.TLS = config.TLS{Quorum: true, Servers: k.settings(secure.Servers), Client: ensemble.HostPort{Host: "127.0.0.1"}, Clients: k.settings(secure.Clients)}
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	leader := g.settled()
+	self, _ := g.members.Server(leader.id)
+	for _, at := range []string{leader.SecureAddr().String(), self.Addresses[0].Election(), self.Addresses[0].Quorum()} {
+		for _, text := range []string{"s", "srvr", "srvr\n", "some text that is longer than the header of a record"} {
+			nc, err := net.Dial("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if _, err := io.WriteString(nc, text); err != nil {
+				t.Fatal(err)
+			}
+			nc.SetReadDeadline(time.Now().Add(patience))
+			if n, err := nc.Read(make([]byte, 100)); n > 0 || os.IsTimeout(err) {
+				t.Errorf("%s answers %q with %d bytes: %v", at, text, n, err)
+			}
+		}
+	}
+	eventually(t, "the log has three lines", func() bool { return strings.Count(log.String(), "it does not speak TLS: ") >= 3 })
+	if text := log.String(); strings.Count(text, "it does not speak TLS: ") > 3 {
+		t.Error(text)
+	}
+}
