@@ -70,6 +70,7 @@ func folder(t *testing.T) {
 		"nologin":     "zookeeper.sasl.client=false\njava.security.auth.login.config=jaas\n",
 		"supplier":    "zookeeper.client.secure=true\nzookeeper.ssl.context.supplier.class=my.Class\n",
 		"bad":         "a=\\u00\n",
+		"krb5.conf":   "[libdefaults]\n default_realm = EXAMPLE.COM\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -140,7 +141,13 @@ func TestLoad(t *testing.T) {
 		{"--jaas=jaas --sasl-user=bob", "error: --sasl-user and --jaas are two ways to log in"},
 		{"--jaas=jaas BELLWETHER_SASL_USER=eve", "login"},
 		{"--kerberos-principal=bob KRB5CCNAME=KEYRING:persistent:0", "error: the ticket cache KEYRING:persistent:0 is of type KEYRING, and only files are read"},
-		{"--kerberos-keytab=none KRB5_CONFIG=nowhere", "error: the configuration of Kerberos, nowhere"},
+		{"--kerberos-keytab=none", "error: --kerberos-keytab needs the name to log in as: give --kerberos-principal"},
+		{"BELLWETHER_KERBEROS_KEYTAB=none", "error: $BELLWETHER_KERBEROS_KEYTAB needs the name to log in as: give --kerberos-principal"},
+		{"--kerberos-service=zk/_HOST", "error: --kerberos-service has no effect without a login: give --kerberos-principal, --kerberos-cache or --jaas"},
+		{"BELLWETHER_KERBEROS_SERVICE=zk/_HOST", ""},
+		{"--kerberos-service=zk/_HOST --jaas=jaas", "login"},
+		{"--kerberos-cache=none KRB5_CONFIG=krb5.conf", "error: the credentials of Kerberos: stat none: no such file or directory: run kinit, or name a ticket cache with --kerberos-cache, or keys with --kerberos-keytab"},
+		{"--kerberos-keytab=none --kerberos-principal=bob KRB5_CONFIG=nowhere", "error: the configuration of Kerberos, nowhere"},
 	} {
 		c, err := Load(given(strings.Fields(x.given)...))
 		if got := describe(c, err); !strings.HasPrefix(got, x.want) || got != x.want && !strings.Contains(x.want, ": ") {

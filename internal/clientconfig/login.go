@@ -1,7 +1,9 @@
 package clientconfig
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -21,6 +23,9 @@ func (c *Config) loadLogin(g gathered, env func(string) string) error {
 		case way == flagUser:
 			return c.loginByPassword(g)
 		case way == flagPrincipal:
+			if v := g[flagKeyTab]; v.rank == r && g[flagPrincipal].text == "" {
+				return fmt.Errorf("%s needs the name to log in as: give --%s", v.from, flagPrincipal)
+			}
 			return c.loginByTicket(g, ticketOf(g, env), env)
 		case way == jaasFile:
 			return c.loginByJAAS(g, env)
@@ -28,6 +33,9 @@ func (c *Config) loadLogin(g gathered, env func(string) string) error {
 	}
 	if v := g[flagPasswordFile]; v.rank == fromFlag {
 		return fmt.Errorf("%s has no effect without --%s", v.from, flagUser)
+	}
+	if v, other := g[serverPrincipal], g[jaasFile].text; v.rank == fromFlag && other == "" {
+		return fmt.Errorf("%s has no effect without a login: give --%s, --%s or --%s", v.from, flagPrincipal, flagCache, flagJAAS)
 	}
 	file, ok := g[jaasFile]
 	if !ok {
@@ -179,6 +187,9 @@ func (c *Config) loginByTicket(g gathered, o kerberos.Options, env func(string) 
 	v, given := g[canonicalize]
 	o.HostAsGiven = given && !v.isTrue()
 	login, err := kerberos.New(o)
+	if errors.Is(err, fs.ErrNotExist) && o.TicketCache != "" {
+		return fmt.Errorf("%w: run kinit, or name a ticket cache with --%s, or keys with --%s", err, flagCache, flagKeyTab)
+	}
 	if err != nil {
 		return err
 	}

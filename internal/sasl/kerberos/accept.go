@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -91,6 +93,8 @@ func (s *Service) reload() error {
 	return nil
 }
 
+// loadKeytab reads a keytab. gokrb5 looks for the key with the latest time stamp. If time stamps are
+// equal, it takes the first one, so the keys with higher version numbers, which are newer, stand first.
 func loadKeytab(path string) (keys *keytab.Keytab, err error) {
 	defer func() {
 		if err != nil {
@@ -98,7 +102,11 @@ func loadKeytab(path string) (keys *keytab.Keytab, err error) {
 		}
 	}()
 	defer guard(&err)
-	return keytab.Load(path)
+	if keys, err = keytab.Load(path); err != nil {
+		return nil, err
+	}
+	sort.SliceStable(keys.Entries, func(i, j int) bool { return keys.Entries[i].KVNO > keys.Entries[j].KVNO })
+	return keys, nil
 }
 
 // checkKeys refuses a keytab without a usable key of the principal.
@@ -113,6 +121,11 @@ func checkKeys(keys *keytab.Keytab, name types.PrincipalName, realm, path string
 		} else {
 			others = append(others, fmt.Sprintf("%s with encryption type %d", who, e.Key.KeyType))
 		}
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	if len(others) == 0 {
+		others = []string{"no keys"}
 	}
 	return fmt.Errorf("keytab %s has no AES key of %s@%s; it has: %s", path, name.PrincipalNameString(), realm, strings.Join(others, ", "))
 }

@@ -429,6 +429,50 @@ func TestKeytabs(t *testing.T) {
 	}
 }
 
+// TestNewestKey checks that of several keys with one time stamp, which kadmin writes within one second and ktpass
+// always, the one with the highest version is used, wherever it stands.
+func TestNewestKey(t *testing.T) {
+	r := newRealm(t, etypes[1])
+	r.keys = keytab.New()
+	for _, version := range []uint8{2, 4, 3} {
+		if err := r.keys.AddEntry("bob", testRealm, strings.Repeat("x", int(version)), time.Unix(0, 0), version, r.etype); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.write(t)
+	keys, err := loadKeytab(r.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, version, err := keys.GetEncryptionKey(types.PrincipalName{NameString: []string{"bob"}}, testRealm, 0, r.etype); version != 4 || err != nil {
+		t.Errorf("the key of version %d is used: %v", version, err)
+	}
+}
+
+// TestPrincipalsOfLogins checks what is said if the principal of a login is missing, has no realm, or is not
+// in the keytab.
+func TestPrincipalsOfLogins(t *testing.T) {
+	r := newRealm(t, etypes[1])
+	if err := r.keys.AddEntry(serviceName, testRealm, "newer", time.Now(), 2, r.etype); err != nil {
+		t.Fatal(err)
+	}
+	r.write(t)
+	dir := t.TempDir()
+	realm, none := filepath.Join(dir, "krb5.conf"), filepath.Join(dir, "none.conf")
+	if err := errors.Join(os.WriteFile(realm, []byte("[libdefaults]\n default_realm = EXAMPLE.COM\n"), 0o600), os.WriteFile(none, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ conf, principal, want string }{
+		{realm, "", "keytab " + r.path + ": no principal is given: name the one whose key is to be used"},
+		{none, "bob", "the principal bob has no realm, and " + none + " names no default_realm: add @REALM to the principal"},
+		{realm, "bob", "keytab " + r.path + " has no AES key of bob@EXAMPLE.COM; it has: zookeeper/host.example.com@EXAMPLE.COM"},
+	} {
+		if _, err := NewLogin(Config{Conf: x.conf, Principal: x.principal, KeyTab: r.path}); err == nil || err.Error() != x.want {
+			t.Errorf("%q: %v, want %s", x.principal, err, x.want)
+		}
+	}
+}
+
 // TestWeakKeys checks that a ticket with an RC4 key is refused.
 func TestWeakKeys(t *testing.T) {
 	r := newRealm(t, etypes[1])

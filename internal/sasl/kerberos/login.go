@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/jcmturner/gokrb5/v8/client"
@@ -128,8 +129,14 @@ func (l *Login) load() (c *client.Client, err error) {
 	if p.Realm == "" {
 		p.Realm = l.conf.LibDefaults.DefaultRealm
 	}
+	if p.Service != "" && p.Realm == "" {
+		return nil, fmt.Errorf("the principal %s has no realm, and %s names no default_realm: add @REALM to the principal", p, l.config.Conf)
+	}
 	if l.config.TicketCache != "" {
 		return l.loadCache(p)
+	}
+	if p.Service == "" {
+		return nil, fmt.Errorf("keytab %s: no principal is given: name the one whose key is to be used", l.config.KeyTab)
 	}
 	name := sasl.Principal{Service: p.Service, Host: p.Host}.String()
 	keys, err := loadKeytab(l.config.KeyTab)
@@ -192,13 +199,39 @@ func (l *Login) Begin(service string) (x sasl.Exchange, err error) {
 	l.conf.DomainRealm[p.Host] = p.Realm
 	ticket, key, err := l.client.GetServiceTicket(p.Service + "/" + p.Host)
 	if err != nil {
-		return nil, fmt.Errorf("no ticket of %s@%s for %s: %w", own.CName().PrincipalNameString(), own.Domain(), p, err)
+		return nil, fmt.Errorf("no ticket of %s@%s for %s: %s%w", own.CName().PrincipalNameString(), own.Domain(), p, hint(err), err)
 	}
 	if !strong(key.KeyType) {
 		return nil, weakKey(key.KeyType)
 	}
 	return &initiator{ticket: ticket, key: key, name: own.CName(), realm: own.Domain()}, nil
 }
+
+// hint returns what is usually wrong if the KDC gives no ticket, and what to do about it, or nothing. gokrb5
+// reports errors as texts, with the names of RFC 4120.
+func hint(err error) string {
+	for _, x := range []struct{ part, text string }{
+		{"KDC_ERR_S_PRINCIPAL_UNKNOWN", "the KDC does not know the service: name the principal of the servers"},
+		{"KDC_ERR_C_PRINCIPAL_UNKNOWN", "the KDC does not know the client: correct its principal"},
+		{"KDC_ERR_PREAUTH_FAILED", wrongKey},
+		{"integrity verification failed", wrongKey},
+		{"KRB_AP_ERR_TKT_EXPIRED", oldTicket},
+		{"no user credentials available", oldTicket},
+		{"KRB_AP_ERR_SKEW", "compare the clocks of this machine and the KDC"},
+		{"no KDCs defined", "name a KDC of the realm in krb5.conf"},
+		{"failed sending", "check the KDC, and its address in krb5.conf"},
+	} {
+		if strings.Contains(err.Error(), x.part) {
+			return x.text + ": "
+		}
+	}
+	return ""
+}
+
+const (
+	wrongKey  = "the KDC has another key of the client: export the keytab again"
+	oldTicket = "the ticket has expired: run kinit again"
+)
 
 // Close ends the renewal of the ticket.
 func (l *Login) Close() {
