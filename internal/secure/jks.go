@@ -92,7 +92,7 @@ func readJKS(file, password []byte, keys bool) (contents, error) {
 			return contents{}, fmt.Errorf("entry %q: a key without a certificate", e.alias)
 		}
 		if !belongs(key, chain[0]) {
-			return contents{}, fmt.Errorf("entry %q: the key does not belong to the certificate %s", e.alias, NameOf(chain[0]))
+			return contents{}, fmt.Errorf("entry %q: %w its certificate, %s", e.alias, errOtherKey, NameOf(chain[0]))
 		}
 		c.keys = append(c.keys, keyEntry{key: key, chain: chain})
 	}

@@ -84,6 +84,7 @@ type contents struct {
 	keys    []keyEntry
 	trusted []*x509.Certificate
 	others  int // number of certificates or entries that are not trusted, for errors
+	alone   int // number of private keys to which no certificate belongs, for errors
 }
 
 // keyEntry is a private key with its certificate and the issuers of that. The chain is
@@ -158,13 +159,19 @@ func (f StoreFile) load(b storeBytes, keys bool) (contents, error) {
 	c, err := parseStore(b.store, f.Type, password, keys)
 	switch {
 	case err != nil:
-		return c, f.fault(err, f.remedy(err, password))
+	case keys && len(c.keys) == 0 && c.alone > 0 && c.others == 0:
+		err = errOnlyKey
+	case keys && len(c.keys) == 0 && c.alone > 0:
+		err = fmt.Errorf("%w any certificate in it", errOtherKey)
 	case keys && len(c.keys) == 0:
-		return c, f.fault(errors.New("there is no private key in the file"), "use a file with the private key and its certificate")
+		err = errNoKey
 	case !keys && len(c.trusted) == 0 && c.others > 0:
-		return c, f.fault(errors.New("none of the certificates in the file is marked as trusted"), "add the authority with keytool -importcert")
+		err = errNotTrusted
 	case !keys && len(c.trusted) == 0:
-		return c, f.fault(errors.New("there is no certificate in the file"), "add the certificate of the authority")
+		err = errNoAuthority
+	}
+	if err != nil {
+		return c, f.fault(err, f.remedy(err, password, keys))
 	}
 	return c, nil
 }
@@ -173,8 +180,40 @@ func (f StoreFile) fault(err error, remedy string) error {
 	return &FileError{f.key, f.Location, err, remedy}
 }
 
+// What a store can lack. errOtherKey is followed by the certificate.
+var (
+	errEmpty       = errors.New("the file is empty")
+	errNoKey       = errors.New("there is no private key in the file")
+	errOnlyKey     = errors.New("the file has a private key and no certificate")
+	errOtherKey    = errors.New("the private key in the file does not belong to")
+	errNoAuthority = errors.New("there is no certificate in the file")
+	errNotTrusted  = errors.New("none of the certificates in the file is marked as trusted")
+)
+
+// lacks returns what an operator can do about a store that lacks something; empty: the error is another one.
+func (f StoreFile) lacks(err error, keys bool) string {
+	switch {
+	case keys && (errors.Is(err, errEmpty) || errors.Is(err, errNoKey)):
+		return "use a file with the private key and its certificate"
+	case errors.Is(err, errOnlyKey):
+		return "add the certificate of this key, and then those of its issuers"
+	case errors.Is(err, errOtherKey) && f.KeyFile != "":
+		return "name the file with the private key of this certificate; " + f.KeyFile + " has another one"
+	case errors.Is(err, errOtherKey):
+		return "put the certificate that belongs to this key first, or use the key that belongs to the certificate"
+	case errors.Is(err, errNotTrusted), f.Type != PEM && errors.Is(err, errNoAuthority):
+		return "add the certificate of the authority with keytool -importcert"
+	case errors.Is(err, errEmpty), errors.Is(err, errNoAuthority):
+		return "add the certificate of the authority, or name the file that has it"
+	}
+	return ""
+}
+
 // remedy returns what an operator can do about an error of a store.
-func (f StoreFile) remedy(err error, password []byte) string {
+func (f StoreFile) remedy(err error, password []byte, keys bool) string {
+	if text := f.lacks(err, keys); text != "" {
+		return text
+	}
 	secret := strings.TrimSuffix(f.key, "location") + "password"
 	if f.PasswordPath != "" {
 		secret += "Path"
@@ -190,6 +229,8 @@ func (f StoreFile) remedy(err error, password []byte) string {
 		return "make them equal with keytool -keypasswd"
 	case errors.Is(err, errDSA):
 		return "use an RSA or EC key"
+	case f.Type == PEM && !keys:
+		return "write the certificates of the authorities into it again"
 	case f.Type == PEM:
 		return "write it again; openssl pkcs8 -topk8 makes a key of the right form"
 	}
@@ -201,7 +242,7 @@ func (f StoreFile) remedy(err error, password []byte) string {
 func parseStore(file []byte, t StoreType, password []byte, keys bool) (contents, error) {
 	switch {
 	case len(file) == 0:
-		return contents{}, errors.New("the file is empty")
+		return contents{}, errEmpty
 	case t == PEM:
 		return readPEM(file, password, keys)
 	case len(file) >= 4 && (binary.BigEndian.Uint32(file) == jksMagic || binary.BigEndian.Uint32(file) == jceksMagic):

@@ -53,10 +53,10 @@ func readPEM(file, password []byte, keys bool) (contents, error) {
 		return contents{}, err
 	}
 	if len(certs) == 0 {
-		return contents{}, errors.New("the file has a private key and no certificate")
+		return contents{}, errOnlyKey
 	}
 	if !belongs(signer, certs[0]) {
-		return contents{}, fmt.Errorf("the private key does not belong to the first certificate, %s", NameOf(certs[0]))
+		return contents{}, fmt.Errorf("%w the first certificate, %s", errOtherKey, NameOf(certs[0]))
 	}
 	c.keys = []keyEntry{{signer, certs}}
 	return c, nil

@@ -116,6 +116,7 @@ func readPKCS12(file, password []byte, keys bool) (contents, error) {
 		id, _ := b.attribute(oidLocalKeyID)
 		leaf := leafOf(key, id, others, ids)
 		if leaf == nil {
+			c.alone++
 			continue // Java does not find an entry for a key without a certificate either
 		}
 		c.keys = append(c.keys, keyEntry{key: key, chain: chainOf(leaf, append(others, c.trusted...))})

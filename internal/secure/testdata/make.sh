@@ -75,6 +75,7 @@ bundle rsa -passout 'pass:pässwörd' -out accents.p12
 bundle dsa -passout pass:changeit -out dsa.p12
 bundle ed -passout pass:changeit -out ed.p12
 quiet openssl pkcs12 -export -nokeys -in "$work/ca.crt" -passout pass:changeit -out trust-openssl.p12
+quiet openssl pkcs12 -export -nocerts -inkey "$work/rsa.key" -passout pass:changeit -out only-key.p12
 head -c 1500 rsa.p12 >cut.p12
 : >empty.p12
 import() { quiet keytool -importkeystore -noprompt -srckeystore "$1" -srcstoretype PKCS12 -srcstorepass changeit -deststorepass changeit "${@:2}"; }
