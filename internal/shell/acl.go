@@ -46,11 +46,21 @@ next:
 	return perms, nil
 }
 
+const x509Prefix = "x509:"
+
 // parseACL parses comma-separated entries scheme:id:perms. An id may contain colons: the
-// first and the last colon of an entry are the separators.
+// first and the last colon of an entry are the separators. An id of the scheme x509 may contain
+// commas, as most subjects of certificates do.
 func parseACL(s string) ([]wire.ACL, error) {
 	var list []wire.ACL
-	for entry := range strings.SplitSeq(s, ",") {
+	for rest, more := s, true; more; {
+		var entry string
+		entry, rest, more = strings.Cut(rest, ",")
+		for more && strings.HasPrefix(entry, x509Prefix) && strings.LastIndexByte(entry, ':') < len(x509Prefix) {
+			var part string
+			part, rest, more = strings.Cut(rest, ",")
+			entry += "," + part
+		}
 		first, last := strings.IndexByte(entry, ':'), strings.LastIndexByte(entry, ':')
 		if first == last {
 			return nil, usagef("ACL entry %q: want scheme:id:perms, as in world:anyone:cdrwa", entry)

@@ -18,8 +18,15 @@ func TestParseACL(t *testing.T) {
 			{Perms: wire.PermRead, ID: wire.ID{Scheme: "digest", ID: "ann:a+b/c="}},
 			{Perms: wire.PermDelete, ID: wire.ID{Scheme: "ip", ID: "fd00::1/64"}},
 		},
+		// The subject of a certificate contains commas.
+		`ip:::1:d,x509:O=Org \"Q\",CN=a\, b:rw,x509:CN=c:r`: {
+			{Perms: wire.PermDelete, ID: wire.ID{Scheme: "ip", ID: "::1"}},
+			{Perms: wire.PermRead | wire.PermWrite, ID: wire.ID{Scheme: "x509", ID: `O=Org \"Q\",CN=a\, b`}},
+			{Perms: wire.PermRead, ID: wire.ID{Scheme: "x509", ID: "CN=c"}},
+		},
 		"a:b:aacc": {{Perms: wire.PermCreate | wire.PermAdmin, ID: wire.ID{Scheme: "a", ID: "b"}}},
 		"":         nil, ",": nil, "a": nil, "a:b": nil, "a:b:": nil, "a:b:x": nil, "a:b:c,": nil, "a:b:R": nil,
+		"x509:CN=a": nil, "x509:CN=a,": nil, "x509:CN=a,O=b": nil, "x509:CN=a,O=b:x": nil, "x509:CN=a:r,O=b": nil,
 	} {
 		got, err := parseACL(text)
 		var s *StatusError
