@@ -80,6 +80,15 @@ func (c *cache[V]) get(ctx context.Context, key string, good func(V) bool, load 
 	}
 }
 
+// outdate makes get load every value again when it is next asked for, as if each were too old.
+func (c *cache[V]) outdate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range c.entries {
+		e.at = time.Time{}
+	}
+}
+
 // result returns the value if it is usable, and otherwise why there is none.
 func (e *entry[V]) result(usable bool) (V, error) {
 	if usable || e.err == nil {

@@ -219,6 +219,8 @@ func (f StoreFile) remedy(err error, password []byte, keys bool) string {
 		secret += "Path"
 	}
 	switch {
+	case errors.Is(err, errPassword) && f.PasswordPath != "" && len(password) == 0:
+		return "the file of " + secret + " is empty: write the password into it"
 	case errors.Is(err, errPassword) && len(password) == 0:
 		return "set " + secret
 	case errors.Is(err, errPassword) && f.PasswordPath != "" && bytes.HasSuffix(password, []byte("\r")):

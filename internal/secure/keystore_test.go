@@ -170,6 +170,7 @@ func TestUnusableStoresSayWhy(t *testing.T) {
 		{recorded("rsa.jks"), false, "none of the certificates in the file is marked as trusted"},
 		{recorded("missing.pem"), true, "no such file or directory: correct ssl.keyStore.location"},
 		{with("rsa.pem", func(f *StoreFile) { f.Location = "testdata" }), true, "is a directory"},
+		{with("rsa.p12", func(f *StoreFile) { f.PasswordPath = "/dev/null" }), true, "the file of ssl.keyStore.passwordPath is empty: write the password into it"},
 		{with("rsa.p12", func(f *StoreFile) { f.PasswordPath = "testdata/stores/password-crlf" }), true, "ends with a carriage return, which counts: remove it"},
 		{with("rsa.p12", func(f *StoreFile) { f.PasswordPath = "testdata/missing" }), true, "correct ssl.keyStore.passwordPath"},
 	} {

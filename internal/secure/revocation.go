@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ocsp"
@@ -76,6 +77,13 @@ func newRevocation(now func() time.Time) *revocation {
 	}
 }
 
+// forget makes the next checks load all lists and answers again. Those that cannot be loaded stay in
+// use as long as they are valid.
+func (r *revocation) forget() {
+	r.lists.outdate()
+	r.answers.outdate()
+}
+
 // check returns nil if there is a chain in which no certificate is revoked. The trusted certificate at
 // the end of a chain is not checked.
 func (r *revocation) check(ctx context.Context, chains [][]*x509.Certificate, byOCSP bool) error {
@@ -116,8 +124,22 @@ func (r *revocation) checkOne(ctx context.Context, c, issuer *x509.Certificate, 
 	if err == nil || isRevoked(err) {
 		return err
 	}
-	return fmt.Errorf("whether %q is revoked could not be found out: %w", NameOf(c), errors.Join(append(errs, err)...))
+	return fmt.Errorf("whether %q is revoked could not be found out: %w", NameOf(c), reasons(append(errs, err)))
 }
+
+// reasons are several errors in one line.
+type reasons []error
+
+func (r reasons) Error() string {
+	texts := make([]string, len(r))
+	for i, err := range r {
+		texts[i] = err.Error()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns the errors.
+func (r reasons) Unwrap() []error { return r }
 
 // ask asks the OCSP responders of a certificate.
 func (r *revocation) ask(ctx context.Context, c, issuer *x509.Certificate) error {
@@ -142,7 +164,7 @@ func (r *revocation) ask(ctx context.Context, c, issuer *x509.Certificate) error
 	if len(errs) == 0 {
 		return errors.New("the certificate names no OCSP responder")
 	}
-	return errors.Join(errs...)
+	return reasons(errs)
 }
 
 // current reports whether an answer is valid now.
@@ -226,7 +248,7 @@ func (r *revocation) look(ctx context.Context, c, issuer *x509.Certificate) erro
 	if len(errs) == 0 {
 		return errors.New("the certificate names no revocation list")
 	}
-	return errors.Join(errs...)
+	return reasons(errs)
 }
 
 // recent reports whether a list is valid now.
@@ -246,8 +268,11 @@ func (r *revocation) fetchList(ctx context.Context, place string) ([]byte, error
 		return r.fetch(request, crlMax)
 	case "file":
 		// Reading a pipe or a device could block for ever.
-		if s, err := os.Stat(u.Path); err != nil || !s.Mode().IsRegular() {
-			return nil, errors.Join(err, errors.New("not a file"))
+		switch s, err := os.Stat(u.Path); {
+		case err != nil:
+			return nil, err
+		case !s.Mode().IsRegular():
+			return nil, errors.New("not a file")
 		}
 		f, err := os.Open(u.Path)
 		if err != nil {

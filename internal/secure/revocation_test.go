@@ -125,7 +125,7 @@ func TestRevocationLists(t *testing.T) {
 		{"good", good, ""},
 		{"revoked", revoked, `127.0.0.1: the certificate "CN=revoked": "CN=revoked" was revoked at 2026-06-01T10:00:00Z: replace it`},
 		{"good below another authority", between.issue(t, "leaf", at(p.URL+"/between")), ""},
-		{"no list", ca.issue(t, "none", at()), "the certificate names no revocation list: make the lists or responders that the certificate names reachable"},
+		{"no list", ca.issue(t, "none", at()), "the certificate names no revocation list: let its authority publish a valid list or answer at an address that the certificate names"},
 		{"missing", ca.issue(t, "x", at(p.URL+"/missing")), "/missing: the server answers 404 Not Found"},
 		{"missing, then there", ca.issue(t, "x", at(p.URL+"/missing", p.URL+"/list")), ""},
 		{"junk", ca.issue(t, "x", at(p.URL+"/junk")), "not a revocation list"},
@@ -138,6 +138,7 @@ func TestRevocationLists(t *testing.T) {
 		{"of changes", ca.issue(t, "x", at(p.URL+"/delta")), "the list has the extension 2.5.29.27, which is not supported"},
 		{"file", ca.issue(t, "x", at("file://"+file)), ""},
 		{"no file", ca.issue(t, "x", at("file:///dev/zero")), "not a file"},
+		{"two places", ca.issue(t, "x", at(p.URL+"/missing", "file:///none.crl")), "404 Not Found; file:///none.crl: stat /none.crl: no such file or directory: let"},
 		{"ldap", ca.issue(t, "x", at("ldap://localhost/x")), `lists by "ldap" are not supported: use http, https or file`},
 	} {
 		wants(t, c.what, checkOf(s, c.cert), c.want)
@@ -154,6 +155,35 @@ func TestRevocationLists(t *testing.T) {
 	wants(t, "authority revoked", checkOf(s, revokedBetween.issue(t, "leaf", at(p.URL+"/between"))), `whether "CN=leaf"`)
 	p.serve("/between2", crlOf(t, revokedBetween, nil))
 	wants(t, "authority revoked", checkOf(s, revokedBetween.issue(t, "leaf", at(p.URL+"/between2"))), `"CN=bad authority" was revoked`)
+}
+
+// TestListsAfterReload shows that a list is loaded again at once after ReloadNow, as an operator who has revoked
+// a certificate expects, and not after Reload, which a timer calls. A list that cannot be loaded stays in use.
+func TestListsAfterReload(t *testing.T) {
+	p := newPlaces(t)
+	ca := authority(t, "ca")
+	at := func(c *x509.Certificate) {
+		c.CRLDistributionPoints = []string{p.URL + "/list"}
+		hosts("127.0.0.1")(c)
+	}
+	one := ca.issue(t, "one", at)
+	p.serve("/list", crlOf(t, ca, nil))
+	s := openStore(t, Servers, one, ca, "crl", "true")
+	wants(t, "before", checkOf(s, one), "")
+	p.serve("/list", crlOf(t, ca, nil, one))
+	if _, err := s.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "after Reload", checkOf(s, one), "")
+	if _, err := s.ReloadNow(); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "after ReloadNow", checkOf(s, one), `"CN=one" was revoked`)
+	p.answers.Delete("/list")
+	if _, err := s.ReloadNow(); err != nil {
+		t.Fatal(err)
+	}
+	wants(t, "after ReloadNow without the list", checkOf(s, one), `"CN=one" was revoked`)
 }
 
 // TestLargeListIsRefused shows the limit of a revocation list.

@@ -50,7 +50,7 @@ func Open(s Settings) (*Store, error) {
 
 func openAt(s Settings, now func() time.Time) (*Store, error) {
 	st := &Store{settings: s, now: now, revocation: newRevocation(now)}
-	_, err := st.ReloadNow()
+	_, err := st.reload()
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,13 @@ func openAt(s Settings, now func() time.Time) (*Store, error) {
 
 // ReloadNow reads the files again. It reports whether their contents are now used for the first time, or are
 // used again after a failure. If they are not usable, the old certificates stay in use, and the error
-// says why.
+// says why. Revocation lists and answers of responders are loaded again when they are next needed.
 func (s *Store) ReloadNow() (changed bool, err error) {
+	s.revocation.forget()
+	return s.reload()
+}
+
+func (s *Store) reload() (changed bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key, err := s.settings.KeyStore.read()
@@ -92,12 +97,13 @@ func (s *Store) failed(err error) error {
 	return err
 }
 
-// Reload is ReloadNow, except that it does not return the same error twice in a row.
+// Reload reads the files again, as ReloadNow does, but does not return the same error twice in a row. It
+// leaves revocation lists and answers alone, so that it can be called often.
 func (s *Store) Reload() (changed bool, err error) {
 	s.mu.Lock()
 	before := s.failure
 	s.mu.Unlock()
-	changed, err = s.ReloadNow()
+	changed, err = s.reload()
 	if err != nil && err.Error() == before {
 		return false, nil
 	}

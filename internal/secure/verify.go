@@ -69,7 +69,7 @@ func (v *verifier) check(ctx context.Context, state tls.ConnectionState, e end, 
 	}
 	if v.settings.CRL || v.settings.OCSP {
 		if err := v.revocation.check(ctx, chains, v.settings.OCSP); err != nil {
-			remedy := "make the lists or responders that the certificate names reachable"
+			remedy := "let its authority publish a valid list or answer at an address that the certificate names"
 			if isRevoked(err) {
 				remedy = "replace it"
 			}
