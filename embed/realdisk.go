@@ -112,7 +112,7 @@ func (d *realDisk) remember(n note) {
 	d.size += n.size
 	for d.size > notesMax {
 		d.size -= d.notes[0].size
-		d.notes[0] = note{} // the slice keeps its array, so let go of the function
+		d.notes[0] = note{} // the array keeps its elements, so clear this one to free its memory
 		d.notes = d.notes[1:]
 	}
 }

@@ -12,7 +12,7 @@ const (
 	randomSeed     = 1
 	randomRequests = 1500
 	randomRound    = 50 // requests below one root, on one connection
-	randomCut      = 8  // one request of this number is damaged
+	randomCut      = 8  // one in so many requests is damaged
 )
 
 // seeRandomRequests sends requests of every kind, some of them damaged, whose arguments often

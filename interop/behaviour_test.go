@@ -216,7 +216,7 @@ func excuseOf(tag, body, apache, bellwether string) excuse {
 	return excuse{tag, body, regexp.MustCompile("^(?:" + apache + ")$"), regexp.MustCompile("^(?:" + bellwether + ")$")}
 }
 
-// compare fails at the first line in which the two differ without an excuse.
+// compare fails at the first line in which the two differ, unless the difference is listed.
 func compare(t *testing.T, body string, apache, ours []string, listed map[string]bool, used map[string]bool) {
 	t.Helper()
 	for i := range max(len(apache), len(ours)) {

@@ -390,7 +390,7 @@ func TestElectionProofNeedsADelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitPublished(t, h)
-		if err := c.Sync(t.Context(), "/"); err != nil { // the reply follows the one to the request for the delay
+		if err := c.Sync(t.Context(), "/"); err != nil { // when this reply is here, the earlier reply with the delay is here too
 			t.Fatal(err)
 		}
 		if says := s.Kind == target.Bellwether; c.Lease().DelayKnown != says {

@@ -165,7 +165,7 @@ func TestChecklist08CacheReadsOnlyWhatChanged(t *testing.T) {
 func TestCacheLooksAtItsRoot(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *fakeServer)
-		reads  int // without the check of the root, which counts as one
+		reads  int // expected reads, without the read that checks the root
 	}{
 		"nothing":   {func(*fakeServer) {}, 0},
 		"its data":  {func(s *fakeServer) { s.change(grove, "1") }, 1},

@@ -231,7 +231,7 @@ func TestWorkIsDoneOnce(t *testing.T) {
 		if len(finished) != 30 || len(s.bids("/app/work/tasks")) != 0 {
 			t.Errorf("%d tasks finished, left over: %v", len(finished), s.bids("/app/work/tasks"))
 		}
-		if left := s.bids("/app/work/parts"); len(left) > 1 { // the last one of the closed member may be left
+		if left := s.bids("/app/work/parts"); len(left) > 1 { // the closed member may leave one election behind
 			t.Errorf("elections left over: %v", left)
 		}
 		for id, n := range finished {

@@ -29,7 +29,7 @@ const (
 const (
 	ErrAPI                     Code = -100 // marks the range of these codes; ZooKeeper never sends it
 	ErrNoNode                  Code = -101
-	ErrNoAuth                  Code = -102 // the ACL does not let these identities in
+	ErrNoAuth                  Code = -102 // the ACL does not permit the operation to these identities
 	ErrBadVersion              Code = -103
 	ErrNoChildrenForEphemerals Code = -108
 	ErrNodeExists              Code = -110

@@ -7,9 +7,9 @@ import (
 	"io"
 )
 
-// readStep is how many bytes a reader makes room for before the first of them has
-// arrived. From then on the room at most doubles what has arrived. So a length costs its
-// receiver nothing that its sender has not paid for.
+// readStep is how many bytes of memory a reader allocates before the first byte has
+// arrived. After that it allocates at most twice as many bytes as have arrived. So a message
+// that only claims to be long does not make its receiver allocate much memory.
 const readStep = 8 << 10
 
 // StreamDecoder returns a coder that reads r, at most max bytes in all; a longer record

@@ -79,7 +79,7 @@ func (s *createSpec) request(path string, data []byte, req *wire.CreateTTLReques
 	return wire.OpCreate2, true
 }
 
-// record is the part of req that op sends.
+// createRecord returns the part of req that a request of op contains.
 func createRecord(op OpCode, req *wire.CreateTTLRequest) wire.Record {
 	if op == wire.OpCreateTTL {
 		return req

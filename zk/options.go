@@ -37,9 +37,9 @@ type Options struct {
 
 	// TLS is used for every connection if it is not nil. If it has no ServerName, the
 	// host name from the server list is verified.
-	// A client resumes sessions of TLS if the configuration has a ClientSessionCache.
+	// A client resumes TLS sessions if the configuration has a ClientSessionCache.
 	TLS *tls.Config
-	// TLSFiles also switches TLS on, and adds certificates from PEM files. Sessions of TLS
+	// TLSFiles also switches TLS on, and adds certificates from PEM files. TLS sessions
 	// are resumed until the files change.
 	TLSFiles *TLSFiles
 	// TLSConfig, if it is not nil, replaces TLS and TLSFiles: it returns the configuration

@@ -67,7 +67,7 @@ func (c *Client) tlsConfig(ctx context.Context, a address) (*tls.Config, error) 
 	return config, c.tlsFiles.load(c.opt.TLSFiles, config)
 }
 
-// tlsFiles remembers the sessions of TLS that were begun with the present contents of
+// tlsFiles remembers the TLS sessions that were begun with the present contents of
 // TLSFiles. A later connection resumes one of them, which saves time and work at both
 // ends. A session keeps the certificates with which it began, so after a change of the
 // files the sessions are forgotten.
@@ -77,7 +77,7 @@ type tlsFiles struct {
 	sessions tls.ClientSessionCache
 }
 
-// tlsSessionsMax bounds how many sessions of TLS a client remembers: one for each server.
+// tlsSessionsMax bounds how many TLS sessions a client remembers: one for each server.
 const tlsSessionsMax = 64
 
 // load adds the contents of the files to a configuration.

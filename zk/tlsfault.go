@@ -52,7 +52,7 @@ func certificateRemedy(err error) string {
 	case errors.As(err, &unknown):
 		return ": add the authority of the server's certificate to those that this client trusts"
 	case errors.As(err, &name):
-		return ": name the server as in its certificate, or set the name to verify (ServerName)"
+		return ": connect by a name that the server's certificate holds, or set the name to verify (ServerName)"
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return ": renew the server's certificate, or correct the clock"
 	}

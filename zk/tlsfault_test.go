@@ -119,7 +119,7 @@ func TestServerWantsACertificate(t *testing.T) {
 	}
 }
 
-// TestTLSSessionsAreResumed: a new connection resumes a session of TLS. After a change of the files it
+// TestTLSSessionsAreResumed: a new connection resumes a TLS session. After a change of the files it
 // begins another one, so that the server sees the new certificate.
 func TestTLSSessionsAreResumed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -149,7 +149,7 @@ func TestTLSSessionsAreResumed(t *testing.T) {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if resumed != "begun resumed begun resumed " {
-			t.Errorf("the sessions of TLS were: %s", resumed)
+			t.Errorf("the TLS sessions were: %s", resumed)
 		}
 		if got := strings.Join(e.subjects, " "); got != "first first second second" {
 			t.Errorf("the server saw %s", got)

@@ -296,9 +296,9 @@ func (p portReport) namesText() string {
 	case !p.NamesOfServers:
 		return "not compared: a server with any trusted certificate can claim to be any member"
 	case !p.NamesOfClients:
-		return "those of servers that are dialled are compared, and those of the member whose id a server claims"
+		return "compared when this server dials, and with the member whose id another server claims"
 	}
-	return "those of both sides are compared, and those of the member whose id a server claims"
+	return "compared at both ends of a connection, and with the member whose id another server claims"
 }
 
 func (a *acceptReport) revocationText() string {

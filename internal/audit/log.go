@@ -116,7 +116,7 @@ func (l *Log) count(n int) {
 	l.total += n
 }
 
-// Lose counts a record that could not be made. The log says so as of other lost records.
+// Lose counts a record that could not be made. The log reports it like other lost records.
 func (l *Log) Lose() {
 	l.mu.Lock()
 	if !l.ended {

@@ -112,7 +112,7 @@ const (
 
 var reasonNames = [...]string{"", "resigned", "no proof in time that the session lives", "session expired",
 	"client closed", "bid deleted by somebody else", "refused",
-	"others are in the way"}
+	"other bids are ahead"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {

@@ -23,7 +23,8 @@ const (
 	KindService       Kind = "service"
 	KindTransaction   Kind = "transaction"
 
-	// A recipe that starts distinguishes the following kinds. Package survey does not.
+	// The check at the start of a recipe knows the following kinds too. Package survey does
+	// not distinguish them.
 	KindBarrier     Kind = "barrier"
 	KindPartitioner Kind = "partitioner"
 	KindWork        Kind = "work"

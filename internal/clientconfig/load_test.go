@@ -196,7 +196,7 @@ func TestTLSNames(t *testing.T) {
 	}
 }
 
-// TestChangedFiles: changed files are read for the next connection, which resumes no session of TLS. Files
+// TestChangedFiles: changed files are read for the next connection, which resumes no TLS session. Files
 // that cannot be used are reported once, and those that were read before stay in use.
 func TestChangedFiles(t *testing.T) {
 	folder(t)
@@ -215,7 +215,7 @@ func TestChangedFiles(t *testing.T) {
 	}
 	first := sessions()
 	if sessions() != first {
-		t.Error("the sessions of TLS were forgotten though nothing has changed")
+		t.Error("the TLS sessions were forgotten though nothing has changed")
 	}
 	good, err := os.ReadFile("server.pem")
 	if err != nil {
@@ -229,7 +229,7 @@ func TestChangedFiles(t *testing.T) {
 		sessions()
 	}
 	if sessions() == first {
-		t.Error("the sessions of TLS of the old certificate are resumed")
+		t.Error("the TLS sessions of the old certificate are resumed")
 	}
 	if len(warned) != 1 || !strings.Contains(warned[0], "--tls-cert: client.pem") || !strings.Contains(warned[0], "stay in use") {
 		t.Errorf("warned %q", warned)

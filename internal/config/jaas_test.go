@@ -79,7 +79,7 @@ const (
 	saslSection  = `Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="hush"; };`
 )
 
-// loadLogins loads a zoo.cfg with a JAAS file, whose flag comes first.
+// loadLogins loads a zoo.cfg. The flag that names the JAAS file comes before the other flags.
 func loadLogins(t *testing.T, flags, zoo, text string) (*Config, error) {
 	t.Helper()
 	path := write(t, zoo, "jaas.conf", text)

@@ -95,7 +95,7 @@ const (
 	Idle         Kind = iota // there is no action
 	SaveAccepted             // save Epoch as acceptedEpoch
 	Rebuild                  // truncate the log after Truncate, unless that is nil; load the log again; make a tree from it if Anew is set
-	Install                  // make Received, with the transactions of Snapshot, the whole history
+	Install                  // replace the history by the snapshot Received and the transactions of Snapshot
 	Append                   // append Txns, which may be none, and fsync the log
 	SaveCurrent              // save Epoch as currentEpoch
 )

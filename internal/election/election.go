@@ -51,7 +51,7 @@ type Election struct {
 	intervalMin, intervalMax,
 	interval int64
 
-	committed, next *ensemble.Membership // next: proposed, newer, or nil
+	committed, next *ensemble.Membership // next is proposed and newer than committed; nil: none is proposed
 	voters          []ensemble.ServerID  // the voters of both memberships, in order
 	text            string               // text of the committed membership, in the form in which it is sent
 	parsed          struct {             // the last configuration text of another server

@@ -34,7 +34,7 @@ type Decided struct {
 	TookMS int64
 }
 
-// Abandoned reports that the role of a decision fails.
+// Abandoned reports that the role that an election decided on has failed.
 type Abandoned struct {
 	Leader ensemble.ServerID
 	Why    string

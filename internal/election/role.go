@@ -106,7 +106,7 @@ func (e *Election) heardCandidate(h Heard) {
 	switch {
 	case n.State == peerwire.Leading && itself && e.dialBy != Never && !e.handed && !e.forward:
 		e.forward = true
-		e.dialBy = e.now + e.patience(h.From) // it may not lead any more when it is dialled, and an observer is not told
+		e.dialBy = e.now + e.patience(h.From) // the sender may have stopped leading before this server dials it, and it does not tell observers
 	case n.State == peerwire.Leading && itself:
 	case n.State == peerwire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")

@@ -212,7 +212,7 @@ func TestPipeEndStops(t *testing.T) {
 
 func TestSignalsAreForwarded(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1} {
-		if signal.Ignored(sig) { // as under nohup: then it is not passed on, and a shell cannot catch it
+		if signal.Ignored(sig) { // as under nohup: an ignored signal is not passed on, and a shell cannot catch it
 			continue
 		}
 		dir := t.TempDir()

@@ -43,8 +43,8 @@ type Options struct {
 	// s.
 	RetryMax time.Duration
 
-	// PacketMax is the largest packet that is received, in bytes; peerwire.PacketMax and
-	// a little.
+	// PacketMax is the largest packet that is received, in bytes; a little more than
+	// peerwire.PacketMax.
 	PacketMax int
 	// QueueMax is how many bytes may wait to be sent on one link; 256 MiB.
 	QueueMax int

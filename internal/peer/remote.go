@@ -202,7 +202,7 @@ func (r *remote) dialEnded(err error) bool {
 	switch {
 	case r.conn != nil:
 		return false
-	case err == nil && r.id < r.m.o.ID: // connected, and already ended
+	case err == nil && r.id < r.m.o.ID: // the connection was made and has already ended
 		return false
 	}
 	r.backOff()

@@ -58,8 +58,8 @@ const NoServer ensemble.ServerID = math.MinInt64
 // NotificationVersion is the version of the form that a Notification has.
 type NotificationVersion int32
 
-// The forms. A receiver treats what has no configuration as version 0
-// whichever of the first two it is, and later versions as NotificationConfig.
+// The forms. A receiver treats both forms without a configuration as version 0, and
+// versions above 2 as NotificationConfig.
 const (
 	NotificationBare   NotificationVersion = 0 // before 3.4: no peer epoch either
 	NotificationPlain  NotificationVersion = 1 // no configuration

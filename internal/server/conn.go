@@ -130,9 +130,9 @@ func (c *conn) Overflow() {
 // Reserve keeps the place of the reply that is being built.
 func (c *conn) Reserve(z wire.Zxid) { c.out.reserve(c.shown(z)) }
 
-// shown returns the zxid of a reply. Servers whose trees are equal can differ in whether
-// their zxid is the start of the epoch. A client that has seen that start is never shown
-// an earlier zxid.
+// shown returns the zxid of a reply. One server may show the zxid with which an epoch begins,
+// and another server with the same tree the zxid of the last transaction before it. A client
+// that has seen the later zxid is never shown the earlier one.
 func (c *conn) shown(z wire.Zxid) wire.Zxid { return max(z, c.seen) }
 
 // push queues an item. The loop flushes the connection at the end of its batch.

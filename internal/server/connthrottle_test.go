@@ -30,8 +30,8 @@ func (b *bubble) asks(session *wire.ConnectResponse, times int) (admitted []bool
 	return admitted
 }
 
-// wantAdmitted fails unless so many of the connections are admitted, and the rest after
-// them is not.
+// wantAdmitted opens connections, times of them. It fails unless the first ones, want of them,
+// are admitted and the others are refused.
 func (b *bubble) wantAdmitted(what string, session *wire.ConnectResponse, times, want int) {
 	b.t.Helper()
 	for i, admitted := range b.asks(session, times) {

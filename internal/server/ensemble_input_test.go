@@ -231,7 +231,7 @@ func TestEmptyDiskElectsNobody(t *testing.T) {
 	if l == lost {
 		t.Error("the empty server leads")
 	}
-	l.connect().create("/later", "x") // from here on a tree from a snapshot of this term is at the zxid of its last transaction
+	l.connect().create("/later", "x") // a snapshot of this term now ends at a transaction of the term, not at its counter 0
 	g.equal()
 	for _, m := range g.servers {
 		if z, _ := m.Tree().Digest(); z < want {

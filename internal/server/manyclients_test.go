@@ -75,7 +75,7 @@ func TestTenThousandConnections(t *testing.T) {
 // stack of its goroutine.
 const idleMax = 16 << 10
 
-// memoryUsed returns the memory in use after a collection.
+// memoryUsed returns the memory in use after a garbage collection.
 func memoryUsed() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

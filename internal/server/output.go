@@ -150,7 +150,7 @@ func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 			break
 		}
 		o.add(framed(h, r), false)
-	default: // too much is queued before it
+	default: // too many items before it wait to be encoded
 		o.add(framed(h, r), false)
 	}
 	o.release()

@@ -91,7 +91,7 @@ func stallWriters(t *testing.T, timeout time.Duration) error {
 	eventually(t, "the first write is at the disk", func() bool { return fs.count() > before })
 	for _, c := range writers[1:] {
 		for xid := range int32(10) {
-			c.nc.Write(request(xid+1, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})) // the end of a session is noticed below
+			c.nc.Write(request(xid+1, wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1})) // a failed write means that the session has ended, which the check below reports
 		}
 	}
 	expired := func() bool { return s.stats.expired.Value() > 0 }

@@ -205,7 +205,7 @@ func (c *conn) identify() {
 }
 
 // handshakeFaults are the reasons of failed handshakes that are logged one by one. All others
-// are counted as one, because their texts are the client's.
+// are counted as one, because the client can choose parts of their texts.
 var handshakeFaults = []string{"it showed no certificate", "it does not speak TLS", "it speaks HTTP without TLS", "it did not finish the handshake in time"}
 
 // faultMax bounds the logged reason of a failed handshake, in bytes.

@@ -77,8 +77,8 @@ func (a *app) word(ctx context.Context, server, w string, timeout time.Duration)
 	return string(b), err
 }
 
-// withoutTLS is the end of a message about a server that gives no answer: to a connection without
-// TLS, a port for TLS gives none.
+// withoutTLS returns the end of a message about a server that gives no answer. A port for TLS does
+// not answer a connection without TLS, so the end names the flags for TLS if none is given.
 func (a *app) withoutTLS() string {
 	if a.access.UsesTLS() {
 		return ""

@@ -52,7 +52,7 @@ const (
 	SetClock  Kind = "set wall"  // the wall clock jumps by Value µs; A
 	Hang      Kind = "hang"      // a client neither reads nor sends, and its connection stays; A
 	Return    Kind = "return"    // a client that hung goes on with its session; A
-	HandOver  Kind = "hand over" // A, if it leads, transfers leadership to B, 0: to the server that is most fit; Value 1: A is about to stop
+	HandOver  Kind = "hand over" // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
 	Enrol     Kind = "enrol"     // a new list of servers gives A, which may be new, the place Value
 	MoveOver  Kind = "move over" // the process ends, and uses the newest list from its next start on; A
 	Calm      Kind = "calm"      // the faults have ended; A is 0

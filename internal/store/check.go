@@ -152,7 +152,7 @@ func (s *snapshotShape) Node(path string, n *record.DataNode) error {
 		return fmt.Errorf("%q comes before its parent", path)
 	}
 	if n.ACL != -1 && !s.acls[n.ACL] {
-		s.faults = append(s.faults, fmt.Sprintf("%q has the ACL %d, which is not there", path, n.ACL))
+		s.faults = append(s.faults, fmt.Sprintf("%q has ACL %d, which the snapshot does not contain", path, n.ACL))
 	}
 	s.nodes[path] = true
 	return nil

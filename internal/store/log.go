@@ -21,7 +21,7 @@ const preallocSlack = 4096
 type logWriter struct {
 	f       File // nil: the next Append begins a log
 	path    string
-	found   FileInfo // what path led to when the file was made
+	found   FileInfo // the file at path when it was created; if path leads to another one later, it was replaced
 	buf     []byte   // encoded, not yet written
 	pos     int64
 	synced  int64 // durable up to this offset

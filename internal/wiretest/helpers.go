@@ -14,8 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// Object is a JSON Object; what the golden files say of a record and what
-// show makes of one are compared as objects.
+// Object is a JSON object. Tests compare the object that a golden file has for a record with
+// the object that the function show makes of the record.
 type Object = map[string]any
 
 // ReadJSON fills v from a file of testdata. Numbers keep their digits.

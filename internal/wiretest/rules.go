@@ -87,10 +87,10 @@ func (f *Family) CheckListed(t *testing.T) {
 	}
 }
 
-// Check holds every rule of decoding to the record that make makes
-// and the input b: it does not panic; it stays within its budget; canonical
-// input encodes to itself, and other input does not; what it encodes to
-// decodes to the same values; and a stream gives what memory gives.
+// Check decodes the input b into a record that make returns, and checks every rule of decoding.
+// Decoding does not panic, and allocates no more than its budget. Canonical input is encoded to the
+// same bytes again, other input to different bytes. Those bytes decode to the same values. Decoding
+// from a stream gives the same result as decoding from memory.
 func (f *Family) Check(t *testing.T, make func() wire.Record, b []byte) {
 	t.Helper()
 	var first wire.Record

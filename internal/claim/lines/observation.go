@@ -101,7 +101,7 @@ func (h Unpublished) String() string {
 }
 
 func (h Ended) String() string {
-	what := "claim given up before its bid stood"
+	what := "claim given up before its bid was created"
 	switch {
 	case h.Led:
 		what = "bid " + h.Bid + " " + h.Rule.verb() + " no more"

@@ -256,7 +256,7 @@ func TestDoubleBarrierChecksNotice(t *testing.T) {
 // barrierWorld has clients that close, open and pass one barrier.
 type barrierWorld struct {
 	*singleWorld
-	closed bool                     // clients begin nothing except passing
+	closed bool                     // clients only pass the barrier; they no longer open or close it
 	began  map[*barrier.Barrier]int // transaction after which each operation began
 	passed int
 }

@@ -16,7 +16,7 @@ var brokenRegistrations = []broken{
 	{"two who stand", placeRule, func(_ *History) []any {
 		return []any{
 			lodges(a, 1, 5), standsBy(1, 5, 1),
-			sweeps(a, 2, 6), lodges(a, 3, 7), standsBy(3, 7, 1), // the first registrant does not know yet
+			sweeps(a, 2, 6), lodges(a, 3, 7), standsBy(3, 7, 1), // the first registrant does not know yet that its znode is gone
 			ends(a, 3), lodges(a, 1, 8), standsBy(1, 8, 1), // the other registrant does not know it either
 			sweeps(a, 1, 9), lodges(a, 4, 10), standsIn(3, 4, 10, 1),
 		}
