@@ -103,7 +103,7 @@ type ConnectionThrottle struct {
 	DropDecrease  float64
 	DecreaseRatio float64 // share of missing tokens up to which the probability falls
 	Weighted      bool    // connections cost the following tokens, otherwise one each
-	Global        int     // a new session, and a connection of Tokens and FillCount
+	Global        int     // a new session; Tokens and FillCount count such connections
 	Local         int     // a new local session
 	Renewed       int     // a session that continues
 }

@@ -94,8 +94,8 @@ func listenRaw(at ensemble.HostPort, keepAlive bool) (net.Listener, string, erro
 }
 
 // connTable holds the client connections. The limits on connections apply to all sockets.
-// What operators are shown leaves out connections that are closed for their clients and
-// whose input is only drained. Invariants: a connection is in at most one of conns and
+// The figures for operators leave out connections that the server has ended and from which
+// it only reads the rest of the input. Invariants: a connection is in at most one of conns and
 // closed; from counts both.
 type connTable struct {
 	mu     sync.Mutex
