@@ -25,17 +25,18 @@ func newData() *cobra.Command {
 // outputFlag is the flag that selects text or JSON.
 type outputFlag struct{ output string }
 
+// add adds the flag to a command, which then runs only if the value is valid.
 func (f *outputFlag) add(c *cobra.Command) {
 	c.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if f.output != "text" && f.output != "json" {
+			return shell.Usage(fmt.Errorf("--output %q: want text or json", f.output))
+		}
+		return nil
+	}
 }
 
-func (f *outputFlag) json() (bool, error) {
-	switch f.output {
-	case "text", "json":
-		return f.output == "json", nil
-	}
-	return false, shell.Usage(fmt.Errorf("--output %q: want text or json", f.output))
-}
+func (f *outputFlag) json() bool { return f.output == "json" }
 
 // dataFlags select the data directories and the form of the output.
 type dataFlags struct {
@@ -61,10 +62,6 @@ func newDataCheck() *cobra.Command {
 		Example: "  bellwether data check /var/lib/zookeeper\n  bellwether data check --config zoo.cfg -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := f.json()
-			if err != nil {
-				return err
-			}
 			o, err := f.directories(args)
 			if err != nil {
 				return shell.Usage(err)
@@ -76,7 +73,7 @@ func newDataCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			if f.json() {
 				err = json.NewEncoder(cmd.OutOrStdout()).Encode(reportOf(r))
 			} else {
 				err = printReport(cmd.OutOrStdout(), r)

@@ -28,11 +28,7 @@ func newDataDump() *cobra.Command {
 		Example: "  bellwether data dump bellwether-data/version-2/log.*\n  bellwether data dump -o json snapshot.1f.gz | jq .path",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := f.json()
-			if err != nil {
-				return err
-			}
-			p := printer{w: cmd.OutOrStdout(), json: asJSON}
+			p := printer{w: cmd.OutOrStdout(), json: f.json()}
 			for _, file := range args {
 				if err := p.file(file); err != nil {
 					return err

@@ -53,10 +53,6 @@ func newTLSInit() *cobra.Command {
 		Example: "  bellwether tls init --config zoo.cfg --client app\n  bellwether tls init --server 1=localhost,127.0.0.1 --dir tls",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := f.json()
-			if err != nil {
-				return err
-			}
 			subjects, err := f.subjects()
 			if err != nil {
 				return err
@@ -65,7 +61,7 @@ func newTLSInit() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.report(cmd.OutOrStdout(), files, asJSON)
+			return f.report(cmd.OutOrStdout(), files)
 		},
 	}
 	f.add(c)
@@ -158,8 +154,8 @@ func membersOf(file string) ([]authority.Subject, error) {
 }
 
 // report prints what was done with each file, and what to add to zoo.cfg.
-func (f *tlsInit) report(w io.Writer, files []authority.File, asJSON bool) error {
-	if asJSON {
+func (f *tlsInit) report(w io.Writer, files []authority.File) error {
+	if f.json() {
 		enc := json.NewEncoder(w)
 		for _, x := range files {
 			if err := enc.Encode(struct {

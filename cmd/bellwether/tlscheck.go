@@ -49,10 +49,6 @@ func newTLSCheck() *cobra.Command {
 		Example: "  bellwether tls check --config zoo.cfg --warn-days 14\n  bellwether tls check zk1:2281 --tls-ca ca.pem --tls-cert client-app.pem",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			asJSON, err := f.json()
-			if err != nil {
-				return err
-			}
 			if (f.config == "") == (len(args) == 0) {
 				return shell.Usage(errors.New("name a zoo.cfg with --config, or a server with HOST:PORT"))
 			}
@@ -60,6 +56,7 @@ func newTLSCheck() *cobra.Command {
 				return shell.Usage(fmt.Errorf("--warn-days %d: want 0 or more", f.warnDays))
 			}
 			r := &tlsReport{warnDays: f.warnDays, now: time.Now(), Certificates: []certReport{}, Faults: []string{}, Warnings: []string{}}
+			var err error
 			if len(args) > 0 {
 				err = f.port.check(cmd.Context(), r, args[0])
 			} else {
@@ -68,7 +65,7 @@ func newTLSCheck() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := r.print(cmd.OutOrStdout(), asJSON); err != nil {
+			if err := r.print(cmd.OutOrStdout(), f.json()); err != nil {
 				return err
 			}
 			return r.status()

@@ -58,15 +58,11 @@ func newVersion() *cobra.Command {
 		Short: "print the version of this program",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			asJSON, err := f.json()
-			if err != nil {
-				return err
-			}
 			v := versionJSON{release, zookeeperVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
-			if asJSON {
+			if f.json() {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(v)
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "bellwether %s (ZooKeeper %s) %s %s/%s\n", v.Version, v.ZooKeeper, v.Go, v.OS, v.Arch)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bellwether %s (ZooKeeper %s) %s %s/%s\n", v.Version, v.ZooKeeper, v.Go, v.OS, v.Arch)
 			return err
 		},
 	}
