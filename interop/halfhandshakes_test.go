@@ -25,8 +25,9 @@ const (
 	besideMax = 5 * time.Second
 )
 
-// TestManyHalfHandshakes shows that 10,000 connections that begin a handshake of TLS and do not go on
-// neither keep other clients from being served nor use much memory, and that the server ends them.
+// TestManyHalfHandshakes opens 10,000 connections that begin a TLS handshake and then send nothing more. It
+// shows that other clients are served meanwhile, that the connections use little memory, and that the server
+// ends them.
 func TestManyHalfHandshakes(t *testing.T) {
 	dir, port := certificates(t), freePort(t)
 	s := target.StartFor(t, target.Bellwether, target.Options{Extra: secureKeys("ssl.", dir, map[string]string{

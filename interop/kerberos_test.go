@@ -219,7 +219,8 @@ func TestKerberosTicketsEnd(t *testing.T) {
 	}
 }
 
-// TestKerberosRefusals: what is wrong with a login is said before and by the KDC.
+// TestKerberosRefusals: an error says what is wrong with a login, whether package kerberos finds it before
+// it asks the KDC, or the KDC refuses the request.
 func TestKerberosRefusals(t *testing.T) {
 	k := startKDC(t)
 	keytab := k.keytab(t, "bob", "", "")

@@ -19,9 +19,9 @@ import (
 	"bellwether/interop/target"
 )
 
-// TestPasswordsAreNotKeptInMemory searches the memory of a running server, as a reader of its core
-// dump would. Passwords of key stores that are in files of their own are not there, before and after
-// a reload; what the server needs all the time is, which shows that the search works.
+// TestPasswordsAreNotKeptInMemory searches the memory of a running server, as a reader of its core dump would,
+// before and after a reload. It does not find the passwords of key stores that are in password files. It does
+// find a text that the server needs all the time, which shows that the search works.
 func TestPasswordsAreNotKeptInMemory(t *testing.T) {
 	dir := certificates(t)
 	for _, format := range []string{"JKS", "PKCS12", "PEM"} {

@@ -28,8 +28,8 @@ const quorumSASLTimeout = time.Minute
 type quorumLogin struct {
 	jaas       string   // the sections of the JAAS file
 	properties []string // further Java properties
-	// dial begins the exchange of a server that dials, accept that of the other one; a stranger
-	// is not of the ensemble.
+	// dial begins the exchange of a server that dials another one, and accept that of a server
+	// that was dialled. A stranger is a server that does not belong to the ensemble.
 	dial   func(t *testing.T, stranger bool) sasl.Exchange
 	accept func(t *testing.T, stranger bool) sasl.Acceptor
 	id     string // id of the server
@@ -128,7 +128,7 @@ func quorumLoginAt(t *testing.T, kind target.Kind, x quorumLogin) {
 		if err := e.Servers[0].Begin(); err != nil {
 			t.Fatal(err)
 		}
-		// Only a peer that is accepted hears a vote.
+		// Only a peer that is accepted receives a vote.
 		awaitVote(t, knock(t, election, x.dial(t, false), nil))
 		knock(t, election, x.dial(t, true), quorumauth.ErrRefused)
 		e.Servers[0].Kill()

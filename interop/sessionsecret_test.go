@@ -36,7 +36,7 @@ func TestSessionSecretWithClients(t *testing.T) {
 }
 
 // TestSessionSecretRefusesZooKeeper shows that servers with a session secret do not form an
-// ensemble with a ZooKeeper server, whether it leads or follows, and serve without it.
+// ensemble with a ZooKeeper server, whether it leads or follows, and that they serve without it.
 func TestSessionSecretRefusesZooKeeper(t *testing.T) {
 	for _, ids := range [][]int64{{1, 2, 3}, {9, 2, 3}} { // with the highest id ZooKeeper would win the election
 		e := target.EnsembleFor(t, target.EnsembleOptions{

@@ -30,9 +30,10 @@ func wantTimes(t *testing.T, what string, got []time.Duration, ms ...int) {
 	}
 }
 
-// TestWrongPasswordsOfTheSuperUser: who tries many passwords of the super user is answered
-// ever later, also on new connections. Other addresses are not affected. A client with the
-// right password at the same address waits for one second at most. A quiet minute ends it.
+// TestWrongPasswordsOfTheSuperUser: a client that tries many passwords of the super user waits
+// longer for each answer, also on new connections. Other addresses are not affected. A client
+// with the right password at the same address waits for one second at most. After a minute
+// without a failure nobody waits.
 func TestWrongPasswordsOfTheSuperUser(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Access.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU=" // of super:test

@@ -30,8 +30,8 @@ type stranger struct {
 	dial func(context.Context, string, string) (net.Conn, error)
 }
 
-// throw opens a connection, sends bytes, and reads until the server ends the connection, or a little while
-// nothing comes.
+// throw opens a connection, sends bytes, and reads until the server ends the connection, or has sent nothing
+// for a short time.
 func (p *stranger) throw(ctx context.Context, address string, b []byte) {
 	raw, err := p.dial(ctx, "tcp", address)
 	if err != nil {
@@ -235,8 +235,9 @@ func shows(t *testing.T, dir, file string) *tls.Config {
 }
 
 // TestHostileProcessWithTLS sends every kind of message of both protocols between servers, whole, cut off
-// and too long, to an ensemble with TLS that serves clients: without TLS, without a certificate, with one of
-// another authority, of a client, and of another member than the claimed one. Nothing changes.
+// and too long, to an ensemble with TLS that serves clients. It connects in turn without TLS, without a certificate,
+// with a certificate of another authority, with that of a client, and with that of another member than the one
+// whose id it claims. Nothing changes.
 func TestHostileProcessWithTLS(t *testing.T) {
 	dir, other := issueFor(t), issueFor(t)
 	s := begin(t, setting{extra: map[string]string{
@@ -254,7 +255,7 @@ func TestHostileProcessWithTLS(t *testing.T) {
 }
 
 // TestHostileProcessWithoutTLS does the same without TLS, with ids that no member has, and with those of
-// members that are connected. docs/security.md says what such a program can do all the same.
+// members that are connected. docs/security.md says what such a program can do nevertheless.
 func TestHostileProcessWithoutTLS(t *testing.T) {
 	s := begin(t, setting{})
 	s.steadyUnder([]*stranger{
