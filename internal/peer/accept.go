@@ -24,7 +24,7 @@ func (m *Mesh) welcome(raw net.Conn) bool {
 	tune(raw, electionDead)
 	c, err := m.o.Secure.server(raw, ForElection, peerwire.NoServer)
 	if err != nil {
-		m.refuse(raw, peerwire.NoServer, "a connection to the election port was refused", err)
+		m.refuse(raw, peerwire.NoServer, refusal("a connection to the election port was refused", err), err)
 		return false
 	}
 	r := bufio.NewReader(c)

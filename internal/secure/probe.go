@@ -122,17 +122,17 @@ func (p Probe) name() string {
 func (p Probe) verify(chain []*x509.Certificate) error {
 	leaf := chain[0] // a server without a certificate fails the handshake
 	between := pool(chain[1:])
-	refuse := func(err error, why, remedy string) error {
-		return &Refusal{Peer: p.Address, Who: NameOf(leaf), Why: why, Remedy: remedy, Err: err}
+	refuse := func(err error, reason kind, why, remedy string) error {
+		return &Refusal{Peer: p.Address, Who: NameOf(leaf), Why: why, Remedy: remedy, Err: err, kind: reason}
 	}
 	now := time.Now()
 	_, err := leaf.Verify(x509.VerifyOptions{Roots: p.Roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
 	if err != nil {
-		why, remedy := explainChain(err, leaf, p.RootsFrom, now)
-		return refuse(err, why, remedy)
+		reason, why, remedy := explainChain(err, leaf, p.RootsFrom, now)
+		return refuse(err, reason, why, remedy)
 	}
 	if !matches(leaf, p.name()) {
-		return refuse(nil, fmt.Sprintf("it is not for the name %s, but for %s", p.name(), strings.Join(hostsOf(leaf), ", ")),
+		return refuse(nil, otherNames, fmt.Sprintf("it is not for the name %s, but for %s", p.name(), strings.Join(hostsOf(leaf), ", ")),
 			"connect to one of these names, or issue a certificate with the name that clients use")
 	}
 	return nil

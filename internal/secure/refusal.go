@@ -1,6 +1,7 @@
 package secure
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -20,7 +21,37 @@ type Refusal struct {
 	Why    string
 	Remedy string
 	Err    error // the cause, if there is one
+	kind   kind
 }
+
+// kind is the reason of a Refusal in fixed words, without anything that the other end chooses.
+type kind string
+
+// The kinds of refusals.
+const (
+	otherFault     kind = "the TLS handshake failed"
+	noTLS          kind = "it does not speak TLS"
+	onlyHTTP       kind = "it speaks HTTP without TLS"
+	noVersion      kind = "no version of TLS is enabled at both ends"
+	noSuite        kind = "no cipher suite is enabled at both ends that fits the certificate"
+	noCertificate  kind = "it showed no certificate"
+	refusedUs      kind = "it refused the connection"
+	closedEarly    kind = "it closed the connection during the handshake"
+	tooSlow        kind = "it did not finish the handshake in time"
+	notYetValid    kind = "its certificate is not valid yet"
+	hasExpired     kind = "its certificate has expired"
+	forOtherUse    kind = "its certificate is not for this use"
+	noAuthority    kind = "an issuer of its certificate is no authority"
+	signedByItself kind = "its certificate is signed by itself"
+	notTrusted     kind = "the issuer of its certificate is not trusted"
+	otherNames     kind = "its certificate has other names"
+	longChain      kind = "it sent too many certificates"
+	wasRevoked     kind = "its certificate is revoked"
+	notChecked     kind = "it is unknown whether its certificate is revoked"
+)
+
+// Kind returns the reason in fixed words, so that a log can count repetitions of each reason.
+func (r *Refusal) Kind() string { return string(cmp.Or(r.kind, otherFault)) }
 
 func (r *Refusal) Error() string {
 	var text strings.Builder
@@ -58,25 +89,28 @@ func Explain(err error, peer string) *Refusal {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &record):
-		r.Why, r.Remedy = "it does not speak TLS", "let it use TLS, or the port without TLS"
+		r.kind, r.Remedy = noTLS, "let it use TLS, or the port without TLS"
 		if record.RecordHeader[0] == 'H' || strings.HasPrefix(string(record.RecordHeader[:]), "GET") {
-			r.Why = "it speaks HTTP without TLS"
+			r.kind = onlyHTTP
 		}
+		r.Why = string(r.kind)
 	case errors.As(err, &alert):
+		r.kind = refusedUs
 		r.Why, r.Remedy = explainAlert(alert)
 	case errors.As(err, &op) && op.Op == "remote error":
+		r.kind = refusedUs
 		r.Why = "it refused the connection: " + op.Err.Error()
 		r.Why, r.Remedy = explainText(strings.TrimPrefix(op.Err.Error(), "tls: "), r.Why)
 	case strings.Contains(err.Error(), "client didn't provide a certificate"):
-		r.Why, r.Remedy = "it showed no certificate", "give it one that this server trusts, or set clientAuth to want"
+		r.kind, r.Why, r.Remedy = noCertificate, string(noCertificate), "give it one that this server trusts, or set clientAuth to want"
 	case strings.Contains(err.Error(), "unsupported versions"), strings.Contains(err.Error(), "unsupported protocol version"):
-		r.Why, r.Remedy = "no version of TLS is enabled at both ends: "+err.Error(), "enable the same version in enabledProtocols"
+		r.kind, r.Why, r.Remedy = noVersion, string(noVersion)+": "+err.Error(), "enable the same version in enabledProtocols"
 	case strings.Contains(err.Error(), "no cipher suite supported"):
-		r.Why, r.Remedy = "no cipher suite is enabled at both ends that fits the certificate", "enable the same suites in ciphersuites, or TLSv1.3"
+		r.kind, r.Why, r.Remedy = noSuite, string(noSuite), "enable the same suites in ciphersuites, or TLSv1.3"
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET):
-		r.Why, r.Remedy = "it closed the connection during the handshake", "see its log; it may not speak TLS on this port"
+		r.kind, r.Why, r.Remedy = closedEarly, string(closedEarly), "see its log; it may not speak TLS on this port"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		r.Why, r.Remedy = "it did not finish the handshake in time", "see whether it speaks TLS on this port"
+		r.kind, r.Why, r.Remedy = tooSlow, string(tooSlow), "see whether it speaks TLS on this port"
 	}
 	return r
 }
@@ -106,7 +140,7 @@ func explainText(text, why string) (string, string) {
 }
 
 // explainChain explains why no chain leads from a certificate to a trusted one.
-func explainChain(err error, leaf *x509.Certificate, trust string, now time.Time) (why, remedy string) {
+func explainChain(err error, leaf *x509.Certificate, trust string, now time.Time) (reason kind, why, remedy string) {
 	add := fmt.Sprintf("add the certificate of %q to %s, if it is to be trusted", nameText(leaf.RawIssuer), trust)
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError
@@ -117,17 +151,17 @@ func explainChain(err error, leaf *x509.Certificate, trust string, now time.Time
 			which = fmt.Sprintf("its issuer %q", NameOf(invalid.Cert))
 		}
 		if now.Before(invalid.Cert.NotBefore) {
-			return fmt.Sprintf("%s is not valid before %s", which, invalid.Cert.NotBefore.UTC().Format(time.RFC3339)), "compare the clocks"
+			return notYetValid, fmt.Sprintf("%s is not valid before %s", which, invalid.Cert.NotBefore.UTC().Format(time.RFC3339)), "compare the clocks"
 		}
-		return fmt.Sprintf("%s expired at %s", which, invalid.Cert.NotAfter.UTC().Format(time.RFC3339)), "renew it"
+		return hasExpired, fmt.Sprintf("%s expired at %s", which, invalid.Cert.NotAfter.UTC().Format(time.RFC3339)), "renew it"
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
-		return "its extended key usage does not allow this use", "issue it for both serverAuth and clientAuth"
+		return forOtherUse, "its extended key usage does not allow this use", "issue it for both serverAuth and clientAuth"
 	case errors.As(err, &invalid) && invalid.Reason == x509.NotAuthorizedToSign:
-		return "one of its issuers is not an authority", "issue it by an authority"
+		return noAuthority, "one of its issuers is not an authority", "issue it by an authority"
 	case errors.As(err, &unknown) && string(leaf.RawIssuer) == string(leaf.RawSubject):
-		return "it is signed by itself and not trusted", fmt.Sprintf("add it to %s, if it is to be trusted", trust)
+		return signedByItself, "it is signed by itself and not trusted", fmt.Sprintf("add it to %s, if it is to be trusted", trust)
 	case errors.As(err, &unknown):
-		return fmt.Sprintf("its issuer %q is not trusted", nameText(leaf.RawIssuer)), add + ", and let the peer send all certificates in between"
+		return notTrusted, fmt.Sprintf("its issuer %q is not trusted", nameText(leaf.RawIssuer)), add + ", and let the peer send all certificates in between"
 	}
-	return err.Error(), add
+	return notTrusted, err.Error(), add
 }

@@ -32,11 +32,11 @@ func (v *verifier) check(ctx context.Context, state tls.ConnectionState, e end, 
 		return nil
 	}
 	leaf := certs[0]
-	refuse := func(err error, why, remedy string) error {
-		return &Refusal{Peer: e.addressText(), Who: NameOf(leaf), Why: why, Remedy: remedy, Err: err}
+	refuse := func(err error, reason kind, why, remedy string) error {
+		return &Refusal{Peer: e.addressText(), Who: NameOf(leaf), Why: why, Remedy: remedy, Err: err, kind: reason}
 	}
 	if len(certs) > chainMax {
-		return refuse(nil, fmt.Sprintf("it came with %d certificates; %d are allowed", len(certs), chainMax), "send only its issuers along")
+		return refuse(nil, longChain, fmt.Sprintf("it came with %d certificates; %d are allowed", len(certs), chainMax), "send only its issuers along")
 	}
 	between := x509.NewCertPool()
 	for _, c := range certs[1:] {
@@ -48,8 +48,8 @@ func (v *verifier) check(ctx context.Context, state tls.ConnectionState, e end, 
 		var err error
 		chains, err = leaf.Verify(x509.VerifyOptions{Roots: v.roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
 		if err != nil {
-			why, remedy := explainChain(err, leaf, v.trust, now)
-			return refuse(err, why, remedy)
+			reason, why, remedy := explainChain(err, leaf, v.trust, now)
+			return refuse(err, reason, why, remedy)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkMax)
@@ -64,16 +64,16 @@ func (v *verifier) check(ctx context.Context, state tls.ConnectionState, e end, 
 			if !server {
 				key = "clientHostnameVerification"
 			}
-			return refuse(err, err.Error(), fmt.Sprintf("issue it for the right names, or set %s%s=false", v.settings.Family, key))
+			return refuse(err, otherNames, err.Error(), fmt.Sprintf("issue it for the right names, or set %s%s=false", v.settings.Family, key))
 		}
 	}
 	if v.settings.CRL || v.settings.OCSP {
 		if err := v.revocation.check(ctx, chains, v.settings.OCSP); err != nil {
-			remedy := "let its authority publish a valid list or answer at an address that the certificate names"
+			reason, remedy := notChecked, "let its authority publish a valid list or answer at an address that the certificate names"
 			if isRevoked(err) {
-				remedy = "replace it"
+				reason, remedy = wasRevoked, "replace it"
 			}
-			return refuse(err, err.Error(), remedy)
+			return refuse(err, reason, err.Error(), remedy)
 		}
 	}
 	return nil
@@ -104,6 +104,7 @@ func CheckNames(c *x509.Certificate, hosts ...string) error {
 		Who:    NameOf(c),
 		Why:    fmt.Sprintf("its names (%v) are none of %v", hostsOf(c), hosts),
 		Remedy: "issue it for the address in the server line",
+		kind:   otherNames,
 	}
 }
 

@@ -204,10 +204,6 @@ func (c *conn) identify() {
 	c.ids.Store(&ids)
 }
 
-// handshakeFaults are the reasons of failed handshakes that are logged one by one. All others
-// are counted as one, because the client can choose parts of their texts.
-var handshakeFaults = []string{"it showed no certificate", "it does not speak TLS", "it speaks HTTP without TLS", "it did not finish the handshake in time"}
-
 // faultMax bounds the logged reason of a failed handshake, in bytes.
 const faultMax = 500
 
@@ -219,14 +215,11 @@ func (s *Server) warnHandshake(c *conn, err error) {
 		return
 	}
 	r := secure.Explain(err, "")
-	kind, text := "TLS handshake failed", r.Error()
-	if slices.Contains(handshakeFaults, r.Why) {
-		kind += ": " + r.Why
-	}
+	text := r.Error()
 	if len(text) > faultMax {
 		text = text[:faultMax] + "…"
 	}
-	s.warn(kind, c.net.RemoteAddr(), "a client was refused: "+text, "addr", c.addr)
+	s.warn("a client was refused: "+r.Kind(), c.net.RemoteAddr(), "a client was refused: "+text, "addr", c.addr)
 }
 
 // secureLinks returns the functions that secure connections between servers.

@@ -32,10 +32,22 @@ import (
 // may alter it.
 func (c *certs) issue(file string, change func(*x509.Certificate)) {
 	c.t.Helper()
+	c.issueBy(c.authority(), file, change)
+}
+
+// authority returns the certificate and the key of the authority.
+func (c *certs) authority() *tls.Certificate {
+	c.t.Helper()
 	ca, err := tls.LoadX509KeyPair(filepath.Join(c.dir, authority.CertFile), filepath.Join(c.dir, authority.KeyFile))
 	if err != nil {
 		c.t.Fatal(err)
 	}
+	return &ca
+}
+
+// issueBy is issue for a certificate of another authority; nil: it is signed by itself.
+func (c *certs) issueBy(ca *tls.Certificate, file string, change func(*x509.Certificate)) {
+	c.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		c.t.Fatal(err)
@@ -47,6 +59,9 @@ func (c *certs) issue(file string, change func(*x509.Certificate)) {
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
 	}
 	change(template)
+	if ca == nil {
+		ca = &tls.Certificate{Leaf: template, PrivateKey: key}
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, ca.Leaf, key.Public(), ca.PrivateKey)
 	if err != nil {
 		c.t.Fatal(err)
