@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,9 @@ type stranger struct {
 	tls  *tls.Config         // nil: without TLS
 	ids  []ensemble.ServerID // the ids that it claims
 	dial func(context.Context, string, string) (net.Conn, error)
+	// joins says that it may join as a learner, because it has a server's certificate and claims an id of no member.
+	joins bool
+	got   atomic.Int64 // bytes that servers have sent to it, inside TLS if it uses TLS
 }
 
 // throw opens a connection, sends bytes, and reads until the server ends the connection, or has sent nothing
@@ -48,7 +52,8 @@ func (p *stranger) throw(ctx context.Context, address string, b []byte) {
 		c = with
 	}
 	c.Write(b)
-	io.Copy(io.Discard, c)
+	n, _ := io.Copy(io.Discard, c)
+	p.got.Add(n)
 }
 
 // packetOf returns a packet between leader and learner.
@@ -145,21 +150,27 @@ func (s *scene) attack(p *stranger, epoch wire.Epoch) {
 
 // steady is what must not change while a stranger attacks.
 type steady struct {
+	down    []int // servers that do not run
 	leader  int
 	epoch   wire.Epoch
-	looked  []string
+	looked  []int // how often each server that runs has looked for a leader
 	clients []zk.Status
 }
 
-func (s *scene) steady() steady {
+// steady waits until all servers except those in down serve, and the clients at them.
+func (s *scene) steady(down ...int) steady {
 	s.t.Helper()
-	now := steady{leader: s.awaitWhole()}
-	for _, server := range s.e.Servers {
-		text, err := server.Word("mntr")
+	up := s.others(down...)
+	s.awaitRoles("do not serve", up, func(role string) bool { return role == "leader" || role == "follower" })
+	now := steady{down: down, leader: s.awaitLeader(down...)}
+	for _, i := range up {
+		text, err := s.e.Servers[i].Word("mntr")
 		s.must(err)
 		_, looked, _ := strings.Cut(text, "zk_looking_count\t")
 		looked, _, _ = strings.Cut(looked, "\n")
-		now.looked = append(now.looked, looked)
+		n, err := strconv.Atoi(looked)
+		s.must(err)
+		now.looked = append(now.looked, n)
 	}
 	text, err := s.e.Servers[now.leader].Word("srvr")
 	s.must(err)
@@ -168,16 +179,21 @@ func (s *scene) steady() steady {
 	z, err := strconv.ParseInt(zxid, 16, 64)
 	s.must(err)
 	now.epoch = wire.Zxid(z).Epoch()
-	for _, w := range s.load.clients {
+	for _, w := range s.clientsOf(down) {
 		now.clients = append(now.clients, w.c.State())
 	}
 	return now
 }
 
+// clientsOf returns the clients that do not depend on the servers in down.
+func (s *scene) clientsOf(down []int) []*worker {
+	return append(s.workers(s.others(down...)...), s.any)
+}
+
 // unchanged fails the test if a leader, an epoch or a client's connection has changed.
 func (s *scene) unchanged(what string, before steady) {
 	s.t.Helper()
-	now := s.steady()
+	now := s.steady(before.down...)
 	if now.leader != before.leader || now.epoch != before.epoch || fmt.Sprint(now.looked) != fmt.Sprint(before.looked) {
 		s.t.Errorf("%s: server %d led epoch %d, now server %d leads epoch %d; elections %v, before %v", what, before.leader+1, before.epoch, now.leader+1, now.epoch, now.looked, before.looked)
 	}
@@ -188,11 +204,19 @@ func (s *scene) unchanged(what string, before steady) {
 	}
 }
 
-// memory returns the resident memory of all servers in MiB.
-func (s *scene) memory() int {
+// unanswered fails the test if a server has answered a stranger with TLS that may not join.
+func (s *scene) unanswered(p *stranger) {
+	s.t.Helper()
+	if n := p.got.Load(); p.tls != nil && !p.joins && n > 0 {
+		s.t.Errorf("%s: servers sent %d bytes", p.what, n)
+	}
+}
+
+// memory returns the resident memory of all servers that are not in down, in MiB.
+func (s *scene) memory(down ...int) int {
 	total := 0
-	for _, server := range s.e.Servers {
-		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", server.PID()))
+	for _, i := range s.others(down...) {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.e.Servers[i].PID()))
 		s.must(err)
 		_, rss, _ := strings.Cut(string(b), "VmRSS:")
 		kib, err := strconv.Atoi(strings.Fields(rss)[0])
@@ -234,23 +258,29 @@ func shows(t *testing.T, dir, file string) *tls.Config {
 	return c
 }
 
+// withTLS is an ensemble with TLS between servers, with the certificates of issueFor.
+func withTLS(dir string) setting {
+	return setting{extra: map[string]string{
+		"sslQuorum": "true", "ssl.quorum.clientHostnameVerification": "false", // so that the claimed id is what is refused
+		"ssl.quorum.keyStore.location":   filepath.Join(dir, "server.pem"),
+		"ssl.quorum.trustStore.location": filepath.Join(dir, authority.CertFile),
+	}}
+}
+
 // TestHostileProcessWithTLS sends every kind of message of both protocols between servers, whole, cut off
 // and too long, to an ensemble with TLS that serves clients. It connects in turn without TLS, without a certificate,
 // with a certificate of another authority, with that of a client, and with that of another member than the one
 // whose id it claims. Nothing changes.
 func TestHostileProcessWithTLS(t *testing.T) {
 	dir, other := issueFor(t), issueFor(t)
-	s := begin(t, setting{extra: map[string]string{
-		"sslQuorum": "true", "ssl.quorum.clientHostnameVerification": "false", // so that the claimed id is what is refused
-		"ssl.quorum.keyStore.location":   filepath.Join(dir, "server.pem"),
-		"ssl.quorum.trustStore.location": filepath.Join(dir, authority.CertFile),
-	}})
+	s := begin(t, withTLS(dir))
 	s.steadyUnder([]*stranger{
 		{what: "without TLS", ids: []ensemble.ServerID{1}},
 		{what: "without a certificate", tls: shows(t, dir, ""), ids: []ensemble.ServerID{1}},
 		{what: "with a certificate of another authority", tls: shows(t, other, "server.pem"), ids: []ensemble.ServerID{1}},
 		{what: "with the certificate of a client", tls: shows(t, dir, "client.pem"), ids: []ensemble.ServerID{1}},
-		{what: "with the certificate of another member", tls: shows(t, dir, "second.pem"), ids: []ensemble.ServerID{1, 3, 77}},
+		{what: "with the certificate of another member", tls: shows(t, dir, "second.pem"), ids: []ensemble.ServerID{1, 3}},
+		{what: "with the certificate of a member and the id of none", tls: shows(t, dir, "second.pem"), ids: []ensemble.ServerID{77}, joins: true},
 	})
 }
 
@@ -264,19 +294,22 @@ func TestHostileProcessWithoutTLS(t *testing.T) {
 	})
 }
 
-// steadyUnder attacks as each of the strangers while clients work, and checks that nothing changes.
-func (s *scene) steadyUnder(strangers []*stranger) {
+// steadyUnder attacks as each of the strangers while clients work and the servers in down do not run, and checks
+// that nothing changes.
+func (s *scene) steadyUnder(strangers []*stranger, down ...int) {
 	s.t.Helper()
-	before, memory := s.steady(), s.memory()
+	s.load.awaitWrites(5, s.clientsOf(down)...)
+	before, memory := s.steady(down...), s.memory(down...)
 	for _, p := range strangers {
 		p.dial = s.hosts[s.clientHost()].dial
 		s.attack(p, before.epoch)
-		s.load.awaitWrites(5)
+		s.load.awaitWrites(5, s.clientsOf(down)...)
 		s.unchanged(p.what, before)
-		if now := s.memory(); now > memory+hostileMemoryMax {
+		s.unanswered(p)
+		if now := s.memory(down...); now > memory+hostileMemoryMax {
 			s.t.Errorf("%s: the servers use %d MiB, before %d MiB", p.what, now, memory)
 		}
 	}
-	s.t.Logf("memory of all servers: %d MiB before, %d MiB after", memory, s.memory())
+	s.t.Logf("memory of all servers: %d MiB before, %d MiB after", memory, s.memory(down...))
 	s.finish()
 }
