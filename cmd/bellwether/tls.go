@@ -82,7 +82,7 @@ func (f *tlsInit) subjects() ([]authority.Subject, error) {
 	if f.config != "" {
 		servers, err := membersOf(f.config)
 		if err != nil {
-			return nil, err
+			return nil, shell.Usage(err)
 		}
 		all = servers
 	}

@@ -176,6 +176,7 @@ func (r *tlsReport) print(w io.Writer, asJSON bool) error {
 	for _, p := range r.Ports {
 		p.print(&b)
 	}
+	b.WriteString(withoutTLS(r.Ports))
 	if r.Handshake != nil {
 		r.Handshake.print(&b)
 	}

@@ -257,6 +257,9 @@ func (p portReport) print(w io.Writer) {
 			line(ports.what, "%s", strings.Join(ports.at, ", "))
 		}
 	}
+	if len(p.TLS)+len(p.Both)+len(p.Plain) == 0 {
+		line("no port", "zoo.cfg names none for %s", p.For)
+	}
 	if p.acceptReport == nil {
 		return
 	}
@@ -278,6 +281,21 @@ func (p portReport) print(w io.Writer) {
 		}
 	}
 	line("revocation", "%s", p.revocationText())
+}
+
+// withoutTLS returns a line that says that no port of a server uses TLS; empty: a port does, or no server was read.
+func withoutTLS(families []portReport) string {
+	var plain []string
+	for _, p := range families {
+		if p.acceptReport != nil {
+			return ""
+		}
+		plain = append(plain, p.Plain...)
+	}
+	if len(plain) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("this server uses no TLS: connections to %s are not encrypted\n", strings.Join(plain, ", "))
 }
 
 // clientAuthText says in words what ssl.clientAuth means.

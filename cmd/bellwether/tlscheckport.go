@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -81,8 +82,12 @@ func (f portFlags) check(ctx context.Context, r *tlsReport, address string) erro
 
 // probe returns the handshake that the flags and variables describe.
 func (f portFlags) probe(address string) (p secure.Probe, err error) {
-	if host, _, err := net.SplitHostPort(address); err != nil || host == "" {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
 		return p, fmt.Errorf("%q: want HOST:PORT, as in zk1:2281 or [::1]:2281", address)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return p, fmt.Errorf("%q: port %q is not a number from 1 to 65535", address, port)
 	}
 	if f.timeout <= 0 {
 		return p, fmt.Errorf("--connect-timeout %v: want more than 0", f.timeout)
