@@ -96,7 +96,7 @@ var ensembleKeys = []key{
 		effect: "Addresses are probed before one is chosen.",
 		status: ignored, reason: dialsAll},
 	{name: "multiAddress.reachabilityCheckTimeoutMs", kind: parsed | system, form: decimal, unit: "ms", def: "1000",
-		effect: "Timeout of that probe.",
+		effect: "How long to wait for an address to answer the probe.",
 		status: ignored, reason: dialsAll},
 	{name: "oraclePath", kind: parsed, form: path,
 		effect: "File that lets one of two servers continue without the other.",

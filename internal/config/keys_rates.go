@@ -8,7 +8,7 @@ import (
 
 var rateKeys = []key{
 	{name: "clientRequestsPerSecond", live: true, kind: system, form: number, def: "0", max: rateMax,
-		effect: "Requests from each client address; what comes above that waits, and the limit saves up one second's requests. Each operation of a multi counts. 0 means no limit. Heartbeats and the end of a session never wait. ZooKeeper ignores this key.",
+		effect: "How many requests each client address may send in a second. Further requests wait. After a pause, as many as one second allows may come at once. Each operation of a multi counts. Heartbeats and the end of a session never wait. 0 means no limit. ZooKeeper ignores this key.",
 		into:   func(c *Config) any { return &c.Limits.Rates.Requests }},
 	{name: "clientBytesPerSecond", live: true, kind: system, form: number, unit: "bytes", def: "0", max: rateMax,
 		effect: "The same for the bytes of these requests.",
@@ -20,7 +20,7 @@ var rateKeys = []key{
 		effect: "The same for the bytes of these requests.",
 		into:   func(c *Config) any { return &c.Limits.Rates.PathBytes }},
 	{name: "clientIPv6Prefix", live: true, kind: system, form: number, def: "64", min: 1, max: 128,
-		effect: "How many leading bits of IPv6 addresses are the same for one client, where a limit is for each client address (not maxClientCnxns). ZooKeeper ignores this key.",
+		effect: "IPv6 addresses that agree in this many leading bits count as one client address in these limits (but not in maxClientCnxns). ZooKeeper ignores this key.",
 		into:   func(c *Config) any { return &c.Limits.IPv6Bits }},
 	{name: "loginDelayMax", live: true, kind: system, form: number, unit: "ms", def: "1000", min: 0, max: 60_000,
 		effect: "Longest delay of a login from an address from which others have failed (docs/security.md); 0 means no delay. ZooKeeper ignores this key.",
