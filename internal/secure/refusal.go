@@ -157,7 +157,7 @@ func explainChain(err error, leaf *x509.Certificate, trust string, now time.Time
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
 		return forOtherUse, "its extended key usage does not allow this use", "issue it for both serverAuth and clientAuth"
 	case errors.As(err, &invalid) && invalid.Reason == x509.NotAuthorizedToSign:
-		return noAuthority, "one of its issuers is not an authority", "issue it by an authority"
+		return noAuthority, "one of its issuers is not an authority", "let an authority issue it"
 	case errors.As(err, &unknown) && string(leaf.RawIssuer) == string(leaf.RawSubject):
 		return signedByItself, "it is signed by itself and not trusted", fmt.Sprintf("add it to %s, if it is to be trusted", trust)
 	case errors.As(err, &unknown):
