@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"os"
@@ -258,13 +259,16 @@ func shows(t *testing.T, dir, file string) *tls.Config {
 	return c
 }
 
-// withTLS is an ensemble with TLS between servers, with the certificates of issueFor.
+// withTLS is an ensemble with TLS between servers, with the certificates of issueFor. Its limits are the usual
+// ones, so that no term ends because the machine stands still for a second.
 func withTLS(dir string) setting {
-	return setting{extra: map[string]string{
+	extra := maps.Clone(usual)
+	maps.Copy(extra, map[string]string{
 		"sslQuorum": "true", "ssl.quorum.clientHostnameVerification": "false", // so that the claimed id is what is refused
 		"ssl.quorum.keyStore.location":   filepath.Join(dir, "server.pem"),
 		"ssl.quorum.trustStore.location": filepath.Join(dir, authority.CertFile),
-	}}
+	})
+	return setting{extra: extra}
 }
 
 // TestHostileProcessWithTLS sends every kind of message of both protocols between servers, whole, cut off
@@ -287,7 +291,7 @@ func TestHostileProcessWithTLS(t *testing.T) {
 // TestHostileProcessWithoutTLS does the same without TLS, with ids that no member has, and with those of
 // members that are connected. docs/security.md says what such a program can do nevertheless.
 func TestHostileProcessWithoutTLS(t *testing.T) {
-	s := begin(t, setting{})
+	s := begin(t, setting{extra: usual})
 	s.steadyUnder([]*stranger{
 		{what: "with ids of no member", ids: []ensemble.ServerID{77, -5, math.MaxInt64}},
 		{what: "with the ids of connected members", ids: []ensemble.ServerID{1, 2, 3}},

@@ -214,11 +214,7 @@ func (s *scene) finish() {
 	s.awaitWhole()
 	s.load.awaitWrites(5)
 	s.load.end()
-	trees := s.readTrees()
-	for i, tree := range trees {
-		s.sameTree(i, trees[0], tree)
-	}
-	s.nothingLost(trees[0])
+	s.nothingLost(s.sameTrees())
 	s.checkHistory()
 	s.awaitSameZxid()
 }
@@ -303,16 +299,40 @@ func readTree(ctx context.Context, c *zk.Client, path string, tree map[string]st
 	return nil
 }
 
-func (s *scene) sameTree(server int, want, got map[string]string) {
+// treeReads is how often the trees are read at most. A session of the scene may end while they are read, and
+// take its ephemeral znodes along.
+const treeReads = 5
+
+// sameTrees checks that all servers show the same tree, and returns it.
+func (s *scene) sameTrees() map[string]string {
 	s.t.Helper()
+	for n := 1; ; n++ {
+		trees := s.readTrees()
+		var wrong []string
+		for i, tree := range trees {
+			wrong = append(wrong, differences(i, trees[0], tree)...)
+		}
+		if len(wrong) > 0 && n < treeReads {
+			continue
+		}
+		for _, difference := range wrong {
+			s.t.Error(difference)
+		}
+		return trees[0]
+	}
+}
+
+// differences says where the tree of a server differs from that of the first.
+func differences(server int, want, got map[string]string) (all []string) {
 	for path := range want {
 		if got[path] != want[path] {
-			s.t.Errorf("%s is %q at server %d and %q at server 1", path, got[path], server+1, want[path])
+			all = append(all, fmt.Sprintf("%s is %q at server %d and %q at server 1", path, got[path], server+1, want[path]))
 		}
 	}
 	if len(got) != len(want) {
-		s.t.Errorf("%d znodes at server %d, %d at server 1", len(got), server+1, len(want))
+		all = append(all, fmt.Sprintf("%d znodes at server %d, %d at server 1", len(got), server+1, len(want)))
 	}
+	return all
 }
 
 // awaitSameZxid waits until all servers report the same newest transaction.
