@@ -65,7 +65,7 @@ func (k *kdc) serve(t *testing.T) {
 		_ = cmd.Wait()
 	})
 	t.Cleanup(k.stop)
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(electionWait); ; time.Sleep(20 * time.Millisecond) {
 		c, err := net.Dial("tcp", k.address)
 		if err == nil {
 			c.Close()

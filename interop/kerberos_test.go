@@ -143,7 +143,7 @@ func TestKerberosAtApache(t *testing.T) {
 	}
 	t.Cleanup(l.Close)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
 	defer cancel()
 	open := func(opt *zk.Options) *zk.Client {
 		c, err := zk.Connect(ctx, s.Addr, opt)
@@ -187,7 +187,7 @@ func TestKerberosTicketsEnd(t *testing.T) {
 			t.Fatalf("%q, %v", id, err)
 		}
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(electionWait); ; time.Sleep(100 * time.Millisecond) {
 		if _, err := cached.Begin("other/host0"); err != nil {
 			if !strings.Contains(err.Error(), "the ticket has expired: run kinit again") {
 				t.Error(err)

@@ -46,7 +46,7 @@ func TestQuorumKDCAway(t *testing.T) {
 	}
 	silent.Close()
 	k.serve(t)
-	leader, err := e.AwaitWhole(time.Minute)
+	leader, err := e.AwaitWhole(electionWait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestQuorumKDCAway(t *testing.T) {
 	if err := e.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.AwaitWhole(time.Minute); err != nil {
+	if _, err := e.AwaitWhole(electionWait); err != nil {
 		t.Fatal(err)
 	}
 	writeAtEach(t, e, "/n")
@@ -70,7 +70,7 @@ func awaitLog(t *testing.T, s *target.Server, text string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); !strings.Contains(s.Log(), text); <-tick.C {
+	for end := time.Now().Add(electionWait); !strings.Contains(s.Log(), text); <-tick.C {
 		if time.Now().After(end) {
 			t.Fatalf("the log does not say %q", text)
 		}
@@ -83,7 +83,7 @@ func TestQuorumTicketsAreRenewed(t *testing.T) {
 	k := startKDC(t)
 	q := kerberosLogins(t, k, "-maxlife 6s")
 	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{target.Bellwether, target.Bellwether, target.Bellwether}, Extra: q.required(), Properties: q.properties})
-	leader, err := e.AwaitWhole(time.Minute)
+	leader, err := e.AwaitWhole(electionWait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestQuorumTicketsAreRenewed(t *testing.T) {
 	if err := e.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.AwaitWhole(time.Minute); err != nil {
+	if _, err := e.AwaitWhole(electionWait); err != nil {
 		t.Fatal(err)
 	}
 	writeAtEach(t, e, "/n")
@@ -104,7 +104,7 @@ func (k *kdc) awaitTickets(t *testing.T, n int) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(time.Minute); ; <-tick.C {
+	for end := time.Now().Add(electionWait); ; <-tick.C {
 		log, err := os.ReadFile(k.file("kdc.log"))
 		given := 0
 		for line := range strings.Lines(string(log)) {

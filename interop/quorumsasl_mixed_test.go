@@ -90,7 +90,7 @@ func TestQuorumSASLMixed(t *testing.T) {
 				{target.Bellwether, target.Apache, target.Apache},
 			} {
 				e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: q.required(), Properties: q.properties})
-				leader, err := e.AwaitWhole(time.Minute)
+				leader, err := e.AwaitWhole(electionWait)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -105,7 +105,7 @@ func TestQuorumSASLMixed(t *testing.T) {
 				if err := e.Begin(); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := e.AwaitWhole(time.Minute); err != nil {
+				if _, err := e.AwaitWhole(electionWait); err != nil {
 					t.Fatal(err)
 				}
 				writeAtEach(t, e, "/after")
@@ -121,7 +121,7 @@ func TestQuorumSASLMixed(t *testing.T) {
 // writeAtEach writes a znode at each server.
 func writeAtEach(t *testing.T, e *target.Ensemble, prefix string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
 	defer cancel()
 	for i, s := range e.Servers {
 		c, err := zk.Connect(ctx, s.Addr, &zk.Options{})
@@ -163,7 +163,7 @@ func changeInSteps(t *testing.T, opt target.EnsembleOptions, steps int, change f
 	if err := e.Begin(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.AwaitWhole(time.Minute); err != nil {
+	if _, err := e.AwaitWhole(electionWait); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -185,7 +185,7 @@ func changeInSteps(t *testing.T, opt target.EnsembleOptions, steps int, change f
 			if err := s.Begin(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := e.AwaitWhole(time.Minute); err != nil {
+			if _, err := e.AwaitWhole(electionWait); err != nil {
 				t.Fatalf("step %d, server %d: %v", step+1, i+1, err)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"bellwether/interop/target"
 	"bellwether/wire"
@@ -26,7 +25,7 @@ func TestSASLAtApache(t *testing.T) {
 		JVM:   append([]string{"-Djava.security.auth.login.config=" + jaas}, target.JVM...),
 		Extra: map[string]string{"authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"},
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), electionWait)
 	defer cancel()
 	open := func(opt *zk.Options) *zk.Client {
 		c, err := zk.Connect(ctx, s.Addr, opt)

@@ -136,7 +136,7 @@ func sendTokens(t *testing.T, addr string, tokens ...[]byte) string {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Minute))
+	c.SetDeadline(time.Now().Add(electionWait))
 	if _, err := c.Write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 30_000, Password: make([]byte, 16), HasReadOnly: true})); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func TestTLSClients(t *testing.T) {
 			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		})})
 		at := "127.0.0.1:" + port
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), electionWait)
 		defer cancel()
 		pem := filepath.Join(dir, "client.pem")
 		c, err := zk.Connect(ctx, at, &zk.Options{TLSFiles: &zk.TLSFiles{CA: filepath.Join(dir, authority.CertFile), Cert: pem, Key: pem}})
@@ -132,11 +132,11 @@ func TestTLSBetweenServers(t *testing.T) {
 	} {
 		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: secureKeys("ssl.quorum.", dir, map[string]string{
 			"sslQuorum": "true", "tickTime": "500", "initLimit": "20", "syncLimit": "10"})})
-		leader, err := e.AwaitWhole(40 * time.Second)
+		leader, err := e.AwaitWhole(electionWait)
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), electionWait)
 		defer cancel()
 		for i, s := range e.Servers {
 			c, err := zk.Connect(ctx, s.Addr, &zk.Options{})

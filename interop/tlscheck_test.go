@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"bellwether/internal/authority"
 	"bellwether/interop/target"
@@ -58,7 +57,7 @@ func TestTLSCheckBetweenServers(t *testing.T) {
 	} {
 		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: secureKeys("ssl.quorum.", dir, map[string]string{
 			"sslQuorum": "true", "tickTime": "500", "initLimit": "20", "syncLimit": "10"})})
-		leader, err := e.AwaitWhole(40 * time.Second)
+		leader, err := e.AwaitWhole(electionWait)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +69,7 @@ func TestTLSCheckBetweenServers(t *testing.T) {
 				tlsCheck(t, quorum, dir, server, noFaults)
 			}
 		}
-		if again, err := e.AwaitWhole(40 * time.Second); err != nil || again != leader {
+		if again, err := e.AwaitWhole(electionWait); err != nil || again != leader {
 			t.Errorf("server %d led, now %d: %v", leader+1, again+1, err)
 		}
 		e.Kill()
