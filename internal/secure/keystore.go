@@ -183,6 +183,7 @@ func (f StoreFile) fault(err error, remedy string) error {
 // What a store can lack. errOtherKey is followed by the certificate.
 var (
 	errEmpty       = errors.New("the file is empty")
+	errCut         = errors.New("the file ends in the middle of a PEM block")
 	errNoKey       = errors.New("there is no private key in the file")
 	errOnlyKey     = errors.New("the file has a private key and no certificate")
 	errOtherKey    = errors.New("the private key in the file does not belong to")
@@ -229,6 +230,8 @@ func (f StoreFile) remedy(err error, password []byte, keys bool) string {
 		return "correct " + secret
 	case errors.Is(err, errEntryPassword):
 		return "make them equal with keytool -keypasswd"
+	case errors.Is(err, errCut):
+		return "copy the whole file again"
 	case errors.Is(err, errDSA):
 		return "use an RSA or EC key"
 	case f.Type == PEM && !keys:

@@ -128,6 +128,10 @@ func TestUnusableStoresSayWhy(t *testing.T) {
 		change(&f)
 		return f
 	}
+	damaged := filepath.Join(t.TempDir(), "damaged.pem")
+	if err := os.WriteFile(damaged, []byte("-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	wrong := func(f *StoreFile) { f.Password = "not it" }
 	none := func(f *StoreFile) { f.Password = "" }
 	for _, c := range []struct {
@@ -144,13 +148,14 @@ func TestUnusableStoresSayWhy(t *testing.T) {
 		{with("trust.jks", none), false, "set ssl.keyStore.password"},
 		{recorded("cut.jks"), true, "the file is cut off or damaged"},
 		{recorded("cut.p12"), true, "not a whole PKCS#12 file"},
-		{recorded("cut.pem"), true, "the file has 1 PEM blocks, and 1 of them are cut off or damaged"},
+		{recorded("cut.pem"), true, "cut.pem: the file ends in the middle of a PEM block: copy the whole file again"},
+		{with("rsa.pem", func(f *StoreFile) { f.Location = damaged }), false, "the file has 1 PEM blocks, and 1 of them are damaged: write the certificates of the authorities into it again"},
 		{recorded("empty.pem"), true, "empty.pem: the file is empty: use a file with the private key and its certificate"},
 		{recorded("empty.p12"), true, "empty.p12: the file is empty: use a file with the private key and its certificate"},
 		{recorded("empty.pem"), false, "empty.pem: the file is empty: add the certificate of the authority, or name the file that has it"},
 		{recorded("empty.p12"), false, "empty.p12: the file is empty: add the certificate of the authority, or name the file that has it"},
 		{recorded("no-certificate.pem"), false, "there is no certificate in the file: add the certificate of the authority, or name the file that has it"},
-		{recorded("cut.pem"), false, "cut off or damaged: write the certificates of the authorities into it again"},
+		{recorded("cut.pem"), false, "cut.pem: the file ends in the middle of a PEM block: copy the whole file again"},
 		{recorded("only-key.p12"), true, "the file has a private key and no certificate: add the certificate of this key, and then those of its issuers"},
 		{with("no-key.pem", func(f *StoreFile) { f.KeyFile = "testdata/stores/ec.pem" }), true, "no-key.pem: the private key in the file does not belong to the first certificate, CN=rsa,O=Bellwether: name the file with the private key of this certificate; testdata/stores/ec.pem has another one"},
 		{recorded("empty.jks"), true, "there is no private key in the file: use a file with the private key and its certificate"},

@@ -38,8 +38,11 @@ func readPEM(file, password []byte, keys bool) (contents, error) {
 			certs = append(certs, cert)
 		}
 	}
+	if bytes.LastIndex(file, []byte("-----BEGIN ")) > bytes.LastIndex(file, []byte("-----END ")) {
+		return contents{}, errCut
+	}
 	if n := bytes.Count(file, []byte("-----BEGIN ")); n != blocks {
-		return contents{}, fmt.Errorf("the file has %d PEM blocks, and %d of them are cut off or damaged", n, n-blocks)
+		return contents{}, fmt.Errorf("the file has %d PEM blocks, and %d of them are damaged", n, n-blocks)
 	}
 	if !keys {
 		c.trusted = certs

@@ -48,10 +48,10 @@ func TestReload(t *testing.T) {
 	step("renewed", true, "", second)
 	whole := first.pem(t, true)
 	write(t, key, whole[:len(whole)-100])
-	step("half", false, "ssl.quorum.keyStore.location: "+key+": the file has 2 PEM blocks, and 1 of them are cut off or damaged", second)
+	step("half", false, "ssl.quorum.keyStore.location: "+key+": the file ends in the middle of a PEM block: copy the whole file again", second)
 	step("half, again", false, "", second)
 	_, err = s.ReloadNow()
-	wants(t, "an operator asks again", err, "cut off or damaged")
+	wants(t, "an operator asks again", err, "ends in the middle of a PEM block")
 	if err := os.Remove(key); err != nil {
 		t.Fatal(err)
 	}
