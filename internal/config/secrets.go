@@ -70,13 +70,16 @@ func (l *loader) warnSecrets() {
 	}
 }
 
-// readableByOthers returns a warning about a file with a secret that its group or all users may read,
-// and "" for any other file. A file that cannot be examined causes no warning: its use fails with a
-// better message.
+// readableByOthers returns a warning about a file with a secret that its group or all users may read, or
+// that is a directory, and "" for any other file. A file that cannot be examined causes no warning: its use
+// fails with a better message.
 func readableByOthers(file, what string) string {
 	info, err := os.Stat(file)
 	if err != nil || runtime.GOOS == "windows" { // Windows has no such permissions
 		return ""
+	}
+	if info.IsDir() {
+		return fmt.Sprintf("names %s, which is a directory: name the file that holds %s", file, what)
 	}
 	who := ""
 	switch mode := info.Mode().Perm(); {
