@@ -294,11 +294,9 @@ func greet(conn io.Writer, r *bufio.Reader, req *wire.ConnectRequest) (resp wire
 		return resp, errSpeaksTLS
 	}
 	frame, err := wire.ReadFrame(r, nil, smallFrameMax)
-	switch refused := explainAlert(err); {
+	switch {
 	case err == io.EOF:
 		return resp, errBehind
-	case refused != nil:
-		return resp, refused
 	case err != nil:
 		return resp, err
 	}

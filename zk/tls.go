@@ -38,10 +38,10 @@ func (c *Client) dial(ctx context.Context, a address) (net.Conn, error) {
 	if err != nil || config == nil {
 		return conn, err
 	}
-	secure := tls.Client(conn, config)
+	secure := secureClient(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
-		return nil, explainTLS(err)
+		return nil, explainTLS(err, secure.shown)
 	}
 	return secure, nil
 }

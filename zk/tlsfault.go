@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -26,7 +27,8 @@ var errSpeaksTLS = errors.New("the port is for TLS: connect with TLS, or name th
 const plainPort = "this may be a port without TLS: name the server's port with TLS (secureClientPort), or connect without TLS"
 
 // explainTLS returns the error of a handshake in words that say what to do.
-func explainTLS(err error) error {
+// shown is the subject of the certificate that the client showed; empty: none.
+func explainTLS(err error, shown string) error {
 	var record tls.RecordHeaderError
 	var timeout net.Error
 	switch {
@@ -37,7 +39,7 @@ func explainTLS(err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return &tlsError{"the server did not finish the handshake in time; " + plainPort, err}
 	}
-	if refused := explainAlert(err); refused != nil {
+	if refused := explainAlert(err, shown); refused != nil {
 		return refused
 	}
 	return &tlsError{err.Error() + certificateRemedy(err), err}
@@ -61,7 +63,8 @@ func certificateRemedy(err error) string {
 
 // explainAlert returns nil unless the server refused the connection with an alert of TLS.
 // With TLS 1.3 the alert about a client's certificate comes only when the client reads.
-func explainAlert(err error) error {
+// shown is the subject of the certificate that the client showed; empty: none.
+func explainAlert(err error, shown string) error {
 	var op *net.OpError
 	var alert tls.AlertError
 	text := ""
@@ -76,6 +79,12 @@ func explainAlert(err error) error {
 	text = strings.TrimPrefix(text, "tls: ")
 	remedy := "; see the server's log"
 	switch text {
+	case "bad certificate", "certificate unknown", "unknown certificate", "unknown certificate authority", "unsupported certificate":
+		if shown != "" {
+			return &tlsError{fmt.Sprintf("the server refused the certificate %q of this client: %s; see the server's log", shown, text), err}
+		}
+	}
+	switch text {
 	case "certificate required", "handshake failure", "bad certificate", "certificate unknown", "unknown certificate", "unknown certificate authority", "unsupported certificate":
 		remedy = "; it may need a certificate of this client, signed by an authority that it trusts; see the server's log"
 	case "expired certificate":
@@ -84,4 +93,46 @@ func explainAlert(err error) error {
 		remedy = "; let both ends support a common version of TLS"
 	}
 	return &tlsError{"the server refused the connection: " + text + remedy, err}
+}
+
+// secureConn is a connection with TLS. Its reads explain why the server refuses the client.
+type secureConn struct {
+	*tls.Conn
+	shown string // the subject of the certificate that the client showed; empty: none
+}
+
+func (c *secureConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if refused := explainAlert(err, c.shown); refused != nil {
+		err = refused
+	}
+	return n, err
+}
+
+// secureClient returns the client's end of a connection with TLS, which notes the certificate that it shows.
+func secureClient(conn net.Conn, config *tls.Config) *secureConn {
+	c := &secureConn{}
+	config = config.Clone()
+	choose := config.GetClientCertificate
+	config.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		cert, err := new(tls.Certificate), error(nil)
+		if choose != nil {
+			cert, err = choose(request)
+		} else {
+			for i := range config.Certificates {
+				if request.SupportsCertificate(&config.Certificates[i]) == nil {
+					cert = &config.Certificates[i]
+					break
+				}
+			}
+		}
+		if err == nil && len(cert.Certificate) > 0 {
+			if leaf, e := x509.ParseCertificate(cert.Certificate[0]); e == nil {
+				c.shown = leaf.Subject.String()
+			}
+		}
+		return cert, err
+	}
+	c.Conn = tls.Client(conn, config)
+	return c
 }

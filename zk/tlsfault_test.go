@@ -3,6 +3,7 @@ package zk
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -114,6 +115,26 @@ func TestServerWantsACertificate(t *testing.T) {
 		server := answering(t, func(c net.Conn) { tls.Server(c, config).Handshake() })
 		got := firstFailure(t, server, Options{TLS: &tls.Config{ServerName: "zk.example"}, TLSFiles: &TLSFiles{CA: files.CA}})
 		if !strings.Contains(got, "it may need a certificate of this client") {
+			t.Errorf("TLS %#x: %s", version, got)
+		}
+	}
+}
+
+// TestServerRefusesTheCertificate: the error names the certificate that the client showed.
+func TestServerRefusesTheCertificate(t *testing.T) {
+	a := newAuthority(t)
+	files := pemFiles(t, a, "eve")
+	cert, key := a.pair(t, "zk.example")
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		config := &tls.Config{Certificates: []tls.Certificate{pair}, MaxVersion: version, ClientAuth: tls.RequireAnyClientCert}
+		config.VerifyConnection = func(tls.ConnectionState) error { return errors.New("refused") }
+		server := answering(t, func(c net.Conn) { tls.Server(c, config).Handshake() })
+		got := firstFailure(t, server, Options{TLS: &tls.Config{ServerName: "zk.example"}, TLSFiles: files})
+		if !strings.Contains(got, `the server refused the certificate "CN=eve" of this client`) {
 			t.Errorf("TLS %#x: %s", version, got)
 		}
 	}
