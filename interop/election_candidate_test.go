@@ -24,7 +24,7 @@ import (
 const (
 	electionTick    = 500 * time.Millisecond // tickTime of the servers, which is the confirmation delay of a standalone server
 	electionTimeout = 40 * time.Second       // session timeout of candidates that must not expire
-	briefTimeout    = 3 * time.Second        // session timeout of candidates that must expire
+	briefTimeout    = 5 * time.Second        // session timeout of candidates that must expire
 	electionWait    = 3 * time.Minute        // timeout of every wait
 )
 
