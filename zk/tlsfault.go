@@ -26,8 +26,10 @@ var errSpeaksTLS = errors.New("the port is for TLS: connect with TLS, or name th
 
 const plainPort = "this may be a port without TLS: name the server's port with TLS (secureClientPort), or connect without TLS"
 
-// explainTLS returns the error of a handshake in words that say what to do.
-// shown is the subject of the certificate that the client showed; empty: none.
+const needsCertificate = "; it may need a certificate of this client, signed by an authority that it trusts; see the server's log"
+
+// explainTLS returns the error of a handshake in words that say what to do. shown is the
+// subject of the certificate that the client showed; empty: none.
 func explainTLS(err error, shown string) error {
 	var record tls.RecordHeaderError
 	var timeout net.Error
@@ -81,12 +83,11 @@ func explainAlert(err error, shown string) error {
 	switch text {
 	case "bad certificate", "certificate unknown", "unknown certificate", "unknown certificate authority", "unsupported certificate":
 		if shown != "" {
-			return &tlsError{fmt.Sprintf("the server refused the certificate %q of this client: %s; see the server's log", shown, text), err}
+			return &tlsError{fmt.Sprintf("the server refused the certificate %q of this client: %s%s", shown, text, remedy), err}
 		}
-	}
-	switch text {
-	case "certificate required", "handshake failure", "bad certificate", "certificate unknown", "unknown certificate", "unknown certificate authority", "unsupported certificate":
-		remedy = "; it may need a certificate of this client, signed by an authority that it trusts; see the server's log"
+		remedy = needsCertificate
+	case "certificate required", "handshake failure":
+		remedy = needsCertificate
 	case "expired certificate":
 		remedy = "; renew the certificate of this client, or correct the clock"
 	case "protocol version not supported":
@@ -103,6 +104,9 @@ type secureConn struct {
 
 func (c *secureConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if err == nil {
+		return n, nil
+	}
 	if refused := explainAlert(err, c.shown); refused != nil {
 		err = refused
 	}
