@@ -186,7 +186,7 @@ func found(names map[string][]string, dirs []string, pattern string) bool {
 
 // TestArchitectureShowsTheTable fails if docs/architecture.md differs from the table of packages in layout_test.go.
 func TestArchitectureShowsTheTable(t *testing.T) {
-	row := regexp.MustCompile("(?m)^\\| ([0-9]) \\| `([a-z/-]+)`( \\(pure\\)| \\(public\\))? \\|")
+	row := regexp.MustCompile("(?m)^\\| ([0-9]+) \\| `([a-z/-]+)`( \\(pure\\)| \\(public\\))? \\|")
 	text, err := os.ReadFile("docs/architecture.md")
 	if err != nil {
 		t.Fatal(err)

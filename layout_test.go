@@ -109,11 +109,13 @@ var plan = map[string]packageRule{
 	"internal/sim": {layer: 8, imports: "internal/driver internal/sim/check internal/sim/client internal/sim/machine internal/peerwire internal/record internal/replica " +
 		"internal/store internal/tree internal/zab internal/election internal/ensemble wire"},
 	"internal/admin":        {layer: 7, imports: "internal/ensemble internal/election internal/server wire"},
+	"internal/admin/access": {layer: 8},
+	"internal/admin/web":    {layer: 10, imports: "internal/admin/access internal/server"},
 	"internal/clientconfig": {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
 	"internal/shell":        {layer: 8, imports: "zk internal/clientconfig recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
-	"embed":                 {layer: 8, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
+	"embed":                 {layer: 11, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {layer: 9, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
+	"cmd/bellwether":     {layer: 12, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
 }
 
