@@ -110,6 +110,7 @@ var plan = map[string]packageRule{
 		"internal/store internal/tree internal/zab internal/election internal/ensemble wire"},
 	"internal/admin":        {layer: 7, imports: "internal/ensemble internal/election internal/server wire"},
 	"internal/admin/access": {layer: 8},
+	"internal/admin/page":   {layer: 9, imports: "internal/admin/access internal/server"},
 	"internal/admin/web":    {layer: 10, imports: "internal/admin/access internal/server"},
 	"internal/clientconfig": {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
 	"internal/shell":        {layer: 8, imports: "zk internal/clientconfig recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},

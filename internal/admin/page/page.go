@@ -1,0 +1,151 @@
+package page
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"path"
+	"strings"
+
+	"bellwether/internal/admin/access"
+	"bellwether/internal/server"
+)
+
+//go:embed templates/*.html
+var templates embed.FS
+
+// Options are the parameters of the page.
+type Options struct {
+	Server  *server.Server // required
+	Version string         // version of the program, for the foot of each page
+	Log     *slog.Logger   // nil: nothing is logged
+}
+
+// Page is the handler of all pages.
+type Page struct {
+	o     Options
+	mux   *http.ServeMux
+	views map[string]*template.Template // by name of the template
+}
+
+// New returns the handler of the page. It must be behind access.Access.Guard.
+func New(o Options) (*Page, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	p := &Page{o: o, mux: http.NewServeMux(), views: map[string]*template.Template{}}
+	for _, one := range append([]sheet{errorSheet}, sheets...) {
+		t, err := template.New("layout.html").Funcs(funcs).ParseFS(templates, "templates/layout.html", "templates/"+one.template)
+		if err != nil {
+			return nil, fmt.Errorf("template %s: %w", one.template, err)
+		}
+		p.views[one.template] = t
+	}
+	for _, one := range sheets {
+		p.mux.HandleFunc(one.pattern(), func(w http.ResponseWriter, r *http.Request) { p.show(w, r, one) })
+	}
+	p.mux.HandleFunc("GET "+assetsPath+"{name}", serveAsset)
+	p.mux.HandleFunc("POST /theme", setTheme)
+	p.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		p.fail(w, r, &Problem{Status: http.StatusNotFound, What: "There is no such page.", Do: "Choose a page from the menu."})
+	})
+	return p, nil
+}
+
+// ServeHTTP answers a request for a page or for a file of a page.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	p.mux.ServeHTTP(w, r)
+}
+
+// Problem is an error that a page shows: what is wrong and what to do.
+type Problem struct {
+	Status int
+	What   string
+	Do     string
+}
+
+func (e *Problem) Error() string { return strings.TrimSpace(e.What + " " + e.Do) }
+
+// frame is what layout.html needs, around the content of a page.
+type frame struct {
+	Title   string
+	At      string // path of the page in the menu
+	Here    string // path and query of the request, for links back
+	Theme   string // light, dark, or empty for the system's
+	Menu    []sheet
+	Viewer  access.Viewer
+	Server  string // the name of this server, such as server 2
+	Version string
+	Content any
+}
+
+// show renders a page.
+func (p *Page) show(w http.ResponseWriter, r *http.Request, one sheet) {
+	content, err := one.content(p, r)
+	if err != nil {
+		p.fail(w, r, err)
+		return
+	}
+	p.render(w, r, http.StatusOK, one, content)
+}
+
+// fail renders an error as a page.
+func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var problem *Problem
+	if !errors.As(err, &problem) {
+		problem = &Problem{Status: http.StatusInternalServerError, What: err.Error(), Do: "Look into the log of the server."}
+	}
+	p.render(w, r, problem.Status, errorSheet, problem)
+}
+
+func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, one sheet, content any) {
+	f := frame{
+		Title: one.Title, At: one.Path, Here: here(r), Theme: themeOf(r), Menu: menu(), Viewer: access.ViewerOf(r.Context()),
+		Server: p.serverName(), Version: p.o.Version, Content: content,
+	}
+	var b bytes.Buffer
+	if err := p.views[one.template].Execute(&b, f); err != nil {
+		p.o.Log.Error("a page cannot be shown", "page", one.Path, "err", err)
+		http.Error(w, "the page cannot be shown: look into the log of the server", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the browser may have gone
+}
+
+// serverName returns the name of this server as the page shows it.
+func (p *Page) serverName() string {
+	if c := p.o.Server.Config(); !c.Standalone() {
+		return fmt.Sprintf("server %d", c.Ensemble.ID)
+	}
+	return "standalone server"
+}
+
+// here returns the local address of a request for links and forms that lead back to it.
+func here(r *http.Request) string {
+	if r.Method != http.MethodGet {
+		return "/"
+	}
+	return r.URL.RequestURI()
+}
+
+// localPath returns an address of this page to which a form may lead; "/" for any other.
+func localPath(to string) string {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") || path.Clean(to) == "." {
+		return "/"
+	}
+	return to
+}
