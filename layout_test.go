@@ -56,6 +56,7 @@ var plan = map[string]packageRule{
 	"internal/notice":     {layer: 1}, // peer and server log the faults of clients and servers in the same way
 	"internal/inorder":    {layer: 1},
 	"internal/fifo":       {layer: 1, pure: true},
+	"internal/fourletter": {layer: 1},
 	"internal/quota":      {layer: 1, pure: true},
 	"internal/rate":       {layer: 1, pure: true},
 	"internal/sasl":       {layer: 1}, // not pure because it makes nonces
@@ -113,7 +114,7 @@ var plan = map[string]packageRule{
 	"internal/admin/page":   {layer: 9, imports: "internal/admin/access internal/server"},
 	"internal/admin/web":    {layer: 10, imports: "internal/admin/access internal/server"},
 	"internal/clientconfig": {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
-	"internal/shell":        {layer: 8, imports: "zk internal/clientconfig recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
+	"internal/shell":        {layer: 8, imports: "zk internal/clientconfig internal/fourletter recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
 	"embed":                 {layer: 11, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
 	"cmd/bellwether":     {layer: 12, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},

@@ -3,13 +3,13 @@ package shell
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"bellwether/internal/clientconfig"
+	"bellwether/internal/fourletter"
 )
 
 // accessFlags adds the flags for TLS and for logging in. When the command has ended, so has
@@ -65,16 +65,11 @@ func (a *app) word(ctx context.Context, server, w string, timeout time.Duration)
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(timeout))
-	if _, err := io.WriteString(conn, w); err != nil {
-		return "", err
-	}
-	b, err := io.ReadAll(io.LimitReader(conn, wordMax))
-	if err != nil && len(b) == 0 {
+	text, err := fourletter.Ask(ctx, conn, w, timeout)
+	if err != nil && text == "" {
 		return "", fmt.Errorf("%w%s", err, a.withoutTLS())
 	}
-	return string(b), err
+	return text, err
 }
 
 // withoutTLS returns the end of a message about a server that gives no answer. A port for TLS does

@@ -6,15 +6,6 @@ import (
 	"time"
 )
 
-// instant parses a time of a server; nil: it is not one.
-func instant(text string) *time.Time {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return nil
-	}
-	return &at
-}
-
 // certificateWarnings are the days before an expiry from which on a warning is given, and how urgent it is.
 var certificateWarnings = []struct {
 	days int

@@ -142,6 +142,9 @@ type adminClient struct {
 // directly asks a server without a proxy and without keeping connections.
 var directly = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 
+// adminMax is how much of an AdminServer's answer is read, in bytes.
+const adminMax = 1 << 20
+
 // askAdmin adds the answer of an AdminServer, if there is one.
 func askAdmin(ctx context.Context, url string, timeout time.Duration, into *adminAnswer) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -156,7 +159,7 @@ func askAdmin(ctx context.Context, url string, timeout time.Duration, into *admi
 	}
 	defer r.Body.Close()
 	if r.StatusCode == http.StatusOK {
-		_ = json.NewDecoder(io.LimitReader(r.Body, wordMax)).Decode(into) // ignore other pages at this port
+		_ = json.NewDecoder(io.LimitReader(r.Body, adminMax)).Decode(into) // ignore other pages at this port
 	}
 }
 

@@ -3,13 +3,14 @@ package shell
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"bellwether/internal/fourletter"
 )
 
 // electionJSON holds the fields of an election, as the word elog prints it, that these
@@ -131,15 +132,9 @@ func (a *app) elections(ctx context.Context, choose func([]recorded) []recorded,
 
 // parseElections parses the answer to the word elog.
 func parseElections(text string) ([]recorded, error) {
-	var raws []json.RawMessage
-	if err := json.Unmarshal([]byte(text), &raws); err != nil {
-		if text = strings.TrimSpace(text); text == "" {
-			text = "no answer"
-		}
-		return nil, fmt.Errorf("the server has no record of elections, or does not show it: %s", text)
-	}
-	if len(raws) == 0 {
-		return nil, errors.New("no election is recorded; a standalone server has none")
+	raws, err := fourletter.ParseElog(text)
+	if err != nil {
+		return nil, err
 	}
 	var out []recorded
 	for _, raw := range raws {
@@ -166,21 +161,7 @@ func lastOfEach(all []recorded, back int) []recorded {
 }
 
 // Leadership is the election in which a server got its current role.
-type Leadership struct {
-	Began         time.Time `json:"began"`
-	State         string    `json:"state"`
-	Phase         string    `json:"phase"`
-	Epoch         int64     `json:"epoch"`
-	Ending        string    `json:"ending"`
-	LookMS        int64     `json:"look_ms"`
-	DiscoverMS    int64     `json:"discover_ms"`
-	SynchroniseMS int64     `json:"synchronise_ms"`
-}
-
-// Since returns the time at which the leader was ready to serve.
-func (l *Leadership) Since() time.Time {
-	return l.Began.Add(time.Duration(l.LookMS+l.DiscoverMS+l.SynchroniseMS) * time.Millisecond)
-}
+type Leadership = fourletter.Election
 
 // LeaderElection asks a server for the election in which it became the leader. It returns
 // nil if the server does not lead.
@@ -209,12 +190,5 @@ func (a *app) servingElection(ctx context.Context, server string, timeout time.D
 	if err != nil {
 		return nil, err
 	}
-	var all []Leadership
-	if err := json.Unmarshal([]byte(text), &all); err != nil {
-		return nil, err
-	}
-	if len(all) == 0 || all[len(all)-1].Phase != "serve" {
-		return nil, nil
-	}
-	return &all[len(all)-1], nil
+	return fourletter.Serving(text)
 }

@@ -5,19 +5,14 @@ import (
 	"context"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"bellwether/internal/fourletter"
 )
-
-// wordMax is the longest accepted answer to a four-letter word, in bytes.
-const wordMax = 1 << 20
-
-// valueMax is how much of one value from a server is shown, in bytes.
-const valueMax = 300
 
 // serverStatus is the status of one server, mainly from srvr.
 type serverStatus struct {
@@ -125,7 +120,7 @@ func (a *app) askServer(ctx context.Context, server string) serverStatus {
 	case err != nil:
 		s.Mode, s.Error, s.AnswerUS = "unreachable", err.Error(), 0
 	case s.Mode == "":
-		s.Mode, s.Error = "not serving", cmp.Or(clip(clean(strings.TrimSpace(text)), valueMax), "the server closed the connection without an answer"+a.withoutTLS())
+		s.Mode, s.Error = "not serving", cmp.Or(fourletter.Clip(fourletter.Clean(strings.TrimSpace(text)), fourletter.ValueMax), "the server closed the connection without an answer"+a.withoutTLS())
 	case s.Mode == "leader":
 		if l, err := a.leaderElection(ctx, server, a.timeout); err == nil && l != nil {
 			since := l.Since().UTC()
@@ -141,48 +136,22 @@ func compare(all []serverStatus) {
 	if i < 0 {
 		return
 	}
-	leader, err := strconv.ParseInt(all[i].Zxid, 0, 64)
-	for i := range all {
-		s := &all[i]
-		own, ownErr := strconv.ParseInt(s.Zxid, 0, 64)
-		if err == nil && ownErr == nil && own>>32 == leader>>32 && (s.Mode == "follower" || s.Mode == "observer") {
-			behind := max(leader-own, 0)
+	for j := range all {
+		s := &all[j]
+		if s.Mode != "follower" && s.Mode != "observer" {
+			continue
+		}
+		if behind, ok := fourletter.Behind(all[i].Zxid, s.Zxid); ok {
 			s.Behind = &behind
 		}
 	}
 }
 
-// parseSrvr parses the answer to srvr and skips lines that it does not know. It removes
-// control characters, because the values are printed on a terminal.
+// parseSrvr parses the answer to srvr.
 func parseSrvr(text string) serverStatus {
-	var s serverStatus
-	for line := range strings.Lines(text) {
-		key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
-		value = clip(clean(value), valueMax)
-		switch key {
-		case "Zookeeper version":
-			s.Version, _, _ = strings.Cut(value, ",")
-		case "Latency min/avg/max":
-			s.Latency = value
-		case "Connections":
-			s.Connections, _ = strconv.Atoi(value)
-		case "Outstanding":
-			s.Outstanding, _ = strconv.Atoi(value)
-		case "Node count":
-			s.Nodes, _ = strconv.Atoi(value)
-		case "Zxid":
-			s.Zxid = value
-		case "Mode":
-			s.Mode = value
-		case "Certificate for clients expires":
-			s.ClientCertificate = instant(value)
-		case "Certificate between servers expires":
-			s.QuorumCertificate = instant(value)
-		default:
-			if strings.HasSuffix(key, " because") { // why the server is read-only or serves only in part
-				s.Reason = value
-			}
-		}
+	v := fourletter.ParseSrvr(text)
+	return serverStatus{
+		Mode: v.Mode, Zxid: v.Zxid, Version: v.Version, Latency: v.Latency, Connections: v.Connections, Outstanding: v.Outstanding,
+		Nodes: v.Nodes, Reason: v.Reason, ClientCertificate: v.ClientCertificate, QuorumCertificate: v.QuorumCertificate,
 	}
-	return s
 }

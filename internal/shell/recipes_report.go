@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
-	"unicode"
 
 	"bellwether/internal/claim"
+	"bellwether/internal/fourletter"
 	"bellwether/internal/survey"
 	"bellwether/wire"
 )
@@ -197,25 +197,7 @@ func quoted(s string) string {
 const idShown = 64
 
 // printable returns an id in a form that a table can show.
-func printable(id string) string { return clip(clean(id), idShown) }
-
-// clip shortens a text to at most this number of bytes.
-func clip(text string, most int) string {
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + "…"
-	}
-	return text
-}
-
-// clean replaces control characters and characters that a terminal cannot show.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return '?'
-		}
-		return r
-	}, text)
-}
+func printable(id string) string { return fourletter.Clip(fourletter.Clean(id), idShown) }
 
 func (s *surveyor) table(all surveyJSON) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)

@@ -1,0 +1,79 @@
+package fourletter
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ValueMax is how much of one value of an answer is kept, in bytes.
+const ValueMax = 300
+
+// Srvr is the answer to the word srvr. The field of a line that a server does not send
+// has its zero value.
+type Srvr struct {
+	Version     string
+	Mode        string // leader, follower, observer, standalone or read-only; empty: the server does not serve
+	Zxid        string
+	Latency     string // minimum/average/maximum in ms
+	Connections int
+	Outstanding int
+	Nodes       int
+	Reason      string // why the server accepts no writes or serves only in part
+	// When the first certificate expires; nil: no TLS of that kind, or the server does not say it.
+	ClientCertificate, QuorumCertificate *time.Time
+}
+
+// ParseSrvr parses the answer to srvr. It skips lines that it does not know.
+func ParseSrvr(text string) Srvr {
+	var s Srvr
+	for line := range strings.Lines(text) {
+		key, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), ": ")
+		value = Clip(Clean(value), ValueMax)
+		switch key {
+		case "Zookeeper version":
+			s.Version, _, _ = strings.Cut(value, ",")
+		case "Latency min/avg/max":
+			s.Latency = value
+		case "Connections":
+			s.Connections, _ = strconv.Atoi(value)
+		case "Outstanding":
+			s.Outstanding, _ = strconv.Atoi(value)
+		case "Node count":
+			s.Nodes, _ = strconv.Atoi(value)
+		case "Zxid":
+			s.Zxid = value
+		case "Mode":
+			s.Mode = value
+		case "Certificate for clients expires":
+			s.ClientCertificate = instant(value)
+		case "Certificate between servers expires":
+			s.QuorumCertificate = instant(value)
+		default:
+			if strings.HasSuffix(key, " because") { // why the server is read-only or serves only in part
+				s.Reason = value
+			}
+		}
+	}
+	return s
+}
+
+// instant parses a time of a server; nil: it is not one.
+func instant(text string) *time.Time {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil
+	}
+	return &at
+}
+
+// Behind returns by how many transactions a server with zxid own is behind a leader. ok is
+// false if the zxids cannot be compared, because their epochs differ.
+func Behind(leader, own string) (n int64, ok bool) {
+	l, errL := strconv.ParseInt(leader, 0, 64)
+	o, errO := strconv.ParseInt(own, 0, 64)
+	if errL != nil || errO != nil || l>>32 != o>>32 {
+		return 0, false
+	}
+	return max(l-o, 0), true
+}
