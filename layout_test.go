@@ -109,7 +109,8 @@ var plan = map[string]packageRule{
 	"internal/sim/client": {layer: 7, imports: "internal/sim/check internal/sim/machine internal/claim " + families + " internal/ensemble internal/tree wire"},
 	"internal/sim": {layer: 8, imports: "internal/driver internal/sim/check internal/sim/client internal/sim/machine internal/peerwire internal/record internal/replica " +
 		"internal/store internal/tree internal/zab internal/election internal/ensemble wire"},
-	"internal/admin":        {layer: 7, imports: "internal/ensemble internal/election internal/server wire"},
+	"internal/admin":        {layer: 7, imports: "internal/admin/elog internal/ensemble internal/server wire"},
+	"internal/admin/elog":   {layer: 4, imports: "internal/election internal/ensemble wire", pure: true},
 	"internal/admin/access": {layer: 8},
 	"internal/admin/page":   {layer: 9, imports: "internal/admin/access internal/server"},
 	"internal/admin/web":    {layer: 10, imports: "internal/admin/access internal/server"},

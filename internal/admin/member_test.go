@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bellwether/internal/admin/elog"
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/portblock"
@@ -121,7 +122,7 @@ func within(t *testing.T, what string, holds func() bool) {
 // the texts for people.
 func checkElog(t *testing.T, text string) {
 	t.Helper()
-	var all []electionJSON
+	var all []elog.Election
 	if err := json.Unmarshal([]byte(text), &all); err != nil || len(all) != 1 {
 		t.Fatalf("elog: %v\n%s", err, text)
 	}

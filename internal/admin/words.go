@@ -52,7 +52,7 @@ var words = map[string]word{
 	"crst":   {text: crst},
 	"dirs":   {text: dirs},
 	"dump":   {text: dump, large: true},
-	"elog":   {text: elog, idle: true},
+	"elog":   {text: elections, idle: true},
 	"envi":   {text: envi, idle: true},
 	"gtmk":   {text: gtmk, idle: true},
 	handWord: {arg: true},

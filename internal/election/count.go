@@ -51,7 +51,7 @@ func (e *Election) count() {
 // tellWait reports how long a quorum of votes waits for a better one.
 func (e *Election) tellWait() {
 	wait := e.settleAt - e.now
-	e.running.wait(wait)
+	e.running.wait(e.now, wait)
 	if f := e.failed[e.proposal.Leader]; f.Again == e.settleAt {
 		e.report(ElectsAgain{Candidate: f.Candidate, Times: f.Times, Why: f.Why, WaitMS: wait})
 		return

@@ -164,6 +164,7 @@ func (e *Election) Step(now int64, ev Event) {
 // Ready returns what is to be done after the steps since the last call.
 func (e *Election) Ready() Ready {
 	r := e.ready
+	e.running.depart(e.now, r.Send)
 	r.Wake = min(e.resendAt, e.settleAt, e.againAt, e.splitAt, e.dialBy)
 	e.ready = Ready{}
 	return r

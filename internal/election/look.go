@@ -69,6 +69,7 @@ func (e *Election) beginRound(r wire.Epoch, v Vote) {
 	e.settleAt, e.settleBy, e.splitAt = Never, Never, Never
 	e.interval = e.intervalMin
 	e.running.rounds(r)
+	e.running.change(e.now, r, v)
 	e.broadcast()
 }
 
@@ -269,6 +270,7 @@ func (e *Election) joinRound(r wire.Epoch, v Vote) Verdict {
 // improve adopts a better vote of the round and sends it.
 func (e *Election) improve(v Vote) {
 	e.proposal = v
+	e.running.change(e.now, e.round, v)
 	e.settleAt = Never
 	e.broadcast()
 }

@@ -1,9 +1,7 @@
 package election
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
@@ -13,7 +11,9 @@ import (
 // Limits of what is recorded.
 const (
 	recordsMax = 64  // elections of one server
-	heardMax   = 256 // votes of one election
+	heardMax   = 256 // votes of one election that were heard
+	sentMax    = 256 // votes of one election that were sent, one for each receiver
+	changesMax = 64  // changes of a server's own vote in one election
 	roundsMax  = 32
 )
 
@@ -55,6 +55,30 @@ type HeardVote struct {
 	Verdict Verdict
 }
 
+// OwnVote is a vote of this server, from the time at which it took it.
+type OwnVote struct {
+	AtMS  int64
+	Round wire.Epoch
+	Vote  Vote
+	Heard int // the number of votes that had been heard before
+}
+
+// SentVote is a vote as it was sent, to one server or several at once.
+type SentVote struct {
+	AtMS  int64
+	To    []ensemble.ServerID
+	State peerwire.ServerState
+	Vote  Vote
+	Round wire.Epoch
+	Heard int // the number of votes that had been heard before
+}
+
+// Wait is a time in which a quorum agreed and the server waited for a better vote.
+type Wait struct {
+	AtMS  int64
+	MaxMS int64 // it ended earlier if a better vote came, or if no better one could come
+}
+
 // Phase is a part of the time from the loss of a leader to service.
 type Phase uint8
 
@@ -81,16 +105,21 @@ type Record struct {
 	Server   ensemble.ServerID
 	Began    int64 // the clock's ms
 	Why      string
-	Own      Vote
+	Own      Vote // this server's vote before it heard any other
 	Barred   bool
 	Abstains bool         // this server's disk did not answer
 	Rounds   []wire.Epoch // the rounds of the election, in order
 	Votes    []HeardVote
-	Dropped  int     // votes beyond the limit, which are not kept
-	Waits    []int64 // time spent waiting for better votes, in ms
-	Sent     int     // number of notifications sent
-	Decision Decision
-	Epoch    wire.Epoch // the epoch in which the server served; 0 if it did not serve
+	Dropped  int       // votes beyond the limit, which are not kept
+	Changes  []OwnVote // this server's vote and its changes, in order
+	Waits    []Wait    // for better votes
+	Sent     int       // number of notifications sent
+	// SentVotes are the notifications that were sent before this server served. A
+	// notification that a later one replaced before it was sent is not among them.
+	SentVotes   []SentVote
+	SentDropped int // sent notifications beyond the limit, which are not kept
+	Decision    Decision
+	Epoch       wire.Epoch // the epoch in which the server served; 0 if it did not serve
 	// Phase is the current phase; PhaseMS is how long each finished phase took.
 	Phase   Phase
 	PhaseMS [Over]int64
@@ -116,6 +145,7 @@ func (e *Election) Records() []Record {
 func (r *Record) copy() Record {
 	c := *r
 	c.Rounds, c.Votes, c.Waits = slices.Clone(r.Rounds), slices.Clone(r.Votes), slices.Clone(r.Waits)
+	c.Changes, c.SentVotes = slices.Clone(r.Changes), slices.Clone(r.SentVotes)
 	c.Decision.Supporters = slices.Clone(r.Decision.Supporters)
 	return c
 }
@@ -181,10 +211,51 @@ func (r *Record) rounds(n wire.Epoch) {
 	}
 }
 
-func (r *Record) wait(ms int64) {
+func (r *Record) wait(now, ms int64) {
 	if len(r.Waits) < roundsMax {
-		r.Waits = append(r.Waits, ms)
+		r.Waits = append(r.Waits, Wait{now - r.Began, ms})
 	}
+}
+
+// heard returns the number of votes that have been heard so far.
+func (r *Record) heard() int { return len(r.Votes) + r.Dropped }
+
+// change records that this server votes for v from now on.
+func (r *Record) change(now int64, round wire.Epoch, v Vote) {
+	if len(r.Changes) < changesMax {
+		r.Changes = append(r.Changes, OwnVote{now - r.Began, round, v, r.heard()})
+	}
+}
+
+// depart records messages that are sent now, until this server serves. Equal ones that
+// follow each other become one vote with several receivers.
+func (r *Record) depart(now int64, all []Message) {
+	if r == nil || r.Phase >= Serve || len(all) == 0 {
+		return
+	}
+	kept := 0
+	for _, s := range r.SentVotes {
+		kept += len(s.To)
+	}
+	first := len(r.SentVotes)
+	for _, m := range all {
+		if kept++; kept > sentMax {
+			r.SentDropped++
+			continue
+		}
+		n := &m.Notification
+		s := SentVote{now - r.Began, []ensemble.ServerID{m.To}, n.State, voteOf(n), n.ElectionEpoch, r.heard()}
+		if last := len(r.SentVotes) - 1; last >= first && r.SentVotes[last].same(s) {
+			r.SentVotes[last].To = append(r.SentVotes[last].To, m.To)
+			continue
+		}
+		r.SentVotes = append(r.SentVotes, s)
+	}
+}
+
+// same reports whether two messages say the same.
+func (s SentVote) same(o SentVote) bool {
+	return s.State == o.State && s.Vote == o.Vote && s.Round == o.Round
 }
 
 func (r *Record) sent() {
@@ -202,128 +273,3 @@ func (r *Record) vote(now int64, h Heard, v Verdict) {
 	n := &h.Notification
 	r.Votes = append(r.Votes, HeardVote{now - r.Began, h.From, n.State, voteOf(n), n.ElectionEpoch, v})
 }
-
-// String describes the election in one line.
-func (r *Record) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "server %d", r.Server)
-	if n := len(r.Rounds); n > 0 {
-		fmt.Fprintf(&b, " round %d", r.Rounds[n-1])
-	}
-	fmt.Fprintf(&b, ": %s; ", r.Why)
-	if r.Phase == Search || r.Decision.Ending == Superseded || r.Decision.Ending == Reconfigured {
-		b.WriteString(r.Decision.Ending.String())
-	} else {
-		fmt.Fprintf(&b, "%s %d, %s", r.Decision.State, r.Decision.Vote.Leader, r.Decision.Ending)
-	}
-	r.times(&b)
-	if r.Ended != "" {
-		fmt.Fprintf(&b, "; ended: %s", r.Ended)
-	}
-	return b.String()
-}
-
-// times appends what each phase took.
-func (r *Record) times(b *strings.Builder) {
-	sep, names := "; ", phases
-	if r.Decision.Ending == LeadershipTransferred {
-		names[Search] = "hold writes"
-	}
-	for p := Search; p < Over && p <= r.Phase; p++ {
-		switch {
-		case p < r.Phase && (p == Search || r.PhaseMS[p] > 0):
-			fmt.Fprintf(b, "%s%s %d ms", sep, names[p], r.PhaseMS[p])
-		case p == r.Phase:
-			fmt.Fprintf(b, "%s%s, lasting", sep, p)
-		default:
-			continue
-		}
-		sep = ", "
-	}
-}
-
-// Explain describes the election step by step, and why the winner won.
-func (r *Record) Explain() string {
-	var b strings.Builder
-	if r.Decision.Ending == LeadershipTransferred {
-		fmt.Fprintf(&b, "Server %d did not vote: %s.\n", r.Server, r.Why)
-	} else {
-		fmt.Fprintf(&b, "Server %d looked for a leader: %s.\n", r.Server, r.Why)
-	}
-	if len(r.Rounds) > 0 {
-		fmt.Fprintf(&b, "  +0 ms  votes for %s in round %d\n", r.Own, r.Rounds[0])
-	}
-	for _, v := range r.Votes {
-		fmt.Fprintf(&b, "  +%d ms  %d, %s in round %d, for %s: %s\n", v.AtMS, v.From, v.State, v.Round, v.Vote, v.Verdict)
-	}
-	if r.Dropped > 0 {
-		fmt.Fprintf(&b, "  and %d more\n", r.Dropped)
-	}
-	if r.Barred {
-		b.WriteString("It had no history, so it could only join a leader.\n")
-	}
-	if r.Abstains {
-		b.WriteString("Its disk did not answer, so it could only join a leader.\n")
-	}
-	if len(r.Waits) > 0 {
-		fmt.Fprintf(&b, "It waited for better votes: %s ms at most.\n", strings.Trim(fmt.Sprint(r.Waits), "[]"))
-	}
-	r.explainEnd(&b)
-	return b.String()
-}
-
-func (r *Record) explainEnd(b *strings.Builder) {
-	d := &r.Decision
-	switch d.Ending {
-	case Unfinished, Superseded, Reconfigured:
-		fmt.Fprintf(b, "It came to no decision: %s", d.Ending)
-	case Named, LeadershipTransferred:
-		fmt.Fprintf(b, "%s %d: %s", d.State, d.Vote.Leader, d.Ending)
-	default:
-		fmt.Fprintf(b, "%s %d in round %d: %s (%s).\n", d.State, d.Vote.Leader, d.Round, d.Ending, list(d.Supporters))
-		b.WriteString(r.reason())
-	}
-	r.times(b)
-	b.WriteString(".\n")
-	if r.Ended != "" {
-		fmt.Fprintf(b, "It ended: %s.\n", r.Ended)
-	}
-}
-
-// reason says what the winner had that the next best candidate lacked.
-func (r *Record) reason() string {
-	d := &r.Decision
-	if d.Ending == Follows {
-		return fmt.Sprintf("%d led already", d.Vote.Leader)
-	}
-	second, ok := r.runnerUp()
-	switch {
-	case !ok:
-		return fmt.Sprintf("%d was the only candidate", d.Vote.Leader)
-	case d.Vote.PeerEpoch != second.PeerEpoch:
-		return fmt.Sprintf("%d won over %d by its epoch, %d against %d", d.Vote.Leader, second.Leader, d.Vote.PeerEpoch, second.PeerEpoch)
-	case d.Vote.Zxid != second.Zxid:
-		return fmt.Sprintf("%d won over %d by its history, %s against %s", d.Vote.Leader, second.Leader, d.Vote.Zxid, second.Zxid)
-	}
-	return fmt.Sprintf("%d won over %d by its id, their histories being equal", d.Vote.Leader, second.Leader)
-}
-
-// runnerUp returns the best vote of the round for another candidate.
-func (r *Record) runnerUp() (Vote, bool) {
-	best, ok := nobody, false
-	consider := func(v Vote) {
-		if v.Leader != r.Decision.Vote.Leader && v.Leader != peerwire.NoServer && v.Zxid != NoHistory && (!ok || v.Compare(best) > 0) {
-			best, ok = v, true
-		}
-	}
-	consider(r.Own)
-	for _, v := range r.Votes {
-		if v.State == peerwire.Looking && v.Round == r.Decision.Round {
-			consider(v.Vote)
-		}
-	}
-	return best, ok
-}
-
-// list returns server ids, separated by blanks.
-func list(ids []ensemble.ServerID) string { return strings.Trim(fmt.Sprint(ids), "[]") }

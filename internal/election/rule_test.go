@@ -1,6 +1,7 @@
 package election
 
 import (
+	"slices"
 	"testing"
 
 	"bellwether/internal/ensemble"
@@ -195,11 +196,55 @@ func TestRecordsAreBounded(t *testing.T) {
 	if r := e.Records()[0]; len(r.Votes) != heardMax || r.Dropped != 10 || len(r.Rounds) != roundsMax {
 		t.Errorf("%d votes, %d dropped, %d rounds", len(r.Votes), r.Dropped, len(r.Rounds))
 	}
+	if r := e.Records()[0]; len(r.Changes) != changesMax {
+		t.Errorf("%d changes of the vote", len(r.Changes))
+	}
 	for range recordsMax + 10 {
 		e.Step(1, Look{Zxid: 1, Epoch: 1, Why: "again"})
 	}
 	if n := len(e.Records()); n != recordsMax+1 {
 		t.Errorf("%d records", n)
+	}
+}
+
+// TestRecordKeepsWhatWasSent: the record tells when this server changed its vote, after
+// which votes of others, when it sent which vote to whom, and when it waited. What is sent
+// while it serves is not recorded, and the number of sent votes is limited.
+func TestRecordKeepsWhatWasSent(t *testing.T) {
+	e := alone(3, 1)
+	e.Ready()
+	e.Step(4, RoundTrip{3, 5e6})
+	e.Step(5, Tick{})
+	hear(e, 3, peerwire.Looking, Vote{3, 0x100000005, 1}, 1)
+	e.Ready()
+	for i := range int64(sentMax) {
+		e.now = 5 + i
+		hear(e, 2, peerwire.Looking, Vote{2, 0, 0}, 0) // an earlier round is answered
+		e.Ready()
+	}
+	e.Step(300, Tick{})
+	e.Step(301, Established{1})
+	hear(e, 2, peerwire.Looking, Vote{2, 0, 0}, 1)
+	e.Ready()
+	r := e.Records()[0]
+	others := []ensemble.ServerID{2, 3}
+	better := Vote{3, 0x100000005, 1}
+	if want := []OwnVote{{0, 1, r.Own, 0}, {5, 1, better, 0}}; !slices.Equal(r.Changes, want) {
+		t.Errorf("changes %+v, want %+v", r.Changes, want)
+	}
+	if s := r.SentVotes; len(s) < 2 || !slices.Equal(s[0].To, others) || s[0].Vote != r.Own || s[0].AtMS != 0 ||
+		!slices.Equal(s[1].To, others) || s[1].Vote != better || s[1].AtMS != 5 || s[1].Heard != 1 || s[1].Round != 1 || s[1].State != peerwire.Looking {
+		t.Errorf("sent %+v", s)
+	}
+	kept := 0
+	for _, s := range r.SentVotes {
+		kept += len(s.To)
+	}
+	if kept != sentMax || r.SentDropped != 4 {
+		t.Errorf("%d sent votes kept, %d dropped", kept, r.SentDropped)
+	}
+	if len(r.Waits) != 1 || r.Waits[0] != (Wait{5, 20}) {
+		t.Errorf("waits %+v", r.Waits)
 	}
 }
 
