@@ -65,6 +65,7 @@ var plan = map[string]packageRule{
 	"internal/record":     {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest", pure: true},
 	"internal/wiretest":   {layer: 3, imports: "wire internal/record"}, // only tests import it
 	"internal/audit":      {layer: 2, imports: "wire"},
+	"internal/scrape":     {layer: 2, libraries: prometheus},
 	"internal/local":      {layer: 2, imports: "internal/portblock"},
 	"internal/config":     {layer: 3, imports: "internal/ensemble internal/secure internal/sasl internal/sasl/jaas"},
 	"internal/election":   {layer: 3, imports: "internal/peerwire wire internal/ensemble", pure: true},
@@ -118,7 +119,7 @@ var plan = map[string]packageRule{
 	"internal/shell":        {layer: 8, imports: "zk internal/clientconfig internal/fourletter recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota wire", libraries: cobra + " " + readline + " " + sys},
 	"embed":                 {layer: 11, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {layer: 12, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
+	"cmd/bellwether":     {layer: 12, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
 }
 

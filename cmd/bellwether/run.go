@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -28,6 +29,11 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	if err != nil {
 		return failed(log, err)
 	}
+	port, err := openMetrics(c, s, log)
+	if err != nil {
+		return failed(log, errors.Join(err, s.Close()))
+	}
+	defer runMetrics(port, log)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if f.whileStdin {

@@ -272,12 +272,31 @@ func mntr(w *texts, s *server.Server) string {
 	if st.Disk != nil {
 		fmt.Fprintf(&b, "zk_slow_disk\t%v\n", st.Disk)
 	}
+	figures(&b, s)
+	return b.String()
+}
+
+// figures writes all metrics, in the form of the metrics provider that the configuration
+// names.
+func figures(b *strings.Builder, s *server.Server) {
+	switch provider := &s.Config().Metrics; {
+	case provider.Off():
+		return
+	case provider.OwnPort():
+		lines, err := s.Metrics().PrometheusLines()
+		if err != nil {
+			fmt.Fprintf(b, "zk_metrics_error\t%v\n", err)
+		}
+		for _, m := range lines {
+			fmt.Fprintf(b, "zk_%s\t%s\n", m.Name, m.Value)
+		}
+		return
+	}
 	for _, m := range s.Metrics().Samples() {
 		if m.Integer {
-			fmt.Fprintf(&b, "zk_%s\t%.0f\n", m.Name, m.Value)
+			fmt.Fprintf(b, "zk_%s\t%.0f\n", m.Name, m.Value)
 		} else {
-			fmt.Fprintf(&b, "zk_%s\t%s\n", m.Name, decimal(m.Value))
+			fmt.Fprintf(b, "zk_%s\t%s\n", m.Name, decimal(m.Value))
 		}
 	}
-	return b.String()
 }

@@ -96,9 +96,18 @@ func (l *loader) warn() {
 	l.warnIf(!c.Storage.Digest, "digest.enabled", "is false: damage to the tree in memory is not detected")
 	l.warnIf(c.Storage.TrustEmpty, "snapshot.trust.empty", "is true: lost snapshots are not detected; remove the key after the first start")
 	l.warnIf(c.TLS.ClientUnified && c.Client.IsZero(), "client.portUnification", "is true, but there is no clientPort: no port accepts connections with and without TLS; add clientPort, or remove the key")
+	l.warnMetrics()
 	l.warnSecrets()
 	l.warnSASL()
 	l.warnMembers()
+}
+
+// warnMetrics warns about an address for metrics that no provider uses.
+func (l *loader) warnMetrics() {
+	for _, key := range []string{"metricsProvider.httpHost", "metricsProvider.httpPort"} {
+		_, given := l.settings[key]
+		l.warnIf(given && !l.c.Metrics.OwnPort(), key, "has no effect without metricsProvider.className="+prometheusMetric+", as in ZooKeeper: no port is opened for metrics")
+	}
 }
 
 // warnDirs warns about data directories in doubtful places.

@@ -191,11 +191,18 @@ type Admin struct {
 	IdleTimeout time.Duration
 }
 
-// Metrics holds the settings of the metrics page, which this version does not have.
+// Metrics says how metrics are exported.
 type Metrics struct {
-	Provider string // Java class name
-	Address  ensemble.HostPort
+	Provider string            // Java class name
+	Address  ensemble.HostPort // of the port of the provider for Prometheus
+	Process  bool              // export metrics of the process too
 }
+
+// OwnPort reports whether metrics have a port of their own: the provider is that for Prometheus.
+func (m *Metrics) OwnPort() bool { return m.Provider == prometheusMetric }
+
+// Off reports whether no metrics are exported.
+func (m *Metrics) Off() bool { return m.Provider == nullMetric }
 
 // TLS says which ports use TLS, and with what certificates.
 type TLS struct {

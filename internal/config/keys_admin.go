@@ -1,11 +1,16 @@
 package config
 
 const (
-	noAdmin   = "this version has no HTTP admin server"
-	noMetrics = "this version serves no metrics page; use the four-letter word mntr"
-	noPaths   = "this version does not sample paths"
-	noPauses  = "there is no JVM"
-	defMetric = "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider"
+	noAdmin  = "this version has no HTTP admin server"
+	noPaths  = "this version does not sample paths"
+	noPauses = "there is no JVM"
+)
+
+// The Java classes that metricsProvider.className may name.
+const (
+	defMetric        = "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider"
+	nullMetric       = "org.apache.zookeeper.metrics.impl.NullMetricsProvider"
+	prometheusMetric = "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"
 )
 
 var adminKeys = []key{
@@ -42,17 +47,18 @@ var adminKeys = []key{
 	{name: "admin.restore.enabled", kind: system, form: boolean, def: "true", same: "false",
 		effect: "Enables the restore command.", status: ignored, reason: noAdmin},
 	{name: "metricsProvider.className", kind: parsed, form: word, def: defMetric,
-		words: []string{defMetric, "org.apache.zookeeper.metrics.impl.NullMetricsProvider", "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider"},
-		same:  defMetric, effect: "How metrics are exported.", status: ignored, reason: noMetrics,
-		into: func(c *Config) any { return &c.Metrics.Provider }},
+		words:  []string{defMetric, nullMetric, prometheusMetric},
+		effect: "How metrics are exported. DefaultMetricsProvider: /metrics on the admin port, and mntr. PrometheusMetricsProvider: /metrics on a port of its own; mntr then shows the metrics in Prometheus's form, as ZooKeeper's does. NullMetricsProvider: not at all.",
+		into:   func(c *Config) any { return &c.Metrics.Provider }},
 	{name: "metricsProvider.httpHost", kind: parsed, form: host, def: "0.0.0.0",
-		effect: "Address of the metrics page.", status: ignored, reason: noMetrics,
-		into: func(c *Config) any { return &c.Metrics.Address.Host }},
+		effect: "Address of the port of PrometheusMetricsProvider.",
+		into:   func(c *Config) any { return &c.Metrics.Address.Host }},
 	{name: "metricsProvider.httpPort", kind: parsed, form: decimal, def: "7000", max: 65535,
-		effect: "Port of the metrics page.", status: ignored, reason: noMetrics,
-		into: func(c *Config) any { return &c.Metrics.Address.Port }},
-	{name: "metricsProvider.exportJvmInfo", kind: parsed, form: boolean, def: "true", same: "false",
-		effect: "Metrics of the JVM are exported as well.", status: ignored, reason: "there is no JVM"},
+		effect: "Port of PrometheusMetricsProvider. If the port is in use, the server does not start.",
+		into:   func(c *Config) any { return &c.Metrics.Address.Port }},
+	{name: "metricsProvider.exportJvmInfo", kind: parsed, form: boolean, def: "true",
+		effect: "/metrics also shows metrics of the process: process_*, go_*, and stand-ins for those jvm_* that alert rules use.",
+		into:   func(c *Config) any { return &c.Metrics.Process }},
 	{name: "metricsProvider.numWorkerThreads", kind: parsed, form: decimal, def: "1",
 		effect: "Threads that update metrics.", status: ignored, reason: "updating metrics needs no threads"},
 	{name: "metricsProvider.maxQueueSize", kind: parsed, form: decimal, def: "1000000",

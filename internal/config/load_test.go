@@ -219,12 +219,11 @@ func TestNotices(t *testing.T) {
 		{"", "admin.enableServer=false", ""},
 		{"", "admin.serverPort=9090", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
 		{"", "admin.serverPort=http", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
-		{"", "metricsProvider.className=my.Metrics", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; use the four-letter word mntr"},
 		{"", "jvm.pause.sleep.time.ms=soon", "zoo.cfg:2: jvm.pause.sleep.time.ms is ignored: there is no JVM"},
 		{"", "audit.enable=true", ""},
 		{"", "audit.impl.class=org.apache.zookeeper.audit.Slf4jAuditLogger", ""},
 		{"", "audit.impl.class=my.Audit", "zoo.cfg:2: audit.impl.class is ignored: it is a Java class; audit.file and audit.format say where and how the audit log is written"},
-		{"", "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "zoo.cfg:2: metricsProvider.className is ignored: this version serves no metrics page; use the four-letter word mntr"},
+		{"", "metricsProvider.numWorkerThreads=4", "zoo.cfg:2: metricsProvider.numWorkerThreads is ignored: updating metrics needs no threads"},
 		{"", "superUser.2=bob\nkerberos.canonicalizeHostNames=false", ""},
 		{"", "kerberos.canonicalizeHostNames=true", "zoo.cfg:2: kerberos.canonicalizeHostNames is ignored: the host names of server lines are used as they are written"},
 		{"-Dzookeeper.server.principal=x", "", "JVMFLAGS: -Dzookeeper.server.principal is ignored: it is a setting of clients; the JAAS file names the principal of a server"},
@@ -398,6 +397,7 @@ func TestWarnings(t *testing.T) {
 		{"dataLogDir=./logs", ""},
 		{"digest.enabled=false", "digest.enabled is false"},
 		{"snapshot.trust.empty=true", "snapshot.trust.empty is true"},
+		{"metricsProvider.httpPort=7001", "zoo.cfg:3: metricsProvider.httpPort has no effect without metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider, as in ZooKeeper: no port is opened for metrics"},
 	}
 	for _, x := range cases {
 		c := load(t, "", "dataDir=/nonexistent\nclientPort=1\n"+x.line+"\nautopurge.purgeInterval=1")

@@ -109,3 +109,40 @@ func TestMetricNames(t *testing.T) {
 		t.Errorf("prometheus names %v, want %v", names, want)
 	}
 }
+
+// TestPrometheusLines shows the lines of mntr with the provider for Prometheus.
+func TestPrometheusLines(t *testing.T) {
+	r := New()
+	r.Gauge("znode_count", func() float64 { return 5 })
+	r.Counter("commit_count").Add(12_345_678)
+	r.Basic("fsynctime")
+	r.AdvancedKeyed("ack_latency", 3).Of("2").Observe(1500, 2)
+	r.KeyedGauge("learner_lag_txns", func() map[string]float64 { return map[string]float64{"3": 2, "1": 0} })
+	lines, err := r.PrometheusLines()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range lines {
+		got = append(got, l.Name+" "+l.Value)
+	}
+	want := []string{
+		`ack_latency{key="2",quantile="0.5"} 1.504`, `ack_latency{key="2",quantile="0.9"} 1.504`, `ack_latency{key="2",quantile="0.99"} 1.504`,
+		`ack_latency_count{key="2"} 2.0`, `ack_latency_sum{key="2"} 3.0`, "commit_count 1.2345678E7",
+		`fsynctime{quantile="0.5"} NaN`, "fsynctime_count 0.0", "fsynctime_sum 0.0",
+		`learner_lag_txns{key="1"} 0.0`, `learner_lag_txns{key="3"} 2.0`, "znode_count 5.0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("lines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestJavaDouble compares with the output of Java's Double.toString.
+func TestJavaDouble(t *testing.T) {
+	for v, want := range map[float64]string{0: "0.0", 5: "5.0", 0.1538: "0.1538", 9999999: "9999999.0", 1e7: "1.0E7", 1.5e-4: "1.5E-4",
+		-2: "-2.0", 1.7976931348623157e308: "1.7976931348623157E308", 0.001: "0.001", math.Inf(1): "Infinity", math.Inf(-1): "-Infinity"} {
+		if got := JavaDouble(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -29,18 +31,25 @@ type Registry struct {
 	entries []entry
 }
 
-// entry is one metric; exactly one of the last four fields is set.
+// entry is one metric; exactly one of the last five fields is set.
 type entry struct {
 	name    string
 	desc    *prometheus.Desc
 	counter *Counter
 	gauge   func() float64
+	gauges  func() map[string]float64
 	summary *Summary
 	keyed   *Keyed
 }
 
+// hasKey reports whether a metric has a value for each of several keys.
+func (e *entry) hasKey() bool { return e.keyed != nil || e.gauges != nil }
+
 // New returns an empty registry.
 func New() *Registry { return &Registry{} }
+
+// keyLabel is the label with the key, as in ZooKeeper.
+const keyLabel = "key"
 
 func (r *Registry) add(e entry) {
 	r.mu.Lock()
@@ -49,8 +58,8 @@ func (r *Registry) add(e entry) {
 		panic("metrics: " + e.name + " is registered twice")
 	}
 	var labels []string
-	if e.keyed != nil {
-		labels = []string{"key"}
+	if e.hasKey() {
+		labels = []string{keyLabel}
 	}
 	e.desc = prometheus.NewDesc(e.name, e.name, labels, nil)
 	r.entries = append(r.entries, e)
@@ -67,6 +76,12 @@ func (r *Registry) Counter(name string) *Counter {
 // use and must not take long. A gauge whose value is NaN is not exported.
 func (r *Registry) Gauge(name string, value func() float64) {
 	r.add(entry{name: name, gauge: value})
+}
+
+// KeyedGauge registers gauges of one name, one for each key. values must be safe for
+// concurrent use, must not take long, and must not return more keys than an operator expects.
+func (r *Registry) KeyedGauge(name string, values func() map[string]float64) {
+	r.add(entry{name: name, gauges: values})
 }
 
 // Basic registers a summary without quantiles.
@@ -131,6 +146,10 @@ func (r *Registry) Samples() []Sample {
 			if v := e.gauge(); !math.IsNaN(v) {
 				gauges = append(gauges, Sample{e.name, v, !fractional(e.name)})
 			}
+		case e.gauges != nil:
+			for key, v := range sorted(e.gauges()) {
+				keyed = append(keyed, Sample{key + "_" + e.name, v, true})
+			}
 		case e.counter != nil:
 			counters = append(counters, Sample{e.name, float64(e.counter.Value()), true})
 		case e.keyed != nil:
@@ -140,6 +159,17 @@ func (r *Registry) Samples() []Sample {
 		}
 	}
 	return slices.Concat(gauges, counters, summaries, keyed)
+}
+
+// sorted iterates over gauges in order of their keys.
+func sorted(gauges map[string]float64) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for _, key := range slices.Sorted(maps.Keys(gauges)) {
+			if !yield(key, gauges[key]) {
+				return
+			}
+		}
+	}
 }
 
 // fractional reports whether a gauge is printed with a fraction.
@@ -161,6 +191,10 @@ func (r *Registry) Collect(ch chan<- prometheus.Metric) {
 		case e.gauge != nil:
 			if v := e.gauge(); !math.IsNaN(v) {
 				ch <- prometheus.MustNewConstMetric(e.desc, prometheus.GaugeValue, v)
+			}
+		case e.gauges != nil:
+			for key, v := range e.gauges() {
+				ch <- prometheus.MustNewConstMetric(e.desc, prometheus.GaugeValue, v, key)
 			}
 		case e.counter != nil:
 			ch <- prometheus.MustNewConstMetric(e.desc, prometheus.CounterValue, float64(e.counter.Value()))

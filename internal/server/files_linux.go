@@ -27,3 +27,13 @@ func maxFiles() int64 {
 	}
 	return int64(min(lim.Cur, 1<<62))
 }
+
+// spaceOf returns the space of the file system that holds a folder.
+func spaceOf(dir string) diskSpace {
+	var fs syscall.Statfs_t
+	if syscall.Statfs(dir, &fs) != nil {
+		return spaceUnknown
+	}
+	block := float64(fs.Bsize)
+	return diskSpace{free: float64(fs.Bavail) * block, size: float64(fs.Blocks) * block}
+}

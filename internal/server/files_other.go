@@ -10,3 +10,6 @@ func machineMemory() int64 { return 0 }
 
 // maxFiles returns -1: the limit of descriptors is unknown on this system.
 func maxFiles() int64 { return -1 }
+
+// spaceOf returns NaN: the space is unknown on this system.
+func spaceOf(string) diskSpace { return spaceUnknown }

@@ -37,6 +37,7 @@ func (w *logWriter) run(quit <-chan struct{}) {
 	probe := time.NewTicker(roomProbe)
 	defer probe.Stop()
 	defer w.ahead.Stop()
+	w.srv.lookAtDisk()
 	for {
 		select {
 		case <-w.srv.journal.wake:
@@ -216,6 +217,7 @@ func (w *logWriter) probe() {
 		w.broken(err)
 		return
 	}
+	w.srv.lookAtDisk()
 	if !w.full {
 		return
 	}

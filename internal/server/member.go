@@ -425,6 +425,33 @@ func (s *Server) Learners() (out []zab.LearnerStatus) {
 	return out
 }
 
+// learnerLags returns, for each learner by its id, how many of the transactions that this
+// leader has applied are not on the learner's disk yet.
+func (s *Server) learnerLags() map[string]float64 {
+	lags := map[string]float64{}
+	s.ask(func(l *loop) {
+		applied := l.replica.Applied()
+		for _, k := range l.replica.Learners() {
+			if len(lags) < keysMax {
+				lags[strconv.FormatInt(int64(k.Server), 10)] = float64(txnsBetween(k.Acked, applied))
+			}
+		}
+	})
+	return lags
+}
+
+// txnsBetween returns how many transactions follow acked, up to last. From an earlier epoch
+// only those of the epoch of last are counted, because the number of the others is not known.
+func txnsBetween(acked, last wire.Zxid) uint32 {
+	switch {
+	case acked >= last:
+		return 0
+	case acked.Epoch() == last.Epoch():
+		return last.Counter() - acked.Counter()
+	}
+	return last.Counter()
+}
+
 // pendingSyncs returns how many client syncs wait for their answer at this leader.
 func (s *Server) pendingSyncs() (n int64) {
 	s.ask(func(l *loop) { n = int64(l.replica.PendingSyncs()) })

@@ -108,6 +108,18 @@ func newMemberStats(s *Server) *memberStats {
 	learners("synced_non_voting_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer && !voter(l) })
 	learners("synced_observers", func(l zab.LearnerStatus) bool { return l.Synced && l.Observer })
 	leading("pending_syncs", s.pendingSyncs)
+	r.Gauge("leading", func() float64 {
+		if t.leading() {
+			return 1
+		}
+		return 0
+	})
+	r.KeyedGauge("learner_lag_txns", func() map[string]float64 {
+		if !t.leading() {
+			return nil
+		}
+		return s.learnerLags()
+	})
 	r.Gauge("observer_master_id", func() float64 {
 		if st := s.ReplicaStatus(); st != nil && st.Serving && st.Role == peerwire.Observing {
 			return float64(st.Leader)

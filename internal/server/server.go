@@ -88,6 +88,7 @@ type Server struct {
 	serving        atomic.Bool  // the data is loaded, and the server is not stopping
 	stopping       atomic.Bool
 	readOnly       atomic.Bool // standalone: there is no space for the log
+	space          atomic.Pointer[diskSpace]
 
 	replayed int // number of transactions replayed from the log at the start
 

@@ -1,10 +1,12 @@
 package server
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
 	"bellwether/internal/metrics"
+	"bellwether/internal/store"
 	"bellwether/wire"
 )
 
@@ -125,8 +127,36 @@ func (s *Server) gauges() {
 	num("non_mtls_remote_conn_count", func() int64 { return s.conns.count(false) })
 	num("non_mtls_local_conn_count", func() int64 { return s.conns.count(true) })
 	num("digest_mismatches_count", func() int64 { n, _ := s.Tree().DigestMismatches(); return n })
+	r.Gauge("disk_free_bytes", func() float64 { return s.diskBytes().free })
+	r.Gauge("disk_size_bytes", func() float64 { return s.diskBytes().size })
 	s.certificateGauges()
 }
+
+// diskSpace is the space of a file system; NaN if it is not known.
+type diskSpace struct{ free, size float64 }
+
+var spaceUnknown = diskSpace{math.NaN(), math.NaN()}
+
+// diskBytes returns the space of the file system that holds the transaction log, as the log
+// writer has last seen it. The caller does not wait for the disk.
+func (s *Server) diskBytes() diskSpace {
+	if seen := s.space.Load(); seen != nil {
+		return *seen
+	}
+	return spaceUnknown
+}
+
+// lookAtDisk measures the space of the file system that holds the transaction log. A file
+// system in memory has none.
+func (s *Server) lookAtDisk() {
+	if s.opt.FS == store.OS() {
+		space := spaceOf(s.config().DataLogDir)
+		s.space.Store(&space)
+	}
+}
+
+// MemoryMax returns how many bytes of memory the process may use; 0: not known.
+func MemoryMax() int64 { return machineMemory() }
 
 // micro converts ns to thousandths of a ms, the unit that a summary of ms observes.
 func micro(ns int64) int64 { return ns / 1000 }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+
+	"bellwether/internal/config"
+	"bellwether/internal/scrape"
+	"bellwether/internal/server"
+)
+
+// metricsPage returns the page /metrics of a server; nil if the configuration excludes it.
+func metricsPage(c *config.Config, s *server.Server, log *slog.Logger) http.Handler {
+	if c.Metrics.Off() {
+		return nil
+	}
+	return scrape.Handler(scrape.Options{Metrics: s.Metrics(), Version: release, Process: c.Metrics.Process, Memory: server.MemoryMax(), Log: log})
+}
+
+// openMetrics opens the port for metrics; nil if the configuration asks for none.
+func openMetrics(c *config.Config, s *server.Server, log *slog.Logger) (*scrape.Port, error) {
+	if !c.Metrics.OwnPort() {
+		return nil, nil
+	}
+	port, err := scrape.Open(metricsAddress(c), metricsPage(c, s, log), log)
+	if err != nil {
+		return nil, err
+	}
+	log.Info("metrics at http://"+port.Addr().String()+"/metrics", "exportJvmInfo", c.Metrics.Process)
+	return port, nil
+}
+
+// runMetrics answers scrapes until stop is called, which waits for the end. A port that is nil
+// needs no work.
+func runMetrics(port *scrape.Port, log *slog.Logger) (stop func()) {
+	if port == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := port.Run(ctx); err != nil {
+			log.Error("no metrics are served any more: " + err.Error())
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// metricsAddress returns the address of the port for metrics.
+func metricsAddress(c *config.Config) string {
+	at := c.Metrics.Address
+	if at.IsWildcard() {
+		at.Host = "" // IPv4 and IPv6
+	}
+	return net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
+}
+
+// tryMetricsPort returns the error that a start would return for the port for metrics, but nil
+// for a port that is in use, because the user may be the server that is to be restarted.
+func tryMetricsPort(c *config.Config) error {
+	if !c.Metrics.OwnPort() {
+		return nil
+	}
+	port, err := scrape.Open(metricsAddress(c), http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return port.Close()
+}
