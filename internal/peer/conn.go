@@ -119,13 +119,18 @@ func (c *conn) read(r *bufio.Reader) {
 		heard = true
 	}
 	c.Conn.Close()
+	refused := !heard && refusedByAlert(c.why)
 	var bad *wire.FrameError
-	if errors.As(c.why, &bad) {
-		c.m.notices.Say(slog.LevelWarn, "a server sent bytes that are not a notification", c.RemoteAddr().String(), "sid", c.to.id, "err", c.why)
-	} else if errors.Is(c.why, io.ErrUnexpectedEOF) {
-		c.m.notices.Say(slog.LevelWarn, "a notification was cut off", c.RemoteAddr().String(), "sid", c.to.id)
+	switch {
+	case refused:
+		c.to.refusedBy(address, c.why)
+	case errors.As(c.why, &bad):
+		c.m.notices.Say(slog.LevelWarn, "a server sent bytes that are not a notification", address, "sid", c.to.id, "err", c.why)
+	case errors.Is(c.why, io.ErrUnexpectedEOF):
+		c.m.notices.Say(slog.LevelWarn, "a notification was cut off", address, "sid", c.to.id)
 	}
-	if c.to.disconnected(c, heard || time.Since(c.since) > settledAfter, c.why) {
+	good := heard || !refused && time.Since(c.since) > settledAfter
+	if c.to.disconnected(c, good, c.why) {
 		c.m.o.Handle(Down{c.to.id})
 	}
 }

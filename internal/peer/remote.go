@@ -30,6 +30,9 @@ const (
 	settledAfter = 100 * time.Millisecond
 	// callsMax is how often a stranger is dialled back.
 	callsMax = 3
+	// refusedRetryMin is the first pause before a server is dialled that has refused this one by an alert of
+	// TLS. Each further one is twice as long, up to Options.RetryMax.
+	refusedRetryMin = 100 * time.Millisecond
 	// electionDead is how long sent data may stay unacknowledged.
 	electionDead = 5 * time.Second
 )
@@ -61,6 +64,8 @@ type remote struct {
 	announced     time.Time          // when this server last announced itself to the other
 	next          time.Time          // when the next dial may begin
 	backoff       time.Duration
+	refused       time.Duration // the pause after the last connection that the other server has refused by TLS; zero: it has accepted one
+	dialAfter     time.Time     // the end of that pause: no dial begins before it
 }
 
 func newRemote(m *Mesh, id ensemble.ServerID) *remote {
@@ -88,14 +93,27 @@ func (r *remote) dialSoon() {
 }
 
 // earliest returns when the next dial may begin: gap after the last dial. After this server
-// has announced itself, it waits for the other server to dial back. The caller holds the
-// lock.
+// has announced itself, it waits for the other server to dial back, and after a refusal until
+// dialAfter. The caller holds the lock.
 func (r *remote) earliest(gap time.Duration) time.Time {
 	t := r.tried.Add(gap)
-	if answered := r.announced.Add(callBackGap); answered.After(t) {
-		return answered
+	for _, other := range []time.Time{r.announced.Add(callBackGap), r.dialAfter} {
+		if other.After(t) {
+			t = other
+		}
 	}
 	return t
+}
+
+// refusedBy logs that the other server has refused a connection of this one after the handshake of TLS, as it
+// does with a certificate that it does not accept, and makes the next dial wait. Without the pause, a server
+// that wants to send its votes would dial at once, again and again.
+func (r *remote) refusedBy(address string, err error) {
+	r.m.notices.Say(slog.LevelWarn, "a server refused the connection of this server to its election port", address, "sid", r.id, "err", err)
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.refused = min(max(2*r.refused, refusedRetryMin), r.m.o.RetryMax)
+	r.dialAfter = time.Now().Add(r.refused)
 }
 
 // backOff sets the pause before the next dial if nothing waits to be sent, and doubles the
@@ -293,6 +311,9 @@ func (r *remote) await(c net.Conn) error {
 	c.SetReadDeadline(time.Now().Add(callBackGap))
 	_, err := io.CopyN(io.Discard, c, peerwire.InitialMax) // what comes has no meaning
 	c.Close()
+	if refusedByAlert(err) {
+		r.refusedBy(c.RemoteAddr().String(), err)
+	}
 	if !connectionReset(err) {
 		return nil
 	}
@@ -354,6 +375,7 @@ func (r *remote) disconnected(c *conn, good bool, err error) (down bool) {
 	r.endedByPeer = endedRemotely(err)
 	switch {
 	case good:
+		r.refused, r.dialAfter = 0, time.Time{}
 		r.backoff, r.next = retryMin, r.earliest(sendGap)
 	case connectionReset(err) && r.backoff == retryMin:
 		// Only the operating system of a server that has ended may have accepted the

@@ -162,41 +162,67 @@ func TestServersEndDuringChecks(t *testing.T) {
 	}
 }
 
-// TestRefusedMemberBacksOff shows that a member whose certificate the leader refuses, which it learns after
-// its own handshake, dials the leader with growing pauses, and that its log says why.
+// TestRefusedMemberBacksOff shows that a member whose certificate the others refuse, which it learns after its
+// own handshake, dials them with growing pauses, and that its log says why: on the quorum port of the leader,
+// and on the election ports, which the member with the largest id dials.
 func TestRefusedMemberBacksOff(t *testing.T) {
-	k := newCerts(t)
-	// The first server may accept connections of the others, but they refuse it.
-	k.issue("first.pem", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
-	g := newTestEnsemble(t, 3, 0, false)
-	var log logBook
-	g.book = &log
-	var dials atomic.Int64
-	quorum := map[string]bool{}
-	for _, s := range g.members.Servers() {
-		quorum[s.Addresses[0].Quorum()] = true
+	for _, x := range []struct {
+		name    string
+		refused int // index of the server
+		port    func(ensemble.Address) string
+		text    string
+	}{
+		{"QuorumPort", 0, ensemble.Address.Quorum, "the leader refused the connection of this server"},
+		{"ElectionPort", 2, ensemble.Address.Election, "a server refused the connection of this server to its election port"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			k := newCerts(t)
+			// The server may accept connections of the others, but they refuse it.
+			k.issue("refused.pem", func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} })
+			g := newTestEnsemble(t, 3, 0, false)
+			log, dials := new(logBook), new(atomic.Int64)
+			g.change = func(c *config.Config) {
+				c.TLS = config.TLS{Quorum: true, Servers: k.settings(secure.Servers)}
+				if int(c.Ensemble.ID) == x.refused+1 {
+					c.TLS.Servers.KeyStore.Location = filepath.Join(k.dir, "refused.pem")
+				}
+			}
+			for i, m := range g.servers {
+				if i != x.refused {
+					g.start(m)
+				}
+			}
+			g.settled()
+			g.book = log
+			g.seams.Dial = countDials(g.members, x.port, dials)
+			g.start(g.servers[x.refused])
+			backsOff(t, log, dials, x.text)
+		})
 	}
-	g.change = func(c *config.Config) {
-		c.TLS = config.TLS{Quorum: true, Servers: k.settings(secure.Servers)}
-		if c.Ensemble.ID == 1 {
-			c.TLS.Servers.KeyStore.Location = filepath.Join(k.dir, "first.pem")
-		}
+}
+
+// countDials returns a function that dials, and counts the dials of one kind of port.
+func countDials(members *ensemble.Membership, port func(ensemble.Address) string, dials *atomic.Int64) func(context.Context, string) (net.Conn, error) {
+	ports := map[string]bool{}
+	for _, s := range members.Servers() {
+		ports[port(s.Addresses[0])] = true
 	}
-	g.start(g.servers[1])
-	g.start(g.servers[2])
-	g.settled()
-	g.seams.Dial = func(ctx context.Context, address string) (net.Conn, error) {
-		if quorum[address] {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		if ports[address] {
 			dials.Add(1)
 		}
 		return new(net.Dialer).DialContext(ctx, "tcp", address)
 	}
-	g.start(g.servers[0])
-	const refusal = "the leader refused the connection of this server"
+}
+
+// backsOff fails the test unless the log of a server says that it was refused, and why, and the server dials
+// only a few times more.
+func backsOff(t *testing.T, log *logBook, dials *atomic.Int64, refusal string) {
+	t.Helper()
 	eventually(t, "the refusal is logged", func() bool { return strings.Contains(log.String(), refusal) })
 	before := dials.Load()
 	<-time.After(3 * time.Second)
-	if n := dials.Load() - before; n > 12 {
+	if n := dials.Load() - before; n > 20 { // without pauses there would be a hundred
 		t.Errorf("%d dials in 3 s", n)
 	}
 	text := log.String()
