@@ -313,6 +313,12 @@ func (p portReport) namesText() string {
 		return "the names of clients are not compared"
 	case !p.NamesOfServers:
 		return "not compared: a server with any trusted certificate can claim to be any member"
+	case len(p.Both) > 0:
+		return "compared on connections with TLS: a program without TLS can claim to be any member"
+	case p.ClientAuth == string(secure.None):
+		return "compared when this server dials: any program can claim to be any member"
+	case p.ClientAuth == string(secure.Want):
+		return "compared with the certificates that are shown: a program without one can claim to be any member"
 	case !p.NamesOfClients:
 		return "compared when this server dials, and with the member whose id another server claims"
 	}

@@ -98,6 +98,7 @@ func (l *loader) warn() {
 	l.warnIf(c.TLS.ClientUnified && c.Client.IsZero(), "client.portUnification", "is true, but there is no clientPort: no port accepts connections with and without TLS; add clientPort, or remove the key")
 	l.warnMetrics()
 	l.warnSecrets()
+	l.warnTLS()
 	l.warnSASL()
 	l.warnMembers()
 }

@@ -407,6 +407,30 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestWarningsAboutTLS shows the warnings about settings with which TLS does not prove who a server or a client
+// is.
+func TestWarningsAboutTLS(t *testing.T) {
+	const stores, login = "\nssl.keyStore.location=/k.pem\nssl.quorum.keyStore.location=/k.pem\nsslQuorum=true\n",
+		"\nenforce.auth.enabled=true\nsecureClientPort=5\nenforce.auth.schemes="
+	for _, x := range []struct{ lines, want string }{
+		{"ssl.quorum.clientAuth=need", ""},
+		{"ssl.quorum.clientAuth=want", "ssl.quorum.clientAuth is want: every program that reaches the quorum and election ports can act as a member"},
+		{"ssl.quorum.clientAuth=none", "ssl.quorum.clientAuth is none: every program"},
+		{"ssl.quorum.hostnameVerification=false", "ssl.quorum.hostnameVerification is false: every server with a certificate that is trusted here can act as any member"},
+		{"portUnification=true", "portUnification is true: every program that reaches the quorum and election ports can act as a member, without TLS"},
+		{"sslQuorum=false\nportUnification=true", ""},
+		{"ssl.clientAuth=none" + login + "x509", "ssl.clientAuth is none, but enforce.auth.schemes asks for the id in a certificate: no client will be served"},
+		{"ssl.clientAuth=none" + login + "x509,digest", ""},
+		{"ssl.clientAuth=want" + login + "x509", ""},
+	} {
+		c := load(t, "", trio+stores+x.lines, "data/myid", "2\n")
+		got := texts(c.Warnings)
+		if !strings.Contains(got, x.want) || x.want == "" && strings.Contains(got, "can act as") || x.want == "" && strings.Contains(got, "no client") {
+			t.Errorf("%s: got %s", x.lines, got)
+		}
+	}
+}
+
 // TestReadOnlyWordOfAMember shows that the word isro is allowed in any ensemble.
 func TestReadOnlyWordOfAMember(t *testing.T) {
 	c := load(t, "", trio, "data/myid", "2\n")

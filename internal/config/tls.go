@@ -100,3 +100,24 @@ func (l *loader) checkSecureClient() {
 		l.failKey("secureClientPort", fmt.Sprintf("is %d, like clientPort", c.Port), "choose another port, or remove it and set client.portUnification=true to use one port for both")
 	}
 }
+
+// warnTLS warns about settings with which TLS does not prove who a server or a client is.
+func (l *loader) warnTLS() {
+	c := l.c
+	t := &c.TLS
+	if t.ForClients() && t.Clients.ClientAuth == secure.None {
+		schemes := c.Access.RequiredSchemes()
+		l.warnIf(len(schemes) == 1 && schemes[0] == schemeX509, clientAuthKey(secure.Clients), "is none, but "+schemesKey+" asks for the id in a certificate: no client will be served; use need or want")
+	}
+	if c.Standalone() || !t.ForServers() || c.SASL.Quorum.ServerRequires {
+		return
+	}
+	if auth := t.Servers.ClientAuth; auth != secure.Need {
+		l.warnIf(true, clientAuthKey(secure.Servers), fmt.Sprintf("is %s: every program that reaches the quorum and election ports can act as a member, without a certificate", auth))
+	}
+	l.warnIf(!t.Servers.VerifyServerNames, string(secure.Servers)+"hostnameVerification", "is false: every server with a certificate that is trusted here can act as any member")
+	l.warnIf(t.Quorum && t.QuorumUnified, "portUnification", "is true: every program that reaches the quorum and election ports can act as a member, without TLS; remove the key as soon as all servers have sslQuorum=true")
+}
+
+// clientAuthKey returns the name of a key of zoo.cfg.
+func clientAuthKey(f secure.Family) string { return string(f) + "clientAuth" }

@@ -80,6 +80,9 @@ func (s *Store) CheckOwn(ctx context.Context) error {
 	v := *l.verifier
 	v.settings.VerifyServerNames, v.settings.VerifyClientNames = false, false
 	for _, server := range []bool{true, false} {
+		if !server && v.settings.ClientAuth == None {
+			continue // no server asks for it
+		}
 		if err := v.check(ctx, state, end{}, server); err != nil {
 			return err
 		}
