@@ -59,6 +59,11 @@ func (s Secrets) Accepts(id wire.SessionID, password []byte) bool {
 // server's clients.
 func (s Secrets) nativeOnly() bool { return len(s) > 0 && s[0].Key != "" }
 
+// Password returns the password of a session.
+func (r *Replica) Password(id wire.SessionID) [wire.PasswordLen]byte {
+	return r.opt.Secrets.Password(id)
+}
+
 // SetSecrets replaces the secrets. Connections that are open stay open. Whether ZooKeeper
 // servers are refused changes with the next term.
 func (r *Replica) SetSecrets(s Secrets) { r.opt.Secrets = s }

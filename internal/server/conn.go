@@ -31,6 +31,7 @@ type conn struct {
 	raw  syscall.RawConn // raw form of net; nil: net is not a socket of the operating system
 	addr netip.AddrPort
 
+	operator    bool         // it belongs to an operator of the admin port; set before it runs
 	mutual      bool         // the client has shown a certificate; set before Connect
 	hasReadOnly bool         // the client sent the flag byte; set before Connect
 	seen        wire.Zxid    // the client's last zxid if it is the start of an epoch; set before Connect
@@ -241,7 +242,7 @@ func (c *conn) note(b *batch) {
 		ns = c.srv.clock() - b.start
 		t.reads(b.direct, ns)
 	}
-	c.out.account(b.packets, b.direct, b.xid, b.op, ns, b.start+ns)
+	c.out.account(b, ns)
 }
 
 // touch records that the session was heard from. It returns false if the loop is about to

@@ -277,6 +277,7 @@ func (o *output) encode(it item) {
 	if it.bare { // a ConnectResponse
 		o.ready.packets++
 		o.traffic.sent++
+		o.traffic.bytesOut += int64(frameHead + size)
 		return
 	}
 	o.counts(size, it.header.Xid == wire.XidEvent)
@@ -304,6 +305,7 @@ const frameHead = 4
 func (o *output) counts(n int, event bool) {
 	o.ready.packet(int64(n), event)
 	o.traffic.sent++
+	o.traffic.bytesOut += int64(frameHead + n)
 }
 
 // owed returns about how many bytes wait for the client.
@@ -394,14 +396,15 @@ func (o *output) raw(text string) {
 	o.ready.packets++
 }
 
-// account records the requests of a reader since the last call: it has received as many as
-// packets says, and has answered n of them itself. xid and op are those of the last answered request.
-func (o *output) account(packets, n int64, xid int32, op wire.OpCode, ns int64, at int64) {
+// account records the requests of a reader since the last call: b says how many it has
+// received and how many of them it has answered itself, each within ns.
+func (o *output) account(b *batch, ns int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.traffic.received += packets
-	if n > 0 {
-		o.traffic.answered(n, xid, op, o.zxid, ns, at)
+	o.traffic.received += b.packets
+	o.traffic.bytesIn += b.bytes
+	if b.direct > 0 {
+		o.traffic.answered(b.direct, b.xid, b.op, o.zxid, ns, b.start+ns)
 	}
 }
 

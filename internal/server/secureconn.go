@@ -183,6 +183,16 @@ func closeWrite(c net.Conn) error {
 	return net.ErrClosed
 }
 
+// encrypted reports whether the client speaks TLS.
+func (c *conn) encrypted() bool {
+	sc, ok := c.net.(*secureConn)
+	if !ok {
+		return false
+	}
+	s := sc.stream.Load()
+	return s != nil && s.tls != nil
+}
+
 // certificate returns the certificate that the client has shown; nil: none.
 func (c *secureConn) certificate() *x509.Certificate {
 	s := c.stream.Load()

@@ -105,7 +105,8 @@ func (s *Server) Metrics() *metrics.Registry { return s.stats.registry }
 // ResetStats carries out the four-letter word srst.
 func (s *Server) ResetStats() { s.stats.reset() }
 
-// Connection is one line in the answer to the four-letter word cons.
+// Connection describes a client connection: its line in the answer to the four-letter word
+// cons, and what it costs.
 type Connection struct {
 	Addr        netip.AddrPort
 	Session     wire.SessionID // 0: none yet
@@ -114,6 +115,13 @@ type Connection struct {
 	Queued      int64 // requests in process
 	Received    int64
 	Sent        int64
+	BytesIn     int64 // of requests
+	BytesOut    int64 // of replies and events
+	Waiting     int   // bytes of replies and events in memory, for which the client has not made room yet
+	Watches     int   // number of paths that it watches
+	WatchBytes  int   // memory of these watches
+	Identities  []wire.ID
+	TLS         bool
 	LastOp      wire.OpCode
 	LastXid     int32     // negative: none
 	LastZxid    wire.Zxid // -1: none
@@ -147,7 +155,7 @@ func (s *Server) ResetConnections() {
 // describe returns the connection's line.
 func (c *conn) describe() Connection {
 	c.out.mu.Lock()
-	t := c.out.traffic
+	t, waiting := c.out.traffic, c.out.holds()
 	c.out.mu.Unlock()
 	ms := func(ns int64) int64 { return ns / int64(time.Millisecond) }
 	o := Connection{
@@ -155,8 +163,10 @@ func (c *conn) describe() Connection {
 		Timeout: time.Duration(c.timeout.Load()) * time.Millisecond,
 		Queued:  int64(c.outstanding.Load()), Received: t.received, Sent: t.sent,
 		LastOp: t.lastOp, LastXid: t.lastXid, LastZxid: t.lastZxid, LastReply: time.Duration(t.lastAt),
+		BytesIn: t.bytesIn, BytesOut: t.bytesOut, Waiting: waiting, Identities: c.Identities(), TLS: c.encrypted(),
 		Answered: t.count, LastLatency: ms(t.last), MaxLatency: ms(t.max),
 	}
+	o.Watches, o.WatchBytes = c.srv.Tree().WatchCost(c)
 	if t.count > 0 {
 		o.MinLatency, o.AverageLatency = ms(t.min), ms(t.total/t.count)
 	}

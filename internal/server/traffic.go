@@ -13,6 +13,8 @@ type traffic struct {
 	made     int64 // the server's clock
 	received int64
 	sent     int64
+	bytesIn  int64 // of complete requests, with their lengths
+	bytesOut int64
 	lastOp   wire.OpCode
 	lastXid  int32
 	lastZxid wire.Zxid

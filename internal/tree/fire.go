@@ -43,7 +43,7 @@ func (t *Tree) fire(typ wire.EventType, path string, acl []wire.ACL, z wire.Zxid
 		}
 	}
 	if n > 0 && t.o.Fired != nil {
-		t.o.Fired(typ, n)
+		t.o.Fired(e, n)
 	}
 }
 

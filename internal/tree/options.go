@@ -23,7 +23,8 @@ type Options struct {
 	Seed uint64
 	// Fired, if set, is called under the tree's lock for each event that at least one
 	// connection watched for. watchers is the number of these connections.
-	Fired func(typ wire.EventType, watchers int)
+	// It must copy the path of the event if it keeps it.
+	Fired func(e Event, watchers int)
 	// SessionDeleted, if set, is called for each ephemeral znode that is deleted because its
 	// session ended. It is called under the tree's lock.
 	SessionDeleted func(session wire.SessionID, path string)

@@ -467,6 +467,19 @@ func (t *Tree) EphemeralsBySession() []SessionPaths {
 	return out
 }
 
+// EphemeralCounts returns how many ephemerals each session has that has any.
+func (t *Tree) EphemeralCounts() map[wire.SessionID]int {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	counts := map[wire.SessionID]int{}
+	for id, s := range t.sessions {
+		if len(s.owned) > 0 {
+			counts[id] = len(s.owned)
+		}
+	}
+	return counts
+}
+
 // owners returns the sessions with ephemerals, sorted.
 func (t *Tree) owners() []wire.SessionID {
 	t.mu.RLock()
