@@ -113,6 +113,8 @@ var plan = map[string]packageRule{
 	"internal/admin":        {layer: 7, imports: "internal/admin/elog internal/ensemble internal/server wire"},
 	"internal/admin/elog":   {layer: 4, imports: "internal/election internal/ensemble wire", pure: true},
 	"internal/admin/access": {layer: 8},
+	"internal/admin/view": {layer: 8, imports: "internal/claim internal/election internal/ensemble internal/fourletter internal/peerwire internal/record internal/server " +
+		"internal/store internal/survey internal/tree wire"},
 	"internal/admin/page":   {layer: 9, imports: "internal/admin/access internal/server"},
 	"internal/admin/web":    {layer: 10, imports: "internal/admin/access internal/server"},
 	"internal/clientconfig": {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},

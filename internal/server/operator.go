@@ -124,20 +124,6 @@ func (s *Server) Record(o Operator, operation, object string, failure error) {
 	}
 }
 
-// RequestSnapshot asks for a snapshot of the tree and returns without waiting for it. busy: one is
-// requested already and not begun yet.
-func (s *Server) RequestSnapshot() (busy bool, err error) {
-	if !s.serving.Load() {
-		return false, ErrNotServing
-	}
-	select {
-	case s.snapshotDue <- struct{}{}:
-		return false, nil
-	default:
-		return true, nil
-	}
-}
-
 // ReadHistory calls read with the file system and the folder of the transaction logs, while
 // the history is not cut or replaced. read must return soon after stop returns true, and
 // must not be slow: a follower that must cut its history waits for it.

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"bellwether/internal/store"
 	"bellwether/wire"
 )
 
@@ -124,29 +123,7 @@ func TestConnectionsShowTheirCost(t *testing.T) {
 	c.must(wire.OpGetData, &wire.PathWatchRequest{Path: "/a", Watch: true}, &wire.DataResponse{})
 	eventually(t, "the cost", func() bool {
 		d := r.Connections()[0]
-		sent := int64(len(wire.AppendFrame(nil, &wire.ConnectRequest{Password: make([]byte, 16), HasReadOnly: true})) + len(request(1, wire.OpCreate, create("/a", "0123456789")))+len(request(2, wire.OpGetData, &wire.PathWatchRequest{Path: "/a", Watch: true})))
+		sent := int64(len(wire.AppendFrame(nil, &wire.ConnectRequest{Password: make([]byte, 16), HasReadOnly: true})) + len(request(1, wire.OpCreate, create("/a", "0123456789"))) + len(request(2, wire.OpGetData, &wire.PathWatchRequest{Path: "/a", Watch: true})))
 		return d.Received == 3 && d.BytesIn == sent && d.Watches == 1 && d.WatchBytes > 2 && d.BytesOut > 100 && len(d.Identities) == 1 && !d.TLS
 	})
-}
-
-// TestSnapshotOnRequest: a snapshot that an operator asks for is written.
-func TestSnapshotOnRequest(t *testing.T) {
-	fs := store.NewMem(1)
-	r := start(t, Options{FS: fs})
-	c := r.connect()
-	c.create("/a", "")
-	if _, err := r.RequestSnapshot(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the snapshot", func() bool {
-		files, err := fs.ReadDir(r.Config().DataDir + "/version-2")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return slices.ContainsFunc(files, func(f store.FileInfo) bool { return f.Name == "snapshot.2" })
-	})
-	r.end()
-	if _, err := r.RequestSnapshot(); !errors.Is(err, ErrNotServing) {
-		t.Errorf("after the end: %v", err)
-	}
 }

@@ -70,7 +70,6 @@ type Server struct {
 	rates        atomic.Pointer[rateLimits]   // nil: none is configured
 
 	fanOuts      fanOuts
-	snapshotDue  chan struct{} // capacity 1; a value says that a snapshot is to be written
 	inbox        *inbox
 	journal      *journal
 	historyLock  historyLock
@@ -121,7 +120,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), conns: newConnTable(), stats: newStats(),
 		notices: notice.New(o.Log), turns: newTurns(), attempts: newAttempts(),
-		snapshotDue: make(chan struct{}, 1), ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{}), stop: make(chan struct{})}
+		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{}), stop: make(chan struct{})}
 	s.budget.each = cmp.Or(o.OutputMax, outputMax)
 	s.budget.limit.Store(replyMemoryOf(o.Config))
 	s.wall = s.start.UnixMilli()
@@ -408,7 +407,7 @@ func (s *Server) closeStore(ended <-chan struct{}) {
 // them and must be called after the connections have ended. The channel from that
 // function is closed when they have ended.
 func (s *Server) work() (stop func() (ended <-chan struct{})) {
-	k := &snapshotter{srv: s, due: s.snapshotDue}
+	k := &snapshotter{srv: s, due: make(chan struct{}, 1)}
 	snaps := newSnapshots(s, s.opt.Seed, k.due)
 	if s.replayed > s.config().Storage.SnapCount/2 {
 		// This start had to replay much. With a snapshot the next one has less to replay.

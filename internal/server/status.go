@@ -30,6 +30,7 @@ type Status struct {
 	Connections                            int
 	Outstanding                            int64
 	Zxid                                   wire.Zxid
+	Uptime                                 time.Duration
 	Nodes                                  int64          // counted as in ZooKeeper
 	Proposals                              *ProposalSizes // only on a leader
 	// When the first certificate of this server expires, with its issuers; zero: no TLS of that kind.
@@ -47,7 +48,8 @@ func (s *Server) Status() Status {
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
 		Connections: s.conns.len(), Outstanding: s.inProcess.Load(),
-		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(),
+		Uptime: time.Since(s.start),
+		Zxid:   s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(),
 	}
 	if o.ReadOnly {
 		o.Reason = noSpace

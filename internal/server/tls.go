@@ -204,6 +204,19 @@ func (c *conn) identify() {
 	c.ids.Store(&ids)
 }
 
+// DialTLS returns the configuration for a connection to the client port of another server of
+// the ensemble, with the certificates of this server's client port; nil: it has none. host is
+// the name that was dialled, and address the address of the connection.
+func (s *Server) DialTLS(ctx context.Context, host string, address netip.Addr) *tls.Config {
+	if s.certs.clients == nil {
+		return nil
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		host = ""
+	}
+	return s.certs.clients.Client(ctx, host, address)
+}
+
 // faultMax bounds the logged reason of a failed handshake, in bytes.
 const faultMax = 500
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bellwether/internal/record"
+	"bellwether/wire"
 )
 
 // LogEntry is a record of a log file, as it is stored.
@@ -69,4 +70,24 @@ func DumpSnapshot(fs FS, path string, sink Sink) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// LogFile is a transaction log on disk.
+type LogFile struct {
+	Path  string
+	First wire.Zxid // no record in it has an earlier zxid
+	Size  int64     // bytes on disk, reserved space included
+}
+
+// Logs lists the transaction logs of a log directory, the oldest first.
+func Logs(fs FS, logDir string) ([]LogFile, error) {
+	files, _, err := listFiles(fs, filepath.Join(logDir, versionDir), logPrefix)
+	if err != nil {
+		return nil, err
+	}
+	logs := make([]LogFile, 0, len(files))
+	for _, f := range files {
+		logs = append(logs, LogFile{Path: f.path, First: f.zxid, Size: f.size})
+	}
+	return logs, nil
 }
