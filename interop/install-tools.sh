@@ -51,6 +51,23 @@ survey() {
     need_command npm npm
 }
 
+# Debian's package prometheus starts a service when it is installed. The tests need only its two
+# programs, so the package is unpacked here and not installed.
+prometheus_dir=/usr/local/lib/bellwether-interop
+
+need_prometheus() {
+    ! [ -x "$prometheus_dir/promtool" ] || ! [ -x "$prometheus_dir/prometheus" ]
+}
+
+unpack_prometheus() {
+    local dir
+    dir=$(mktemp -d)
+    (cd "$dir" && apt-get -qq download prometheus 2>/dev/null)
+    dpkg-deb -x "$dir"/prometheus_*.deb "$dir"
+    as_root install -D -t "$prometheus_dir" "$dir/usr/bin/promtool" "$dir/usr/bin/prometheus"
+    rm -rf "$dir"
+}
+
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
@@ -63,20 +80,29 @@ as_root() {
 }
 
 survey
-[ ${#missing[@]} = 0 ] && exit 0
+[ ${#missing[@]} = 0 ] && ! need_prometheus && exit 0
 
 if ! command -v apt-get >/dev/null; then
-    echo "install-tools: the tests need Debian 12 (apt-get); not here: ${missing[*]}" >&2
+    echo "install-tools: the tests need Debian 12 (apt-get); not here: ${missing[*]} prometheus" >&2
     exit 1
 fi
-echo "install-tools: installing ${missing[*]}"
-# Of these packages only those of Kerberos have services (ZooKeeper's is in zookeeperd).
-# They do not start without a realm, and RUNLEVEL=1 keeps services from starting.
+echo "install-tools: installing ${missing[*]} $(need_prometheus && echo prometheus)"
 as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update
-as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
-    apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+# Of the installed packages only those of Kerberos have services (ZooKeeper's is in zookeeperd).
+# They do not start without a realm, and RUNLEVEL=1 keeps services from starting.
+if [ ${#missing[@]} != 0 ]; then
+    as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 \
+        apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+fi
+if need_prometheus; then
+    unpack_prometheus
+fi
 
 survey
+if need_prometheus; then
+    echo "install-tools: unpacked, but not found afterwards: prometheus" >&2
+    exit 1
+fi
 if [ ${#missing[@]} != 0 ]; then
     echo "install-tools: installed, but not found afterwards: ${missing[*]}" >&2
     exit 1
