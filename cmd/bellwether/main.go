@@ -28,7 +28,8 @@ a server, and a client for people and scripts.
   bellwether elect /job -- ./run-me     run a command on exactly one machine
   bellwether lock /backup -- ./backup   run a command while holding a lock
   bellwether recipes                    which clients lead, hold and wait for each other
-    bellwether create /app 'hello'        data commands: also get, set, ls, stat and others
+  bellwether shell                      ZooKeeper's command line and more, at a prompt
+  bellwether create /app 'hello'        data commands: also get, set, ls, stat and others
   bellwether status                     the role and state of each server
 
 Exit status: 0 done, 1 failed, 2 usage, 4 no connection. A command whose output could
@@ -44,6 +45,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}, shell.Commands()...)
 	root.AddCommand(newServe(), newDemo(), newData(), newTLS(), newVersion(), newCompletion(root))
+	root.AddCommand(shell.NewShell(func() []*cobra.Command { return []*cobra.Command{newVersion()} }))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()
 	return root

@@ -35,32 +35,45 @@ type app struct {
 	readOnly,
 	verbose bool
 	access *clientconfig.Config // TLS and the login; nil: neither
+	shell  *session             // the interactive shell that the command runs in; nil: none
 
 	in       io.Reader
 	out, err io.Writer
 }
 
+// maker makes the app of a command: newApp, or in the interactive shell one that shares the
+// shell's session.
+type maker func() *app
+
 // Commands returns the client commands.
 func Commands() []*cobra.Command {
-	commands := []*cobra.Command{newBarrier(), newBench(), newElect(), newElection(), newLock(), newQueue(), newSemaphore(), newStatus(), newWatch()}
+	return append(commands(newApp), newElect(newApp), newLock(newApp), newSemaphore(newApp))
+}
+
+// commands returns the commands that also the interactive shell has.
+func commands(base maker) []*cobra.Command {
+	commands := []*cobra.Command{newBarrier(base), newBench(base), newElection(base), newQueue(base), newStatus(base), newTop(base), newWatch(base)}
 	for _, command := range []func(*app) *cobra.Command{
 		newGet, newSet, newCreate, newDelete, newDeleteAll, newLs, newStat, newSync, newGetACL, newSetACL,
 		newCount, newKick, newRecipes, newWhoAmI, newConfig, newListQuota, newSetQuota, newDelQuota,
+		newEphemerals, newReconfig,
 	} {
-		commands = append(commands, dataCommand(command))
+		commands = append(commands, dataCommand(base, command))
 	}
 	return commands
 }
 
 // dataCommand adds to a command of one session the flags that all of these have.
-func dataCommand(command func(*app) *cobra.Command) *cobra.Command {
-	a := newApp()
+func dataCommand(base maker, command func(*app) *cobra.Command) *cobra.Command {
+	a := base()
 	c := command(a)
 	a.serverFlags(c)
 	a.sessionFlags(c)
 	a.outputFlag(c)
 	addExitStatuses(c)
-	c.Flags().BoolVarP(&a.readOnly, "read-only", "r", false, "accept a server that has lost its quorum")
+	if a.shell == nil {
+		c.Flags().BoolVarP(&a.readOnly, "read-only", "r", false, "accept a server that has lost its quorum")
+	}
 	return c
 }
 
@@ -105,8 +118,16 @@ func noCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("no command %q", args[0])
 }
 
-// serverFlags adds the flags that choose the servers.
+// serverFlags adds the flags that choose the servers. In the interactive shell these are those of
+// the shell.
 func (a *app) serverFlags(c *cobra.Command) {
+	if a.shell != nil {
+		c.PreRunE = func(c *cobra.Command, _ []string) error {
+			a.out = c.OutOrStdout()
+			return a.checkFlags()
+		}
+		return
+	}
 	f := c.Flags()
 	f.StringVar(&a.servers, "server", "", "servers host:port[,host:port…][/chroot] (default $"+envServer+" or 127.0.0.1:2181)")
 	f.DurationVar(&a.timeout, "connect-timeout", 10*time.Second, "how long to try to connect")
@@ -123,6 +144,9 @@ func (a *app) serverFlags(c *cobra.Command) {
 
 // sessionFlags adds the flags of commands that open a session.
 func (a *app) sessionFlags(c *cobra.Command) {
+	if a.shell != nil {
+		return
+	}
 	f := c.Flags()
 	f.DurationVar(&a.session, "session-timeout", a.session, "session timeout to request")
 	f.StringArrayVar(&a.auth, "auth", nil, "credential scheme:text, as in digest:user:password; may be repeated (default $"+envAuth+")")
@@ -222,12 +246,20 @@ func (a *app) with(cmd *cobra.Command, f func(context.Context, *zk.Client) error
 // the server as ZooKeeper's CLI does.
 func (a *app) withoutTimeout(cmd *cobra.Command, f func(context.Context, *zk.Client) error) error {
 	ctx := cmd.Context()
+	if a.shell != nil {
+		return a.shell.use(ctx, f)
+	}
 	c, err := a.connect(ctx)
 	if err != nil {
 		return err
 	}
 	err = f(ctx, c)
 	endSession(ctx, c)
+	return requestError(err)
+}
+
+// requestError returns the error of a request with its exit status and in the words of ZooKeeper's CLI.
+func requestError(err error) error {
 	if errors.Is(err, zk.ErrConnectionLoss) {
 		return &StatusError{ExitNoConnection, err}
 	}
@@ -300,8 +332,11 @@ func cliError(err error) error {
 	if errors.Is(err, wire.ErrSessionClosedRequireAuth) {
 		return fmt.Errorf("%w: log in with --sasl-user, --jaas or --kerberos-principal", err)
 	}
+	if problem := pathProblem(op.Path); problem != "" && errors.Is(err, zk.ErrBadArguments) {
+		return usagef("%s: %s", problem, printable(op.Path))
+	}
 	if errors.Is(err, zk.ErrBadArguments) {
-		return usagef("Arguments are not valid : %s (a path begins with / and has no empty, . or .. part; / and /zookeeper cannot be deleted)", op.Path)
+		return usagef("Arguments are not valid : %s (/ and /zookeeper cannot be changed or deleted)", op.Path)
 	}
 	return err
 }

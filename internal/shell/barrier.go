@@ -11,16 +11,16 @@ import (
 	"bellwether/zk"
 )
 
-func newBarrier() *cobra.Command {
+func newBarrier(base maker) *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "barrier",
 		Short: "hold back processes until a barrier opens, or until all have arrived",
-	}, newBarrierClose(), newBarrierOpen(), newBarrierWait(), newBarrierEnter())
+	}, newBarrierClose(base), newBarrierOpen(base), newBarrierWait(base), newBarrierEnter(base))
 }
 
 // barrierCommand returns a command that changes the barrier at one path.
-func barrierCommand(name, short string, do func(*recipe.Barrier, context.Context) error) *cobra.Command {
-	return dataCommand(func(a *app) *cobra.Command {
+func barrierCommand(base maker, name, short string, do func(*recipe.Barrier, context.Context) error) *cobra.Command {
+	return dataCommand(base, func(a *app) *cobra.Command {
 		return &cobra.Command{
 			Use:     name + " PATH",
 			Short:   short,
@@ -42,24 +42,24 @@ func barrierCommand(name, short string, do func(*recipe.Barrier, context.Context
 	})
 }
 
-func newBarrierClose() *cobra.Command {
-	return barrierCommand("close", "close a barrier: create the znode PATH", (*recipe.Barrier).Close)
+func newBarrierClose(base maker) *cobra.Command {
+	return barrierCommand(base, "close", "close a barrier: create the znode PATH", (*recipe.Barrier).Close)
 }
 
-func newBarrierOpen() *cobra.Command {
-	return barrierCommand("open", "open a barrier: delete the znode PATH", (*recipe.Barrier).Open)
+func newBarrierOpen(base maker) *cobra.Command {
+	return barrierCommand(base, "open", "open a barrier: delete the znode PATH", (*recipe.Barrier).Open)
 }
 
 // barrierRunner returns a runner for commands that wait at a barrier.
-func barrierRunner() *runner {
-	r := newRunner()
+func barrierRunner(base maker) *runner {
+	r := newRunner(base)
 	r.variable, r.claim, r.obtained = "BARRIER", "the place in the barrier", "let through"
 	r.others = "the others wait for the command"
 	return r
 }
 
-func newBarrierWait() *cobra.Command {
-	r := barrierRunner()
+func newBarrierWait(base maker) *cobra.Command {
+	r := barrierRunner(base)
 	c := &cobra.Command{
 		Use:   "wait PATH",
 		Short: "wait until the barrier is open: until there is no znode PATH",
@@ -96,8 +96,8 @@ give --kazoo.
 
 `
 
-func newBarrierEnter() *cobra.Command {
-	r := barrierRunner()
+func newBarrierEnter(base maker) *cobra.Command {
+	r := barrierRunner(base)
 	n, kazoo := 0, false
 	c := &cobra.Command{
 		Use:   "enter [flags] -n N PATH [-- COMMAND [ARGUMENT]...]",

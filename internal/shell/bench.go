@@ -10,18 +10,18 @@ import (
 	"bellwether/internal/bench"
 )
 
-func newBench() *cobra.Command {
+func newBench(base maker) *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "bench",
 		Short: "measure a server: reads, writes, elections",
 		Long: "Measure any ZooKeeper server. A run creates its own znodes below /bellwether-bench-… and deletes them.\n" +
 			"A latency is the duration of a whole call as the client sees it.",
-	}, newBenchLoad(bench.Read), newBenchLoad(bench.Write), newBenchElection())
+	}, newBenchLoad(base, bench.Read), newBenchLoad(base, bench.Write), newBenchElection(base))
 }
 
 // benchCommand adds the flags of a measurement. run gets a path that no other run uses.
-func benchCommand(c *cobra.Command, run func(ctx context.Context, a *app, root string) (bench.Report, error)) *cobra.Command {
-	a := newApp()
+func benchCommand(base maker, c *cobra.Command, run func(ctx context.Context, a *app, root string) (bench.Report, error)) *cobra.Command {
+	a := base()
 	c.Args = argCount(0, 0)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
 		r, err := run(cmd.Context(), a, benchRoot())
@@ -37,7 +37,7 @@ func benchCommand(c *cobra.Command, run func(ctx context.Context, a *app, root s
 	return c
 }
 
-func newBenchLoad(kind bench.Kind) *cobra.Command {
+func newBenchLoad(base maker, kind bench.Kind) *cobra.Command {
 	var l bench.Load
 	c := &cobra.Command{
 		Use:   string(kind),
@@ -53,7 +53,7 @@ func newBenchLoad(kind bench.Kind) *cobra.Command {
 	f.IntVar(&l.Size, "size", 100, "bytes of data per znode")
 	f.DurationVar(&l.Warmup, "warmup", 2*time.Second, "time before the measurement starts")
 	f.DurationVar(&l.Duration, "duration", 10*time.Second, "duration of the measurement")
-	return benchCommand(c, func(ctx context.Context, a *app, root string) (bench.Report, error) {
+	return benchCommand(base, c, func(ctx context.Context, a *app, root string) (bench.Report, error) {
 		l.Kind, l.Connect, l.Root = kind, a.connect, root
 		if err := l.Check(); err != nil {
 			return bench.Report{}, usagef("%w", err)
@@ -62,7 +62,7 @@ func newBenchLoad(kind bench.Kind) *cobra.Command {
 	})
 }
 
-func newBenchElection() *cobra.Command {
+func newBenchElection(base maker) *cobra.Command {
 	var e bench.Elections
 	c := &cobra.Command{
 		Use:   "election",
@@ -75,7 +75,7 @@ func newBenchElection() *cobra.Command {
 	f.IntVar(&e.Candidates, "candidates", 3, "number of candidates, 2 or more")
 	f.DurationVar(&e.Warmup, "warmup", time.Second, "time before the measurement starts")
 	f.DurationVar(&e.Duration, "duration", 10*time.Second, "duration of the measurement")
-	return benchCommand(c, func(ctx context.Context, a *app, root string) (bench.Report, error) {
+	return benchCommand(base, c, func(ctx context.Context, a *app, root string) (bench.Report, error) {
 		e.Connect, e.Root = a.connect, root
 		if err := e.Check(); err != nil {
 			return bench.Report{}, usagef("%w", err)

@@ -29,8 +29,8 @@ The znode PATH/LEADER names the leader. Candidates that use other libraries can 
 
 `
 
-func newElect() *cobra.Command {
-	r := newRunner()
+func newElect(base maker) *cobra.Command {
+	r := newRunner(base)
 	r.variable, r.claim, r.obtained, r.others = "ELECTION", "leadership", "elected", "no other candidate leads"
 	leaderPath := ""
 	c := &cobra.Command{

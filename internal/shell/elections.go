@@ -22,11 +22,11 @@ type electionJSON struct {
 	Story  string    `json:"story"`
 }
 
-func newElection() *cobra.Command {
+func newElection(base maker) *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "election",
 		Short: "show the elections of the servers, and transfer leadership",
-	}, newElectionLog(), newElectionExplain(), newElectionHandover())
+	}, newElectionLog(base), newElectionExplain(base), newElectionHandover(base))
 }
 
 const electionLong = `Each server records its last 64 elections: why it looked for a leader, the votes with the times of their arrival, how the
@@ -36,8 +36,8 @@ The exit status is 0 if all servers answered, 1 if some did not, 4 if none was r
 
 `
 
-func newElectionLog() *cobra.Command {
-	a := newApp()
+func newElectionLog(base maker) *cobra.Command {
+	a := base()
 	c := &cobra.Command{
 		Use:     "log",
 		Short:   "print the recorded elections, one per line",
@@ -55,8 +55,8 @@ func newElectionLog() *cobra.Command {
 	return c
 }
 
-func newElectionExplain() *cobra.Command {
-	a := newApp()
+func newElectionExplain(base maker) *cobra.Command {
+	a := base()
 	back := 0
 	c := &cobra.Command{
 		Use:     "explain",

@@ -41,8 +41,8 @@ type serverStatus struct {
 	Behind *int64 `json:"behind,omitempty"`
 }
 
-func newStatus() *cobra.Command {
-	a := newApp()
+func newStatus(base maker) *cobra.Command {
+	a := base()
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "show the servers: who leads, zxid, connections, latency",

@@ -16,7 +16,7 @@ import (
 func Execute(root *cobra.Command, args []string) int {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	giveStatus(root)
-	root.SetArgs(args)
+	root.SetArgs(zkInvocation(args))
 	out := NewOutput(os.Stdout)
 	root.SetOut(out)
 	cmd, err := root.ExecuteContextC(context.Background())

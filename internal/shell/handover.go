@@ -25,8 +25,8 @@ leader that is stopped by SIGTERM transfers leadership by itself. The command us
 The exit status is 0 if the named server leads now, 1 if not (the message says why, and who leads), 4 if no server was
 reached.`
 
-func newElectionHandover() *cobra.Command {
-	a := newApp()
+func newElectionHandover(base maker) *cobra.Command {
+	a := base()
 	c := &cobra.Command{
 		Use:     "handover [ID]",
 		Short:   "make another server the leader",

@@ -36,8 +36,8 @@ environment contains
 
 `
 
-func newHolder(variable, claim, namings string) *holder {
-	r := newRunner()
+func newHolder(base maker, variable, claim, namings string) *holder {
+	r := newRunner(base)
 	r.variable, r.claim, r.obtained = variable, claim, "obtained"
 	return &holder{runner: r, namings: namings}
 }
@@ -71,8 +71,8 @@ func (h *holder) obtainBy(wait, try func(context.Context) (*recipe.Hold, error))
 	h.obtain = func(ctx context.Context) (standing, error) { return wait(ctx) }
 }
 
-func newLock() *cobra.Command {
-	h := newHolder("LOCK", "the lock", "own, curator, kazoo or, without --read and --write, go-zk")
+func newLock(base maker) *cobra.Command {
+	h := newHolder(base, "LOCK", "the lock", "own, curator, kazoo or, without --read and --write, go-zk")
 	h.others = "nobody else holds the lock"
 	var read, write bool
 	c := &cobra.Command{
@@ -116,8 +116,8 @@ func (h *holder) prepareLock(zc *zk.Client, read, write bool) error {
 	return err
 }
 
-func newSemaphore() *cobra.Command {
-	h := newHolder("SEMAPHORE", "the lease", "own, curator or kazoo")
+func newSemaphore(base maker) *cobra.Command {
+	h := newHolder(base, "SEMAPHORE", "the lease", "own, curator or kazoo")
 	h.others = "no more than N clients hold a lease"
 	n := 0
 	c := &cobra.Command{

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"bellwether/internal/terminal"
 )
 
 // exitUnread is the exit status that a shell reports for a program killed by SIGPIPE: the
@@ -99,13 +99,12 @@ func survivingSIGPIPE() (stop func()) {
 
 // terminalWidth returns the number of columns of an output, or 0 if it is not a terminal.
 func terminalWidth(out io.Writer) int {
-	o, ok := out.(*Output)
-	if !ok {
-		return 0
+	switch o := out.(type) {
+	case *Output:
+		columns, _ := terminal.Size(o.file)
+		return columns
+	case sharedOutput:
+		return terminalWidth(o.Output)
 	}
-	size, err := unix.IoctlGetWinsize(int(o.file.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Col)
+	return 0
 }

@@ -15,11 +15,11 @@ import (
 	"bellwether/zk"
 )
 
-func newQueue() *cobra.Command {
+func newQueue(base maker) *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "queue",
 		Short: "put items into a queue and take each of them out once",
-	}, dataCommand(newQueuePush), newQueuePop())
+	}, dataCommand(base, newQueuePush), newQueuePop(base))
 }
 
 // queueFlags are the flags that select the kind of queue.
@@ -127,8 +127,8 @@ with bellwether lock: it is killed before another process can get the item. Its 
 
 `
 
-func newQueuePop() *cobra.Command {
-	r := newRunner()
+func newQueuePop(base maker) *cobra.Command {
+	r := newRunner(base)
 	r.variable, r.claim, r.obtained, r.others = "QUEUE", "the item", "given an item", "nobody else works on the item"
 	var f queueFlags
 	c := &cobra.Command{

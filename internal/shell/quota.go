@@ -19,7 +19,7 @@ const (
 )
 
 // noQuotaError is worded as ZooKeeper's CLI does.
-func noQuotaError(path string) error { return fmt.Errorf("quota for %s does not exist", path) }
+func noQuotaError(path string) error { return fmt.Errorf("quota for %s does not exist.", path) }
 
 func newListQuota(a *app) *cobra.Command {
 	return &cobra.Command{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,7 +27,7 @@ func newGet(a *app) *cobra.Command {
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
-				data, st, w, err := getMaybeWatch(ctx, zc, args[0], watch)
+				data, st, w, err := getMaybeWatch(ctx, zc, args[0], a.wantsWatch(watch, dataWatch, args[0]))
 				if err != nil {
 					return err
 				}
@@ -49,13 +50,13 @@ func newGet(a *app) *cobra.Command {
 				if stat && !a.json() {
 					printStat(a.out, st)
 				}
-				return a.waitEvent(ctx, w, err)
+				return a.waitEvent(ctx, dataWatch, args[0], w, err)
 			})
 		},
 	}
 	f := c.Flags()
 	f.BoolVarP(&stat, "stat", "s", false, "print the stat too")
-	f.BoolVarP(&watch, "watch", "w", false, "wait for the next event and print it")
+	f.BoolVarP(&watch, "watch", "w", false, a.watchUsage())
 	f.BoolVarP(&b64, "base64", "b", false, "print the data in base64")
 	f.BoolVarP(&hexa, "hex", "x", false, "print a hex dump")
 	c.MarkFlagsMutuallyExclusive("base64", "hex")
@@ -70,10 +71,29 @@ func getMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch bool) 
 	return data, st, nil, err
 }
 
-// waitEvent waits for the watch w, if there is one, and prints its event.
-func (a *app) waitEvent(ctx context.Context, w *zk.Watch, err error) error {
+// watchUsage is the help of the flag -w.
+func (a *app) watchUsage() string {
+	if a.shell != nil {
+		return "print the next event when it happens"
+	}
+	return "wait for the next event and print it"
+}
+
+// wantsWatch reports whether a command with the flag -w sets a watch: in the interactive shell not
+// if there is one already.
+func (a *app) wantsWatch(flag bool, kind watchKind, path string) bool {
+	return flag && (a.shell == nil || !a.shell.events.watches(kind, path))
+}
+
+// waitEvent waits for the watch w, if there is one, and prints its event. The interactive shell
+// does not wait, but prints the event when it happens.
+func (a *app) waitEvent(ctx context.Context, kind watchKind, path string, w *zk.Watch, err error) error {
 	if w == nil || err != nil {
 		return err
+	}
+	if a.shell != nil {
+		a.shell.events.add(kind, path, w)
+		return nil
 	}
 	e, err := w.Wait(ctx)
 	if err != nil {
@@ -99,23 +119,24 @@ func newStat(a *app) *cobra.Command {
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
-				st, ok, w, err := existsMaybeWatch(ctx, zc, args[0], watch)
+				st, ok, w, err := existsMaybeWatch(ctx, zc, args[0], a.wantsWatch(watch, dataWatch, args[0]))
 				if err != nil {
 					return err
 				}
-				if !ok && w == nil {
-					return &zk.OpError{Op: "exists", Path: args[0], Err: zk.ErrNoNode}
+				if !ok && (!watch || a.shell != nil) {
+					err = &zk.OpError{Op: "exists", Path: args[0], Err: zk.ErrNoNode}
 				}
 				if ok {
-					if err = a.printPathStat(args[0], st); err != nil {
-						return err
-					}
+					err = a.printPathStat(args[0], st)
 				}
-				return a.waitEvent(ctx, w, nil)
+				if a.shell != nil { // the watch stays if there is no znode
+					return errors.Join(a.waitEvent(ctx, dataWatch, args[0], w, nil), err)
+				}
+				return a.waitEvent(ctx, dataWatch, args[0], w, err)
 			})
 		},
 	}
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "wait for the next event and print it")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, a.watchUsage())
 	return c
 }
 
@@ -155,7 +176,7 @@ func newLs(a *app) *cobra.Command {
 				if recursive {
 					return walk(ctx, zc, path, func(p string) error { return a.printPath(p) })
 				}
-				names, st, w, err := childrenMaybeWatch(ctx, zc, path, watch)
+				names, st, w, err := childrenMaybeWatch(ctx, zc, path, a.wantsWatch(watch, childWatch, path))
 				if err != nil {
 					return err
 				}
@@ -172,13 +193,13 @@ func newLs(a *app) *cobra.Command {
 				if stat && !a.json() {
 					printStat(a.out, st)
 				}
-				return a.waitEvent(ctx, w, err)
+				return a.waitEvent(ctx, childWatch, path, w, err)
 			})
 		},
 	}
 	f := c.Flags()
 	f.BoolVarP(&stat, "stat", "s", false, "print the stat too")
-	f.BoolVarP(&watch, "watch", "w", false, "wait for the next event and print it")
+	f.BoolVarP(&watch, "watch", "w", false, a.watchUsage())
 	f.BoolVarP(&recursive, "recursive", "R", false, "list the whole subtree")
 	c.MarkFlagsMutuallyExclusive("recursive", "watch")
 	c.MarkFlagsMutuallyExclusive("recursive", "stat")
@@ -291,26 +312,6 @@ func newWhoAmI(a *app) *cobra.Command {
 					fmt.Fprintf(a.out, "%s: %s\n", i.Scheme, i.User)
 				}
 				return nil
-			})
-		},
-	}
-}
-
-func newConfig(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use:     "config",
-		Short:   "show the ensemble's configuration as its servers agreed on it",
-		Example: "  bellwether config | grep ^server",
-		Args:    argCount(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
-				text, _, err := zc.Config(ctx)
-				if err != nil {
-					return err
-				}
-				return a.print(struct {
-					Config string `json:"config"`
-				}{string(text)}, string(text))
 			})
 		},
 	}

@@ -57,8 +57,8 @@ type runner struct {
 	told    bool // a signal asked the command to end while it ran
 }
 
-func newRunner() *runner {
-	r := &runner{app: newApp()}
+func newRunner(base maker) *runner {
+	r := &runner{app: base()}
 	r.session = holdSession
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -102,4 +103,11 @@ func printJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
+}
+
+// jsonText returns a value as one line of JSON.
+func jsonText(v any) string {
+	var b strings.Builder
+	printJSON(&b, v) // a Builder takes everything
+	return b.String()
 }

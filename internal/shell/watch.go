@@ -36,8 +36,8 @@ type watcher struct {
 	begun       bool
 }
 
-func newWatch() *cobra.Command {
-	w := &watcher{runner: &runner{app: newApp()}}
+func newWatch(base maker) *cobra.Command {
+	w := &watcher{runner: &runner{app: base()}}
 	c := &cobra.Command{
 		Use:   "watch PATH",
 		Short: "print the events at a znode, or in a subtree, as lines of JSON",

@@ -19,10 +19,10 @@ import (
 // accepts as much.
 const inputMax = 64 << 20
 
-// dataArg returns the data of an argument; - reads standard input.
+// dataArg returns the data of an argument; - reads standard input, but not in the interactive shell.
 func (a *app) dataArg(s string, b64 bool) ([]byte, error) {
 	data := []byte(s)
-	if s == "-" {
+	if s == "-" && a.shell == nil {
 		var err error
 		if data, err = io.ReadAll(io.LimitReader(a.in, inputMax+1)); err != nil {
 			return nil, fmt.Errorf("standard input: %w", err)
@@ -49,7 +49,7 @@ func newSet(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "set PATH DATA",
 		Short:   "replace a znode's data",
-		Long:    "Replace a znode's data; - as DATA reads standard input.",
+		Long:    a.setLong(),
 		Example: "  bellwether set -v 3 /app/config 'a=1'\n  bellwether set /app/config - < file",
 		Args:    argCount(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,6 +73,13 @@ func newSet(a *app) *cobra.Command {
 	return c
 }
 
+func (a *app) setLong() string {
+	if a.shell != nil {
+		return "Replace a znode's data."
+	}
+	return "Replace a znode's data; - as DATA reads standard input."
+}
+
 func newCreate(a *app) *cobra.Command {
 	var (
 		sequential, ephemeral, container, hold bool
@@ -81,9 +88,7 @@ func newCreate(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create PATH [DATA [ACL]]",
 		Short: "create a znode",
-		Long: "Create a znode. Without DATA it has null data; - reads standard input. ACL is scheme:id:perms[,…].\n" +
-			"An ephemeral znode lives as long as the session of the command: with --hold until the command is\n" +
-			"interrupted, without it until the session times out.",
+		Long:    a.createLong(),
 		Example: "  bellwether create /app 'hello'\n  bellwether create -s /jobs/n-\n  bellwether create -e --hold /here",
 		Args:    argCount(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -114,7 +119,7 @@ func newCreate(a *app) *cobra.Command {
 				} else {
 					_, err = fmt.Fprintf(a.out, "Created %s\n", path)
 				}
-				if ephemeral && err == nil {
+				if ephemeral && err == nil && a.shell == nil {
 					return keepEphemeral(ctx, zc, hold)
 				}
 				return err
@@ -126,12 +131,26 @@ func newCreate(a *app) *cobra.Command {
 	f.BoolVarP(&ephemeral, "ephemeral", "e", false, "delete it when the session ends")
 	f.BoolVarP(&container, "container", "c", false, "delete it some time after its last child was deleted")
 	f.Int64VarP(&ttl, "ttl", "t", 0, "delete it after this many milliseconds without children and changes")
-	f.BoolVar(&hold, "hold", false, "with -e: keep the session until interrupted")
+	if a.shell == nil {
+		f.BoolVar(&hold, "hold", false, "with -e: keep the session until interrupted")
+	}
 	c.MarkFlagsMutuallyExclusive("container", "ephemeral")
 	c.MarkFlagsMutuallyExclusive("container", "sequential")
 	c.MarkFlagsMutuallyExclusive("ttl", "ephemeral")
 	c.MarkFlagsMutuallyExclusive("ttl", "container")
 	return c
+}
+
+// createLong is the help text of create.
+func (a *app) createLong() string {
+	const acl = "ACL is scheme:id:perms[,…].\n"
+	if a.shell != nil {
+		return "Create a znode. Without DATA it has null data. " + acl +
+			"An ephemeral znode lives as long as the session of the shell."
+	}
+	return "Create a znode. Without DATA it has null data; - reads standard input. " + acl +
+		"An ephemeral znode lives as long as the session of the command: with --hold until the command is\n" +
+		"interrupted, without it until the session times out."
 }
 
 func createOptions(sequential, ephemeral, container bool, ttl int64) ([]zk.CreateOption, error) {
