@@ -47,7 +47,7 @@ func compareTranscript(t *testing.T, s *target.Server, file string) {
 		t.Fatal(err)
 	}
 	want := string(text)
-	got := normalise(replay(t, s, want), s)
+	got := normalise(replay(t, s, cliArgs(t, s), want), s)
 	if *update && s.Kind == target.Apache {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -59,8 +59,8 @@ func compareTranscript(t *testing.T, s *target.Server, file string) {
 	}
 }
 
-// replay runs a transcript's commands and returns the new transcript.
-func replay(t *testing.T, s *target.Server, transcript string) string {
+// replay runs a transcript's commands with a command line program and returns the new transcript.
+func replay(t *testing.T, s *target.Server, program []string, transcript string) string {
 	var typed []string
 	var out strings.Builder
 	for line := range strings.Lines(transcript) {
@@ -69,19 +69,19 @@ func replay(t *testing.T, s *target.Server, transcript string) string {
 			typed = append(typed, command)
 		}
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
-			out.WriteString(oneShot(t, s, command))
+			out.WriteString(oneShot(t, program, command))
 		}
 	}
 	if len(typed) > 0 {
-		out.WriteString(session(t, s, typed))
+		out.WriteString(session(t, s, program, typed))
 	}
 	return out.String()
 }
 
-// session types the commands into one interactive run. A sync after each command makes its
+// session types the commands into one run of the program. A sync after each command makes its
 // output, and the events that it caused, one section, because the callback of sync runs after
 // the watchers. After close no sync is possible; its output is part of the next section.
-func session(t *testing.T, s *target.Server, commands []string) string {
+func session(t *testing.T, s *target.Server, program, commands []string) string {
 	input := "sync /\n"
 	for _, command := range commands {
 		input += strings.ReplaceAll(command, "SERVER", s.Addr) + "\n"
@@ -90,7 +90,7 @@ func session(t *testing.T, s *target.Server, commands []string) string {
 		}
 	}
 	shell := `exec "$@" 2>&1` // both output streams, so that their lines stay in order
-	args := append([]string{"/bin/sh", "-c", shell, "zkcli"}, cliArgs(t, s)...)
+	args := append([]string{"/bin/sh", "-c", shell, "cli"}, program...)
 	r := target.Script{Args: args, Stdin: input + "quit\n"}.Run(t)
 	sections := strings.Split(r.Stdout, barrier+"\n")[1:]
 	var out strings.Builder
@@ -128,10 +128,10 @@ func section(text string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// oneShot runs the command line with one command. It removes the session's events: whether they
+// oneShot runs the program with one command. It removes the session's events: whether they
 // are printed depends on how soon the process ends.
-func oneShot(t *testing.T, s *target.Server, command string) string {
-	r := target.Script{Args: append(cliArgs(t, s), strings.Fields(command)...)}.Run(t)
+func oneShot(t *testing.T, program []string, command string) string {
+	r := target.Script{Args: slices.Concat(program, strings.Fields(command))}.Run(t)
 	r.Stdout = anyEvent.ReplaceAllString(r.Stdout, "")
 	return fmt.Sprintf("$ %s\nexit %d\n%s%s", command, r.Exit, section(r.Stdout), section(r.Stderr))
 }

@@ -345,7 +345,7 @@ func cliError(err error) error {
 func argCount(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%s, want %s", Count(len(args), "argument"), cmd.UseLine())
+			return fmt.Errorf("%s, want %s", Count(len(args), "argument"), strings.TrimSpace(cmd.UseLine()))
 		}
 		return nil
 	}

@@ -18,8 +18,10 @@ const (
 	statsNode  = "/" + quota.StatsName
 )
 
-// noQuotaError is worded as ZooKeeper's CLI does.
-func noQuotaError(path string) error { return fmt.Errorf("quota for %s does not exist.", path) }
+// The errors of these functions are worded as those of ZooKeeper's CLI.
+func noQuotaError(path string) error    { return fmt.Errorf("quota for %s does not exist.", path) }
+func noQuotaToDelete(path string) error { return fmt.Errorf("Quota does not exist for %s", path) }
+func noNodeForQuota(path string) error  { return fmt.Errorf("%s does not exist.", path) }
 
 func newListQuota(a *app) *cobra.Command {
 	return &cobra.Command{
@@ -28,6 +30,9 @@ func newListQuota(a *app) *cobra.Command {
 		Example: "  bellwether listquota /app",
 		Args:    argCount(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if a.shell != nil && !a.json() {
+				fmt.Fprintf(a.err, "absolute path is %s\n", quota.Root+args[0]+limitsNode)
+			}
 			return a.with(cmd, func(ctx context.Context, zc *zk.Client) error {
 				limits, _, err := zc.Get(ctx, quota.Root+args[0]+limitsNode)
 				if isNoNode(err) {
@@ -102,7 +107,7 @@ func quotaFields(q *quota.Quota) []*int64 {
 func setQuota(ctx context.Context, zc *zk.Client, path string, change func(*quota.Quota)) error {
 	if _, ok, err := zc.Exists(ctx, path); err != nil || !ok {
 		if err == nil {
-			err = &zk.OpError{Op: "setquota", Path: path, Err: zk.ErrNoNode}
+			err = noNodeForQuota(path)
 		}
 		return err
 	}
@@ -188,14 +193,13 @@ func newDelQuota(a *app) *cobra.Command {
 				at := quota.Root + args[0]
 				old, st, err := zc.Get(ctx, at+limitsNode)
 				if isNoNode(err) {
-					return noQuotaError(args[0])
+					return noQuotaToDelete(args[0])
 				}
 				if err != nil {
 					return err
 				}
 				if drop == [4]bool{} {
-					_, err = zc.Multi(ctx, zk.DeleteOp(at+limitsNode, zk.AnyVersion), zk.DeleteOp(at+statsNode, zk.AnyVersion))
-					return err
+					return deleteQuota(ctx, zc, at)
 				}
 				return changeLimits(ctx, zc, args[0], old, st.Version, func(q *quota.Quota) {
 					for i, field := range quotaFields(q) {
@@ -211,4 +215,16 @@ func newDelQuota(a *app) *cobra.Command {
 		c.Flags().BoolVarP(&drop[i], f.name, f.short, false, "remove the "+f.usage)
 	}
 	return c
+}
+
+// deleteQuota deletes the znodes of a quota, and those above them that have no other child.
+func deleteQuota(ctx context.Context, zc *zk.Client, at string) error {
+	_, err := zc.Multi(ctx, zk.DeleteOp(at+limitsNode, zk.AnyVersion), zk.DeleteOp(at+statsNode, zk.AnyVersion))
+	for ; err == nil && at != quota.Root; at = at[:strings.LastIndexByte(at, '/')] {
+		err = zc.Delete(ctx, at, zk.AnyVersion)
+	}
+	if errors.Is(err, zk.ErrNotEmpty) || isNoNode(err) { // others have a quota there, or delete it too
+		return nil
+	}
+	return err
 }

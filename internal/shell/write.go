@@ -86,8 +86,8 @@ func newCreate(a *app) *cobra.Command {
 		ttl                                    int64
 	)
 	c := &cobra.Command{
-		Use:   "create PATH [DATA [ACL]]",
-		Short: "create a znode",
+		Use:     "create PATH [DATA [ACL]]",
+		Short:   "create a znode",
 		Long:    a.createLong(),
 		Example: "  bellwether create /app 'hello'\n  bellwether create -s /jobs/n-\n  bellwether create -e --hold /here",
 		Args:    argCount(1, 3),
