@@ -2,10 +2,13 @@ package terminal
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/reeflective/readline"
 	"github.com/reeflective/readline/inputrc"
@@ -52,34 +55,110 @@ func NewEditor(h *History, complete func(before string) (from int, all []Candida
 		from, all := complete(before)
 		return completions(before[from:], all)
 	}
-	e.rl.Config.Vars["menu-complete-display-prefix"] = true
+	e.rl.SyntaxHighlighter = func(line []rune) string { return e.room(string(line)) + string(line) }
+	// The library would ask the terminal for the cursor's position with every key, and lose keys that arrive together
+	// with the answer. It needs the position only to make room, which room does.
+	e.rl.Config.Vars["cursor-position-probe"] = false
+	for _, name := range []string{"input-meta", "output-meta", "menu-complete-display-prefix"} {
+		e.rl.Config.Vars[name] = true
+	}
+	e.rl.Config.Vars["convert-meta"] = false // keys may be UTF-8
 	e.rl.Config.Vars["usage-hint-always"] = false
-	e.rl.Keymap.Register(map[string]func(){"print-pending": e.printPending})
+	e.rl.Keymap.Register(map[string]func(){"print-pending": e.printPending, "cancel-line": e.cancel})
 	for _, keys := range []string{"emacs", "emacs-standard", "vi-insert", "vi-command"} {
 		if binds := e.rl.Config.Binds[keys]; binds != nil {
 			binds[string(printKey)] = inputrc.Bind{Action: "print-pending"}
+			binds[string(cancelKey)] = inputrc.Bind{Action: "cancel-line"}
 		}
 	}
 	return e
 }
 
+// cancelKey is Ctrl-C.
+const cancelKey = '\x03'
+
+// cancel cancels the line, also if completions are shown.
+func (e *Editor) cancel() {
+	e.rl.Display.ResetHelpers()
+	e.rl.Display.AcceptLine()
+	e.rl.History.Accept(false, false, readline.ErrInterrupt)
+}
+
+// room returns the control sequence that makes room below a line that is being drawn: at the bottom of the
+// screen it scrolls. The library needs one row more than the line has.
+func (e *Editor) room(line string) string {
+	columns, _ := Size(os.Stdout)
+	if columns == 0 {
+		return ""
+	}
+	prompt, rows := width(e.prompt()), 1
+	for part := range strings.SplitSeq(line, "\n") {
+		rows += (prompt+width(part))/columns + 1
+	}
+	return strings.Repeat("\x1bD", rows) + fmt.Sprintf("\x1b[%dA", rows)
+}
+
+// width returns how many columns a text needs at most.
+func width(text string) int {
+	n := 0
+	for _, r := range text {
+		if n++; r >= firstWide {
+			n++
+		}
+	}
+	return n
+}
+
+// firstWide is the first character that may need two columns.
+const firstWide = 0x1100
+
 func completions(word string, all []Candidate) readline.Completions {
-	values := make([]readline.Completion, len(all))
-	more := false
-	for i, c := range all {
-		shown := c.Shown
+	// The library counts the bytes of the word as columns, so it gets only what follows the last character that is not ASCII.
+	ascii := strings.LastIndexFunc(word, func(r rune) bool { return r >= utf8.RuneSelf })
+	if ascii >= 0 {
+		_, size := utf8.DecodeRuneInString(word[ascii:])
+		ascii += size
+	}
+	cut := max(ascii, 0)
+	if cut > 0 && cut == len(word) {
+		return readline.Completions{}
+	}
+	values := make([]readline.Completion, 0, len(all))
+	for _, c := range fitting(all) {
+		value, shown := c.Word[cut:], c.Shown
 		if shown == "" {
 			shown = c.Word
 		}
-		values[i] = readline.Completion{Value: c.Word, Display: shown, Description: c.About}
-		more = more || c.More
+		if len(all) == 1 && !c.More {
+			value += " "
+		}
+		values = append(values, readline.Completion{Value: value, Display: shown, Description: c.About})
 	}
 	out := readline.CompleteRaw(values)
-	out.PREFIX = word
-	if more {
-		out = out.NoSpace()
-	}
+	out.PREFIX = word[cut:]
 	return out
+}
+
+// fitting returns as many candidates as the screen has room for. The last one is always among them, so that what all have in
+// common stays the same.
+func fitting(all []Candidate) []Candidate {
+	columns, rows := Size(os.Stdout)
+	if rows == 0 || len(all) == 0 {
+		return all
+	}
+	widest, described := 0, false
+	for _, c := range all {
+		widest = max(widest, width(c.Shown), width(c.Word))
+		described = described || c.About != ""
+	}
+	most := max(2, rows/2)
+	if !described {
+		most *= max(1, columns/(widest+2))
+	}
+	if len(all) <= most {
+		return all
+	}
+	return append(slices.Clone(all[:most-1]), all[len(all)-1])
 }
 
 // Line shows a prompt and returns the line that the user has typed. Its error is io.EOF at
