@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"bellwether/internal/fourletter"
 	"bellwether/internal/terminal"
 )
 
@@ -136,7 +137,7 @@ func (s *session) paths(word string) (all []terminal.Candidate) {
 		names = names[:completeMax]
 	}
 	for _, n := range names {
-		all = append(all, terminal.Candidate{Word: join(parent, n), Shown: clean(n), More: true})
+		all = append(all, terminal.Candidate{Word: join(parent, n), Shown: fourletter.Clean(n), More: true})
 	}
 	return all
 }
