@@ -116,11 +116,12 @@ var plan = map[string]packageRule{
 	"internal/admin/access": {layer: 8},
 	"internal/admin/view": {layer: 8, imports: "internal/claim internal/election internal/ensemble internal/fourletter internal/peerwire internal/record internal/server " +
 		"internal/store internal/survey internal/tree wire"},
-	"internal/admin/page":   {layer: 9, imports: "internal/admin/access internal/server"},
-	"internal/admin/web":    {layer: 10, imports: "internal/admin/access internal/server"},
-	"internal/clientconfig": {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
-	"internal/shell":        {layer: 8, imports: "zk internal/clientconfig internal/fourletter recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota internal/ensemble internal/terminal wire", libraries: cobra + " " + sys},
-	"embed":                 {layer: 11, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
+	"internal/admin/page":    {layer: 9, imports: "internal/admin/access internal/server"},
+	"internal/admin/web":     {layer: 10, imports: "internal/admin/access internal/server"},
+	"internal/clientconfig":  {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
+	"internal/shell":         {layer: 8, imports: "zk internal/clientconfig internal/fourletter recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota internal/ensemble internal/terminal wire", libraries: cobra + " " + sys},
+	"embed":                  {layer: 11, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
+	"internal/admin/theatre": {layer: 5, imports: "internal/admin/elog internal/election internal/ensemble internal/peerwire wire", pure: true},
 	// The program that users run does not contain the simulator or its checkers.
 	"cmd/bellwether":     {layer: 12, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},

@@ -45,6 +45,9 @@ func (v Verdict) String() string {
 	return "?"
 }
 
+// Adopting returns the verdicts about votes after which a server votes anew.
+func Adopting() []Verdict { return []Verdict{adopted, joinedRound, joinedAdopted} }
+
 // HeardVote is a vote as it arrived.
 type HeardVote struct {
 	AtMS    int64 // ms since the election began
