@@ -104,7 +104,7 @@ func TestHandshakes(t *testing.T) {
 		{"chain", between.issue(t, "leaf", local), nil, between.issue(t, "leaf", local), nil, "", ""},
 		{"none needed", good, []string{"clientAuth", "none"}, nil, nil, "", ""},
 		{"none wanted", good, []string{"clientAuth", "want"}, nil, nil, "", ""},
-		{"none shown", good, nil, nil, nil, "it showed no certificate: give it one that this server trusts, or set clientAuth to want",
+		{"none shown", good, nil, nil, nil, "it showed no certificate: give it one that this server trusts",
 			"it needs a certificate of ours: set keyStore.location"},
 		{"wanted and bad", good, []string{"clientAuth", "want"}, expired, nil, `the certificate "CN=expired": it expired at 2026-06-01T11:00:00Z: renew it`, "its log says what is wrong with our certificate"},
 		{"expired client", good, nil, expired, nil, `127.0.0.1: the certificate "CN=expired": it expired at 2026-06-01T11:00:00Z: renew it`, "it refused the connection"},

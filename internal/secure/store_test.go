@@ -143,7 +143,7 @@ func TestWatch(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		events, errs, done := make(chan fsnotify.Event), make(chan error), make(chan bool)
 		go func() {
-			s.watch(ctx, events, errs, func(err error) {
+			s.watch(ctx, events, errs, func() {}, func(err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				told = append(told, err)
@@ -194,8 +194,8 @@ func TestWatch(t *testing.T) {
 // folder is changed, as Kubernetes does with secrets.
 func TestWatchSeesFiles(t *testing.T) {
 	ca := authority(t, "ca")
-	first, second := ca.issue(t, "first", nil), ca.issue(t, "second", nil)
-	wait := func(s *Store, change func()) {
+	first, second, third := ca.issue(t, "first", nil), ca.issue(t, "second", nil), ca.issue(t, "third", nil)
+	wait := func(s *Store, want *signed, changes ...func()) {
 		t.Helper()
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -205,16 +205,18 @@ func TestWatchSeesFiles(t *testing.T) {
 			s.Watch(ctx, func(err error) { told <- err })
 			close(done)
 		}()
-		change()
-		select {
-		case err := <-told:
-			if err != nil {
-				t.Error(err)
+		for i, change := range changes {
+			change()
+			select {
+			case err := <-told:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Errorf("change %d was not noticed", i+1)
 			}
-		case <-time.After(20 * time.Second):
-			t.Error("the change was not noticed")
 		}
-		if shownBy(s) != second.cert.SerialNumber.String() {
+		if shownBy(s) != want.cert.SerialNumber.String() {
 			t.Error("the old certificate is shown")
 		}
 		stop()
@@ -226,7 +228,7 @@ func TestWatchSeesFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait(s, func() { write(t, settings.KeyStore.Location, second.pem(t, true)) })
+	wait(s, second, func() { write(t, settings.KeyStore.Location, second.pem(t, true)) })
 
 	// dir/key.pem links to current/key.pem, and current links first to one, then to two.
 	dir := t.TempDir()
@@ -251,7 +253,8 @@ func TestWatchSeesFiles(t *testing.T) {
 	if s, err = openAt(settings, atNoon); err != nil {
 		t.Fatal(err)
 	}
-	wait(s, func() { link("two", "current") })
+	// The folder to which the link leads then is watched too.
+	wait(s, third, func() { link("two", "current") }, func() { write(t, filepath.Join(dir, "two", "key.pem"), third.pem(t, true)) })
 }
 
 // TestCertificates shows what is reported about the certificates in use.

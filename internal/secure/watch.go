@@ -28,18 +28,23 @@ func (s *Store) Watch(ctx context.Context, tell func(error)) {
 	// If there is no watcher, or no folder to watch, only the interval is used.
 	var events chan fsnotify.Event
 	var errs chan error
+	follow := func() {}
 	if w, err := fsnotify.NewWatcher(); err == nil {
 		defer w.Close()
-		for _, dir := range s.folders() {
-			_ = w.Add(dir)
+		follow = func() {
+			for _, dir := range s.folders() {
+				_ = w.Add(dir) // has no effect on a folder that is watched already
+			}
 		}
 		events, errs = w.Events, w.Errors
 	}
-	s.watch(ctx, events, errs, tell)
+	s.watch(ctx, events, errs, follow, tell)
 }
 
-// watch does the work of Watch, with the events of a watcher.
-func (s *Store) watch(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error, tell func(error)) {
+// watch does the work of Watch, with the events of a watcher. Before each reading it calls follow, which adds the
+// folders to which links lead now.
+func (s *Store) watch(ctx context.Context, events <-chan fsnotify.Event, errs <-chan error, follow func(), tell func(error)) {
+	follow()
 	timer := time.NewTimer(0) // files may have changed since they were opened
 	defer timer.Stop()
 	var first time.Time // when the first change was seen that is not read yet; zero: there is none
@@ -68,6 +73,7 @@ func (s *Store) watch(ctx context.Context, events <-chan fsnotify.Event, errs <-
 			changed()
 		case <-timer.C:
 			first = time.Time{}
+			follow()
 			if renewed, err := s.Reload(); renewed || err != nil {
 				tell(err)
 			}
