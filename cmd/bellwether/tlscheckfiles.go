@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -230,16 +229,7 @@ func (r *tlsReport) ownCertificate(ctx context.Context, store *secure.Store, c *
 	if !ok || len(hosts) == 0 || !c.TLS.Servers.VerifyServerNames {
 		return
 	}
-	err := store.CheckOwnNames(hosts...)
-	if err == nil {
-		return
-	}
-	var addresses []string // a certificate may hold the address of a member that is listed by name
-	for _, host := range hosts {
-		found, _ := net.DefaultResolver.LookupHost(ctx, host) // an error means that there is nothing to compare
-		addresses = append(addresses, found...)
-	}
-	if len(addresses) == 0 || store.CheckOwnNames(addresses...) != nil {
+	if err := store.CheckOwnMember(ctx, hosts...); err != nil {
 		r.fault("other servers would refuse this server as server.%d: %v", self.ID, err)
 	}
 }

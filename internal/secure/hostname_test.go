@@ -141,4 +141,13 @@ func TestMemberNames(t *testing.T) {
 	wants(t, "other member", CheckNames(cert, "10.0.0.2", "zk2.example.com"),
 		`the certificate "CN=x": its names ([zk1.example.com]) are none of [10.0.0.2 zk2.example.com]: issue it for the address in the server line`)
 	wants(t, "no names", CheckNames(cert), "are none of []")
+
+	dns := &names{to: map[string][]string{"zk1.example.com": {"10.0.0.1"}, "zk2.example.com": {"127.0.0.1", "::1", "::ffff:127.0.0.1"}, "localhost": {"127.0.0.1"}}}
+	byAddress := authority(t, "ca").issue(t, "x", hosts("10.0.0.1", "127.0.0.1", "::1")).cert
+	wants(t, "an address of its name", checkMember(t.Context(), byAddress, []string{"zk1.example.com"}, dns), "")
+	wants(t, "an address of no name", checkMember(t.Context(), byAddress, []string{"zk3.example.com"}, dns), "are none of [zk3.example.com]")
+	wants(t, "localhost", checkMember(t.Context(), byAddress, []string{"localhost"}, dns), "")
+	// Every member's certificate may hold a loopback address, so whoever changes what a name resolves to must not
+	// make the certificate of one member prove another one.
+	wants(t, "a loopback address", checkMember(t.Context(), byAddress, []string{"zk2.example.com"}, dns), "are none of [zk2.example.com]")
 }

@@ -73,7 +73,7 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // CheckOwn returns a *Refusal if another server with the same settings would refuse this one. The names in the
-// certificate are not compared; see CheckNames.
+// certificate are not compared; see CheckOwnNames.
 func (s *Store) CheckOwn(ctx context.Context) error {
 	l := s.loaded.Load()
 	state := tls.ConnectionState{PeerCertificates: l.shown()}
@@ -94,6 +94,15 @@ func (s *Store) CheckOwn(ctx context.Context) error {
 func (s *Store) CheckOwnNames(hosts ...string) error {
 	if chain := s.loaded.Load().shown(); chain != nil {
 		return CheckNames(chain[0], hosts...)
+	}
+	return nil
+}
+
+// CheckOwnMember returns a *Refusal if other members would not believe that the certificate that this end shows
+// belongs to the member with these hosts. See CheckMember.
+func (s *Store) CheckOwnMember(ctx context.Context, hosts ...string) error {
+	if chain := s.loaded.Load().shown(); chain != nil {
+		return CheckMember(ctx, chain[0], hosts...)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
 )
 
 // Limits of what is read from files and peers.
@@ -226,6 +227,8 @@ func (f StoreFile) remedy(err error, password []byte, keys bool) string {
 		return "set " + secret
 	case errors.Is(err, errPassword) && f.PasswordPath != "" && bytes.HasSuffix(password, []byte("\r")):
 		return "the password file ends with a carriage return, which counts: remove it"
+	case errors.Is(err, errPassword) && f.PasswordPath == "" && strings.HasPrefix(f.key, "ssl.") && bytes.ContainsFunc(password, func(r rune) bool { return r > unicode.MaxASCII }):
+		return "correct " + secret + "; zoo.cfg is read as ISO-8859-1, as by ZooKeeper, so write other letters as \\uXXXX, or name a file in UTF-8 with " + secret + "Path"
 	case errors.Is(err, errPassword):
 		return "correct " + secret
 	case errors.Is(err, errEntryPassword):

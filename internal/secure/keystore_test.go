@@ -141,6 +141,7 @@ func TestUnusableStoresSayWhy(t *testing.T) {
 	}{
 		{with("rsa.jks", wrong), true, "the password is wrong, or the file is damaged: correct ssl.keyStore.password"},
 		{with("rsa.p12", wrong), true, "the password is wrong, or the file is damaged: correct ssl.keyStore.password"},
+		{with("rsa.p12", func(f *StoreFile) { f.Password = "pÃ¤ssword" }), true, `correct ssl.keyStore.password; zoo.cfg is read as ISO-8859-1, as by ZooKeeper, so write other letters as \uXXXX, or name a file in UTF-8 with ssl.keyStore.passwordPath`},
 		{with("rsa.p12", none), true, "the password is wrong, or the file is damaged: set ssl.keyStore.password"},
 		{with("java8.p12", wrong), true, "the password is wrong, or the file is damaged: correct ssl.keyStore.password"},
 		{with("encrypted-aes256.pem", wrong), true, "the password is wrong, or the file is damaged: correct ssl.keyStore.password"},

@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"net"
+	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -92,13 +94,10 @@ func (v *verifier) usages(server bool) []x509.ExtKeyUsage {
 	return []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 }
 
-// CheckNames returns a *Refusal if a certificate is for none of the hosts. The hosts are the names or
-// addresses of the member of the ensemble that a peer claims to be.
+// CheckNames returns a *Refusal if a certificate is for none of the hosts, which are names or addresses.
 func CheckNames(c *x509.Certificate, hosts ...string) error {
-	for _, host := range hosts {
-		if matches(c, host) {
-			return nil
-		}
+	if isForOne(c, hosts) {
+		return nil
 	}
 	return &Refusal{
 		Who:    NameOf(c),
@@ -106,6 +105,41 @@ func CheckNames(c *x509.Certificate, hosts ...string) error {
 		Remedy: "issue it for the address in the server line",
 		kind:   otherNames,
 	}
+}
+
+func isForOne(c *x509.Certificate, hosts []string) bool {
+	return slices.ContainsFunc(hosts, func(host string) bool { return matches(c, host) })
+}
+
+// CheckMember returns a *Refusal if a certificate does not belong to the member of the ensemble that a peer claims
+// to be. It must be for one of the hosts, which are those of the member's server line, or for an address of one of
+// them.
+func CheckMember(ctx context.Context, c *x509.Certificate, hosts ...string) error {
+	return checkMember(ctx, c, hosts, net.DefaultResolver)
+}
+
+func checkMember(ctx context.Context, c *x509.Certificate, hosts []string, lookup resolver) error {
+	err := CheckNames(c, hosts...)
+	if err == nil {
+		return nil
+	}
+	for _, host := range hosts {
+		addresses, _ := lookup.LookupHost(ctx, host) // an error means that there is nothing to compare
+		if host != "localhost" {
+			addresses = slices.DeleteFunc(addresses, isLoopback)
+		}
+		if isForOne(c, addresses) {
+			return nil
+		}
+	}
+	return err
+}
+
+// isLoopback reports whether an address is one of the machine itself. The certificates of all members may hold
+// such an address, so a name that resolves to it proves nothing.
+func isLoopback(address string) bool {
+	a, err := netip.ParseAddr(address)
+	return err == nil && a.Unmap().IsLoopback()
 }
 
 var _ resolver = (*net.Resolver)(nil)

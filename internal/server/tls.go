@@ -319,21 +319,12 @@ func (s *Server) checkMember(cert *x509.Certificate, id ensemble.ServerID) error
 		}
 		hosts = append(hosts, a.Host)
 	}
-	err := secure.CheckNames(cert, hosts...)
-	if err == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(s.member.securing, resolveMax)
 	defer cancel()
-	var addresses []string // a certificate may hold the address of a member that is listed by name
-	for _, host := range hosts {
-		found, _ := net.DefaultResolver.LookupHost(ctx, host) // an error means that there is nothing to compare
-		addresses = append(addresses, found...)
+	if err := secure.CheckMember(ctx, cert, hosts...); err != nil {
+		return fmt.Errorf("it claims to be server.%d: %w", id, err)
 	}
-	if len(addresses) > 0 && secure.CheckNames(cert, addresses...) == nil {
-		return nil
-	}
-	return fmt.Errorf("it claims to be server.%d: %w", id, err)
+	return nil
 }
 
 // claims checks that learners are the servers that they say they are. Only the links'
