@@ -211,6 +211,8 @@ func TestJavaProperties(t *testing.T) {
 func TestNotices(t *testing.T) {
 	cases := []struct{ flags, line, want string }{
 		{"", "serverCnxnFactory=x", "zoo.cfg:2: serverCnxnFactory is ignored: there is one kind of client connection"},
+		{"", "requireClientAuthScheme=sasl", "zoo.cfg:2: requireClientAuthScheme is ignored: ZooKeeper's code does not read it either, so clients need not log in: set sessionRequireClientSASLAuth=true, or enforce.auth.enabled and enforce.auth.schemes"},
+		{"", "jaasLoginRenew=3600000", "zoo.cfg:2: jaasLoginRenew is ignored: tickets are renewed in time without it, and ZooKeeper's code does not read it either"},
 		{"", "netty.server.x=1", "zoo.cfg:2: netty.server.x is ignored: there is no Netty"},
 		{"", "flushDelay=0", ""},
 		{"", "jute.maxbuffer.extrasize=5000", "zoo.cfg:2: jute.maxbuffer.extrasize is ignored: a log record may always be up to 64 MiB"},
