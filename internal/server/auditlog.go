@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -53,6 +54,16 @@ func contains(folder, other string) bool {
 	}
 	rel, err := filepath.Rel(from, to)
 	return err == nil && filepath.IsLocal(rel)
+}
+
+// auditGauges registers the figure about lost records. It is not there without an audit log.
+func (s *Server) auditGauges() {
+	s.stats.registry.Gauge("audit_records_lost", func() float64 {
+		if s.audit == nil {
+			return math.NaN()
+		}
+		return float64(s.audit.Lost())
+	})
 }
 
 // closeAudit writes the rest of the audit log.

@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -144,5 +145,22 @@ func TestAuditOfStartAndStop(t *testing.T) {
 	cfg.Audit.File = filepath.Join(t.TempDir(), "missing", "audit.log")
 	if _, err := New(Options{Config: cfg}); err == nil || !strings.Contains(err.Error(), "audit.file") {
 		t.Errorf("a folder that does not exist: %v", err)
+	}
+}
+
+// TestLostAuditRecordsAreCounted shows the figure of the records that the audit log has lost. There is none without an
+// audit log.
+func TestLostAuditRecordsAreCounted(t *testing.T) {
+	const name = "audit_records_lost"
+	r := start(t, Options{Config: auditConfig(t)})
+	if got := r.figure(name); got != 0 {
+		t.Errorf("%v at the start", got)
+	}
+	r.audit.Lose()
+	if got := r.figure(name); got != 1 {
+		t.Errorf("%v after a loss", got)
+	}
+	if got := start(t, Options{}).figure(name); !math.IsNaN(got) && got != -1 {
+		t.Errorf("%v without an audit log", got)
 	}
 }

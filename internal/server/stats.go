@@ -130,6 +130,7 @@ func (s *Server) gauges() {
 	r.Gauge("disk_free_bytes", func() float64 { return s.diskBytes().free })
 	r.Gauge("disk_size_bytes", func() float64 { return s.diskBytes().size })
 	s.certificateGauges()
+	s.auditGauges()
 }
 
 // diskSpace is the space of a file system; NaN if it is not known.
