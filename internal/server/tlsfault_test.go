@@ -24,6 +24,7 @@ import (
 	"bellwether/internal/authority"
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/secure"
 	"bellwether/wire"
 )
@@ -351,5 +352,52 @@ func TestPlainTextIsRefusedAtOnce(t *testing.T) {
 	eventually(t, "the log has three lines", func() bool { return strings.Count(log.String(), "it does not speak TLS: ") >= 3 })
 	if text := log.String(); strings.Count(text, "it does not speak TLS: ") > 3 {
 		t.Error(text)
+	}
+}
+
+// TestLeaderChangesBesideHalfHandshakes shows that connections that stop in the middle of their handshake, more than
+// may wait at a time on each port of each server, do not keep the servers from electing a leader, nor clients with
+// TLS from being served by it.
+func TestLeaderChangesBesideHalfHandshakes(t *testing.T) {
+	k := newCerts(t)
+	g := newTestEnsemble(t, 3, 0, false)
+	g.change = func(c *config.Config) {
+		c.TLS = config.TLS{Quorum: true, Servers: k.settings(secure.Servers), Client: ensemble.HostPort{Host: "127.0.0.1"}, Clients: k.settings(secure.Clients)}
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	leader := g.settled()
+	hold := func(address string) {
+		for range 300 {
+			nc, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { nc.Close() })
+			nc.Write([]byte{22, 3, 1, 1, 0, 1})
+		}
+	}
+	for _, m := range g.servers {
+		if m == leader {
+			continue
+		}
+		at, _ := g.members.Server(m.id)
+		hold(at.Addresses[0].Election())
+		hold(m.SecureAddr().String())
+	}
+	g.kill(leader)
+	next := g.settled()
+	at, _ := g.members.Server(next.id)
+	hold(at.Addresses[0].Quorum())
+	if c := next.dialTLS(next.SecureAddr(), k.client("client.pem")); c == nil {
+		t.Error("no client is served beside half handshakes")
+	} else {
+		c.create("/a", "x")
+	}
+	g.start(leader)
+	eventually(t, "the killed server follows beside half handshakes", func() bool { return leader.serves(peerwire.Following) })
+	if g.leader() != next {
+		t.Error("the term has ended")
 	}
 }
