@@ -102,7 +102,7 @@ func Explain(err error, peer string) *Refusal {
 		r.Why = "it refused the connection: " + op.Err.Error()
 		r.Why, r.Remedy = explainText(strings.TrimPrefix(op.Err.Error(), "tls: "), r.Why)
 	case strings.Contains(err.Error(), "client didn't provide a certificate"):
-		r.kind, r.Why, r.Remedy = noCertificate, string(noCertificate), "give it one that this server trusts; clients, but not servers, could do without one if ssl.clientAuth were want"
+		r.kind, r.Why, r.Remedy = noCertificate, string(noCertificate), "give it one that this server trusts; only ssl.clientAuth=want would let clients connect without one"
 	case strings.Contains(err.Error(), "unsupported versions"), strings.Contains(err.Error(), "unsupported protocol version"):
 		r.kind, r.Why, r.Remedy = noVersion, string(noVersion)+": "+err.Error(), "enable the same version in enabledProtocols"
 	case strings.Contains(err.Error(), "no cipher suite supported"):
