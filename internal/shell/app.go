@@ -330,7 +330,7 @@ func cliError(err error) error {
 		return fmt.Errorf("the server does not support TTLs (extendedTypesEnabled=true enables them): %w", err)
 	}
 	if errors.Is(err, wire.ErrSessionClosedRequireAuth) {
-		return fmt.Errorf("%w: log in with --sasl-user, --jaas or --kerberos-principal", err)
+		return fmt.Errorf("%w: use --sasl-user, --jaas, --kerberos-principal, --auth or --tls-cert; the log of the server names the schemes that it accepts", err)
 	}
 	if problem := pathProblem(op.Path); problem != "" && errors.Is(err, zk.ErrBadArguments) {
 		return usagef("%s: %s", problem, printable(op.Path))
