@@ -50,6 +50,7 @@ type Config struct {
 	SASL      SASL
 	Admin     Admin
 	Metrics   Metrics
+	Tracing   Tracing
 	Audit     Audit
 	Ensemble  Ensemble
 	Autopurge Autopurge
@@ -203,6 +204,13 @@ func (m *Metrics) OwnPort() bool { return m.Provider == prometheusMetric }
 
 // Off reports whether no metrics are exported.
 func (m *Metrics) Off() bool { return m.Provider == nullMetric }
+
+// Tracing says which requests the server logs or keeps with the times of their stages.
+type Tracing struct {
+	SlowAfter time.Duration // operations that take longer are logged; 0: none is
+	Enabled   bool          // the last requests are kept
+	Kept      int           // how many
+}
 
 // TLS says which ports use TLS, and with what certificates.
 type TLS struct {

@@ -50,9 +50,9 @@ type Request struct {
 	// is answered with this code in its turn, and nothing is proposed. OK means
 	// that the driver does not refuse the request.
 	Refuse wire.Code
-	// Started, Size, Large and Client belong to the driver. The replica returns them unchanged.
-	Started, Size, Large int64
-	Client               any
+	// Started, Queued, Stepped, Size, Large and Client belong to the driver. The replica returns them unchanged.
+	Started, Queued, Stepped, Size, Large int64
+	Client                                any
 
 	verdict     wire.Code // the code from Prepare, if nothing was proposed
 	zxid        wire.Zxid // zxid of the transaction that answers the request; 0: none, forwarded: not known

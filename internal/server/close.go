@@ -89,6 +89,7 @@ func (c *conn) flush() {
 			o.discard()
 		}
 	}
+	o.writtenTraced(c.srv)
 	switch {
 	case o.closed:
 		c.abort()

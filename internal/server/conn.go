@@ -53,6 +53,7 @@ type conn struct {
 	heldBack fifo.Queue[*replica.Request]
 	known    bool          // reader: the loop knows the connection
 	closing  bool          // reader: a closeSession was passed to the loop
+	paused   int64         // reader: the clock when it last ended a pause that a limit demanded
 	claimed  int           // reader: bytes that the budget counts for the reply being built
 	login    sasl.Acceptor // reader: the exchange of a login by SASL; nil: none has begun
 	// idleBelow asks the loop to signal gate when outstanding is at most this number;
@@ -204,11 +205,13 @@ type batch struct {
 	direct  int64 // number answered by the reader itself
 	xid     int32 // xid of the last of these requests
 	op      wire.OpCode
+	traced  bool   // every request is traced
+	path    string // if traced: the path of the last request
 }
 
 // requests takes all complete requests until the server stops.
 func (c *conn) requests() error {
-	now := batch{start: c.srv.clock()}
+	now := batch{start: c.srv.clock(), traced: c.srv.tracer.all()}
 	defer c.note(&now)
 	defer c.leaveTurn()
 	for {
@@ -241,6 +244,9 @@ func (c *conn) note(b *batch) {
 	if b.direct > 0 {
 		ns = c.srv.clock() - b.start
 		t.reads(b.direct, ns)
+		if !b.traced && ns >= c.srv.tracer.above.Load() {
+			c.readTraced(b, b.direct, max(b.start, c.paused), b.start+ns)
+		}
 	}
 	c.out.account(b, ns)
 }
@@ -265,6 +271,9 @@ func (c *conn) touch(now int64) bool {
 // submit passes the pending requests to the loop.
 func (c *conn) submit() {
 	if len(c.pending) > 0 {
+		if c.srv.tracer.all() {
+			c.queuedNow()
+		}
 		c.srv.inbox.pushRequests(c.pending)
 		clear(c.pending)
 		c.pending = c.pending[:0]

@@ -203,6 +203,9 @@ func (w *logWriter) log(txns []*record.Txn) error {
 	err := s.store.Sync()
 	took := time.Duration(s.clock() - start)
 	s.stats.synced(took, len(txns))
+	if err == nil {
+		s.milestones.fsynced(txns[len(txns)-1].Zxid, start, start+int64(took))
+	}
 	if limit := s.config().Storage.SyncWarning; limit > 0 && took > limit && err == nil {
 		s.log.Warn(fmt.Sprintf("fsync-ing the write ahead log in the log writer took %dms which will adversely effect operation latency."+
 			"File size is %d bytes. See the ZooKeeper troubleshooting guide", took.Milliseconds(), s.store.LogBytes()))

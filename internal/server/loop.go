@@ -203,6 +203,7 @@ func (l *loop) log(duties []replica.Duty) {
 	s := l.srv
 	for _, d := range duties {
 		t := driver.Task{Duty: d, Size: l.arrived, At: s.clock()}
+		l.proposedNow(&t)
 		l.arrived = 0
 		if d.Install != nil {
 			t.Received = s.member.takeReceived(d.Install.Link)
@@ -256,6 +257,7 @@ func (l *loop) step(e event) {
 // request accounts for a request that goes to the replica.
 func (l *loop) request(c *conn, q *replica.Request) {
 	l.heavy.taken(c, q)
+	q.Stepped = l.clock
 	if l.asked++; l.decides() {
 		l.srv.stats.inboxTime.Observe(micro(l.clock-q.Started), 1)
 	}
@@ -322,10 +324,10 @@ func (l *loop) deliver() {
 			c.judge(o.Header.Err, o.Response)
 			o.Header.Zxid = c.shown(o.Header.Zxid)
 			c.push(item{header: o.Header, record: o.Response})
-			l.done(c, o.Request, o.Header.Zxid, end)
+			l.done(c, o.Request, o.Header.Zxid, o.Header.Err, end)
 		case replica.Turn:
 			l.turn(c, o.Request)
-			l.done(c, o.Request, l.replica.Applied(), end)
+			l.done(c, o.Request, l.replica.Applied(), wire.OK, end)
 		case replica.Close:
 			c.finishLater()
 		}
@@ -344,8 +346,11 @@ func (l *loop) turn(c *conn, q *replica.Request) {
 }
 
 // done accounts for a request that has been answered.
-func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, end int64) {
+func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, code wire.Code, end int64) {
 	s := l.srv
+	if end-q.Started >= s.tracer.above.Load() && q.Op != wire.OpPing {
+		l.describe(c, q, z, code)
+	}
 	l.heavy.answered(c, q)
 	s.inProcess.Add(-1)
 	s.inProcessBytes.Add(-q.Size)

@@ -106,6 +106,7 @@ func (l *loop) heard(link zab.LinkID, p *peerwire.QuorumPacket) {
 		m.measure(link, p)
 	}
 	m.stats.heard(p, l.now.Wall)
+	l.milestone(link, p)
 }
 
 // sendOut sends what may leave before the committed transactions are applied.
@@ -142,6 +143,7 @@ func (l *loop) apply(rd *replica.Ready) {
 	}
 	start, stats := l.srv.clock(), l.srv.member.stats
 	l.deliver()
+	l.describeForwarded(rd.Committed, l.srv.tracer.above.Load())
 	if n := int64(len(rd.Committed)); n > 0 && stats.serves {
 		stats.applied.Observe(micro((l.srv.clock()-start)/n), n)
 		stats.committed(rd.Committed, l.now.Wall)
@@ -186,6 +188,7 @@ func (l *loop) endBatch() {
 	}
 	for _, link := range l.member.ended {
 		m.forget(link)
+		l.srv.milestones.forget(link)
 	}
 	l.member.ended = l.member.ended[:0]
 	lease := driver.LeaseOf(l.replica.Lease(), l.now)

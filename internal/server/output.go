@@ -49,6 +49,7 @@ type output struct {
 	budget     *budget
 	since      int64      // the server's clock when the current write began
 	coder      wire.Coder // reused by encode
+	traced     []*Trace   // requests whose replies are not written yet, if they are described
 }
 
 // item is a reply or an event that is not encoded yet. A bare item is a ConnectResponse.

@@ -54,7 +54,15 @@ func (c *conn) request(frame []byte, now *batch) error {
 	}
 	c.takeTurn(now.direct)
 	now.direct, now.xid, now.op = now.direct+1, xid, op
+	from := int64(0)
+	if now.traced {
+		from = c.srv.clock()
+	}
 	err := c.read(&c.scratch, xid, op, body)
+	if now.traced && op != wire.OpPing {
+		now.path, _ = requestPath(op, body)
+		c.readTraced(now, 1, from, c.srv.clock())
+	}
 	c.backPressure()
 	return err
 }
@@ -85,7 +93,7 @@ func (s *Server) leased() bool {
 // refused.
 func (c *conn) passToLoop(xid int32, op wire.OpCode, body []byte, started int64, refuse wire.Code) error {
 	s := c.srv
-	q := &replica.Request{Conn: c.id, Xid: xid, Op: op, Identities: *c.ids.Load(), Started: started, Size: int64(len(body)), Refuse: refuse}
+	q := &replica.Request{Conn: c.id, Xid: xid, Op: op, Identities: *c.ids.Load(), Started: started, Queued: max(started, c.paused), Size: int64(len(body)), Refuse: refuse}
 	if err := s.countLarge(q); err != nil {
 		return err
 	}

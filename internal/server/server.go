@@ -76,6 +76,8 @@ type Server struct {
 	pendingFlush pendingFlush
 	conns        *connTable
 	stats        *stats
+	milestones   *milestones
+	tracer       *tracer
 	notices      *notice.Log // limits log messages about mistakes of clients and other servers
 	budget       budget
 	turns        *turns
@@ -127,6 +129,8 @@ func New(o Options) (*Server, error) {
 	s.cfg.Store(o.Config)
 	s.reloadConnThrottle(o.Config)
 	s.reloadRates(o.Config)
+	s.milestones, s.tracer = newMilestones(), newTracer(s)
+	s.tracer.configure(o.Config)
 	s.tree.Store(s.newTree())
 	s.member = newMember(s)
 	s.journal = newJournal(s.member == nil)
@@ -223,6 +227,7 @@ func (s *Server) Reload(c *config.Config) config.Changes {
 	s.budget.limit.Store(replyMemoryOf(now))
 	s.reloadConnThrottle(now)
 	s.reloadRates(now)
+	s.tracer.configure(now)
 	s.reloadSecrets(now)
 	s.reloadCertificates(&changes)
 	if slices.Contains(changes.Taken, "autopurge.purgeInterval") {

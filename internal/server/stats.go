@@ -32,6 +32,7 @@ type stats struct {
 	limitRefused                                   *metrics.Counter             // requests that these limits refused
 	loginFailures, loginDelays                     *metrics.Counter             // attempts.go
 	handshakesFailed                               *metrics.Counter             // TLS handshakes with clients that failed
+	slow                                           *metrics.Counter             // requests that took longer than operation.warningthresholdms
 
 	latency                           *metrics.Summary // latency of all requests, in ms
 	readLatency, updateLatency        *metrics.Summary
@@ -64,8 +65,8 @@ func newStats() *stats {
 		large: r.Counter("large_requests_rejected"), throttled: r.Counter("throttled_ops"),
 		throttleTime:  r.Advanced("request_throttle_queue_time_ms"),
 		throttleWaits: r.Counter("request_throttle_wait_count"), staleRequests: r.Counter("stale_requests"),
-		handshakesFailed: r.Counter("unsuccessful_handshake"),
-		connsThrottled:   r.Counter("connection_throttled"), tokensMissing: r.Basic("connection_token_deficit"),
+		handshakesFailed: r.Counter("unsuccessful_handshake"), slow: r.Counter("slow_operations"),
+		connsThrottled: r.Counter("connection_throttled"), tokensMissing: r.Basic("connection_token_deficit"),
 		limited: [limitKinds]*metrics.Counter{r.Counter("client_requests_delayed"), r.Counter("client_bytes_delayed"),
 			r.Counter("path_requests_delayed"), r.Counter("path_bytes_delayed")},
 		limitRefused:  r.Counter("limited_requests_refused"),

@@ -77,7 +77,8 @@ func (c *conn) pauseReading(wait func()) {
 	c.flush()
 	start := c.srv.clock()
 	wait()
-	c.srv.stats.throttleTime.Observe(micro(c.srv.clock()-start), 1)
+	c.paused = c.srv.clock()
+	c.srv.stats.throttleTime.Observe(micro(c.paused-start), 1)
 }
 
 // stall waits for d. It returns true if the connection has ended meanwhile.
