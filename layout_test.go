@@ -116,7 +116,9 @@ var plan = map[string]packageRule{
 	"internal/admin/access": {layer: 8},
 	"internal/admin/view": {layer: 8, imports: "internal/claim internal/election internal/ensemble internal/fourletter internal/peerwire internal/record internal/server " +
 		"internal/store internal/survey internal/tree wire"},
-	"internal/admin/page":    {layer: 9, imports: "internal/admin/access internal/server"},
+	"internal/admin/operate": {layer: 9, imports: "internal/admin/view internal/claim internal/ensemble internal/peerwire internal/server wire zk"},
+	"internal/admin/api":     {layer: 10, imports: "internal/admin internal/admin/access internal/admin/elog internal/admin/operate internal/admin/view internal/server"},
+	"internal/admin/page":    {layer: 10, imports: "internal/admin/access internal/admin/operate internal/admin/view internal/server"},
 	"internal/admin/web":     {layer: 10, imports: "internal/admin/access internal/server"},
 	"internal/clientconfig":  {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
 	"internal/shell":         {layer: 8, imports: "zk internal/clientconfig internal/fourletter recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota internal/ensemble internal/terminal wire", libraries: cobra + " " + sys},

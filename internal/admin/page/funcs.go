@@ -1,26 +1,125 @@
 package page
 
 import (
+	"encoding/hex"
 	"fmt"
 	"html/template"
 	"net/url"
+	"path"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"bellwether/internal/admin/view"
 )
 
 // funcs are the functions of the templates.
 var funcs = template.FuncMap{
 	"asset":   assetURL,
 	"visible": visible,
-	"bytes":   byteCount,
-	"count":   func(n any) string { return count(reflect.ValueOf(n).Int()) },
-	"plural":  plural,
-	"instant": instant,
-	"ago":     func(t time.Time) string { return duration(time.Since(t)) },
+	"bytes":   func(n any) string { return byteCount(number(n)) },
+	"count":   func(n any) string { return count(number(n)) },
+	"plural":  func(n any, word string) string { return plural(number(n), word) },
+	"ms":      milliseconds,
+	"disk":    diskBytes,
+	"lines":   lines,
+	"hexdump": hexdump,
+	"permits": permits,
+	"base":    path.Base,
+	"parent":  path.Dir,
+	"holder":  holder,
+	"last":    func(list []string) string { return list[len(list)-1] },
+	"instant": func(t any) string { return instant(timeOf(t)) },
+	"ago":     func(t any) string { return duration(time.Since(timeOf(t))) },
 	"query":   url.QueryEscape,
+}
+
+// number returns an integer of any type, or what a pointer to one points to.
+func number(n any) int64 { return reflect.Indirect(reflect.ValueOf(n)).Int() }
+
+// timeOf returns a time, or what a pointer to one points to.
+func timeOf(t any) time.Time {
+	if at, ok := t.(*time.Time); ok {
+		return *at
+	}
+	return t.(time.Time)
+}
+
+// diskBytes returns the size of a server's files. If logs and snapshots share a folder, both sizes are that of the
+// folder.
+func diskBytes(d *view.Disk) string {
+	if d.LogBytes == d.SnapshotBytes {
+		return byteCount(d.LogBytes)
+	}
+	return byteCount(d.LogBytes + d.SnapshotBytes)
+}
+
+// milliseconds returns a time in ms with three digits.
+func milliseconds(ms float64) string {
+	switch {
+	case ms >= 100:
+		return count(int64(ms + 0.5))
+	case ms >= 10:
+		return strconv.FormatFloat(ms, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(ms, 'f', 2, 64)
+}
+
+// lines returns data as text in which line ends stay, and all other characters can be seen.
+func lines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line, end := strings.CutSuffix(line, "\n")
+		for rest := line; rest != ""; { // visible cuts long text
+			n := min(len(rest), visibleMax)
+			for n > 0 && n < len(rest) && !utf8.RuneStart(rest[n]) {
+				n--
+			}
+			b.WriteString(visible(rest[:n]))
+			rest = rest[n:]
+		}
+		if end {
+			b.WriteByte('\n')
+		}
+	}
+	return strings.ReplaceAll(b.String(), `\t`, "\t")
+}
+
+// hexdump returns bytes, which are given in hexadecimal, in lines of 16 with their offsets and their text.
+func hexdump(text string) string {
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		return text
+	}
+	return hex.Dump(b)
+}
+
+// holder returns the id of the client with a bid; the name of the bid if the id is not known.
+func holder(clients []view.Participant, bid string) string {
+	for _, c := range clients {
+		if c.Bid == bid && c.ID != "" {
+			return c.ID
+		}
+	}
+	return path.Base(bid)
+}
+
+// permits says what the letters of permissions allow.
+func permits(letters string) string {
+	names := map[rune]string{'c': "create", 'd': "delete", 'r': "read", 'w': "write", 'a': "admin"}
+	if len(letters) == len(names) {
+		return "everything"
+	}
+	var list []string
+	for _, l := range letters {
+		list = append(list, names[l])
+	}
+	if list == nil {
+		return "nothing"
+	}
+	return strings.Join(list, ", ")
 }
 
 // visibleMax is how many bytes of a name are shown.

@@ -9,20 +9,25 @@ import (
 	"log/slog"
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	"bellwether/internal/admin/access"
+	"bellwether/internal/admin/operate"
+	"bellwether/internal/admin/view"
 	"bellwether/internal/server"
 )
 
 //go:embed templates/*.html
 var templates embed.FS
 
-// Options are the parameters of the page.
+// Options are the parameters of the page. Server, View and Changes are required.
 type Options struct {
-	Server  *server.Server // required
-	Version string         // version of the program, for the foot of each page
-	Log     *slog.Logger   // nil: nothing is logged
+	Server  *server.Server
+	View    *view.View
+	Changes *operate.Changes
+	Version string       // version of the program, for the foot of each page
+	Log     *slog.Logger // nil: nothing is logged
 }
 
 // Page is the handler of all pages.
@@ -38,18 +43,22 @@ func New(o Options) (*Page, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	p := &Page{o: o, mux: http.NewServeMux(), views: map[string]*template.Template{}}
-	for _, one := range append([]sheet{errorSheet}, sheets...) {
-		t, err := template.New("layout.html").Funcs(funcs).ParseFS(templates, "templates/layout.html", "templates/"+one.template)
+	for _, one := range slices.Concat(sheets, others) {
+		t, err := template.New("layout.html").Funcs(funcs).ParseFS(templates, "templates/layout.html", "templates/parts.html", "templates/"+one.template)
 		if err != nil {
 			return nil, fmt.Errorf("template %s: %w", one.template, err)
 		}
 		p.views[one.template] = t
 	}
-	for _, one := range sheets {
+	for _, one := range slices.Concat(sheets, others) {
+		if one.content == nil {
+			continue
+		}
 		p.mux.HandleFunc(one.pattern(), func(w http.ResponseWriter, r *http.Request) { p.show(w, r, one) })
 	}
 	p.mux.HandleFunc("GET "+assetsPath+"{name}", serveAsset)
 	p.mux.HandleFunc("POST /theme", setTheme)
+	p.mux.HandleFunc("POST /change/{change}", p.change)
 	p.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		p.fail(w, r, &Problem{Status: http.StatusNotFound, What: "There is no such page.", Do: "Choose a page from the menu."})
 	})
@@ -58,20 +67,25 @@ func New(o Options) (*Page, error) {
 
 // ServeHTTP answers a request for a page or for a file of a page.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h := w.Header()
+	secureHeaders(w.Header())
+	p.mux.ServeHTTP(w, r)
+}
+
+// secureHeaders keeps a page from loading, and from being framed by, anything of another place.
+func secureHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
-	p.mux.ServeHTTP(w, r)
 }
 
 // Problem is an error that a page shows: what is wrong and what to do.
 type Problem struct {
 	Status int
 	What   string
+	Where  string // what it is about, such as a path; may be empty
 	Do     string
 }
 
@@ -84,6 +98,7 @@ type frame struct {
 	Here    string // path and query of the request, for links back
 	Theme   string // light, dark, or empty for the system's
 	Menu    []sheet
+	Done    string // what the viewer has just changed; empty: nothing
 	Viewer  access.Viewer
 	Server  string // the name of this server, such as server 2
 	Version string
@@ -102,16 +117,36 @@ func (p *Page) show(w http.ResponseWriter, r *http.Request, one sheet) {
 
 // fail renders an error as a page.
 func (p *Page) fail(w http.ResponseWriter, r *http.Request, err error) {
-	var problem *Problem
-	if !errors.As(err, &problem) {
-		problem = &Problem{Status: http.StatusInternalServerError, What: err.Error(), Do: "Look into the log of the server."}
-	}
+	problem := problemOf(err)
 	p.render(w, r, problem.Status, errorSheet, problem)
+}
+
+// problemOf returns an error in the form in which a page shows it.
+func problemOf(err error) *Problem {
+	var problem *Problem
+	if errors.As(err, &problem) {
+		return problem
+	}
+	var known *view.Error
+	if errors.As(err, &known) {
+		status := map[view.Kind]int{view.Wrong: http.StatusBadRequest, view.Missing: http.StatusNotFound, view.Forbidden: http.StatusForbidden,
+			view.Conflict: http.StatusConflict, view.Busy: http.StatusServiceUnavailable, view.Failed: http.StatusInternalServerError}[known.Kind]
+		return &Problem{Status: status, What: sentence(known.What), Where: known.Where, Do: sentence(known.Do)}
+	}
+	return &Problem{Status: http.StatusInternalServerError, What: sentence(err.Error()), Do: "Look into the log of the server."}
+}
+
+// sentence makes a sentence of a text without a capital and a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
 func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, one sheet, content any) {
 	f := frame{
-		Title: one.Title, At: one.Path, Here: here(r), Theme: themeOf(r), Menu: menu(), Viewer: access.ViewerOf(r.Context()),
+		Title: one.Title, At: one.menu(), Here: here(r), Theme: themeOf(r), Menu: sheets, Done: doneText(r), Viewer: access.ViewerOf(r.Context()),
 		Server: p.serverName(), Version: p.o.Version, Content: content,
 	}
 	var b bytes.Buffer

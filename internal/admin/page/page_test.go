@@ -13,6 +13,8 @@ import (
 	"go.uber.org/goleak"
 
 	"bellwether/internal/admin/access"
+	"bellwether/internal/admin/operate"
+	"bellwether/internal/admin/view"
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/server"
@@ -47,7 +49,7 @@ func serve(t *testing.T) *server.Server {
 // pageOf returns the page of a server.
 func pageOf(t *testing.T, s *server.Server) *Page {
 	t.Helper()
-	p, err := New(Options{Server: s, Version: "1"})
+	p, err := New(Options{Server: s, View: view.New(s, "1"), Changes: operate.New(s), Version: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,7 +147,7 @@ func (v *View) counts() Counts {
 // self describes this server.
 func (v *View) self(m ensemble.Server) Member {
 	st := v.srv.Status()
-	started := time.Now().Add(-st.Uptime).UTC()
+	started := startOf(st.Uptime)
 	watches := v.srv.Tree().Counts().Watches
 	o := Member{
 		ID: int64(m.ID), Self: true, Role: "standalone", Mode: st.Mode, Zxid: st.Zxid.String(), Started: &started, Since: &started,
@@ -186,6 +186,9 @@ func firstAddr(addrs ...net.Addr) net.Addr {
 	}
 	return nil
 }
+
+// startOf returns when a server started that has run for so long, to the second, so that it does not seem to change.
+func startOf(uptime time.Duration) time.Time { return time.Now().Add(-uptime).Round(time.Second).UTC() }
 
 func roleOf(m ensemble.Server) string {
 	if m.Role == ensemble.Observer {
@@ -246,8 +249,7 @@ func (m *Member) answered(answers map[string]string) {
 	}
 	var refused []string
 	if figures := fourletter.ParseMntr(answers["mntr"]); len(figures) > 0 {
-		watches := int64(figures["watch_count"])
-		started := time.Now().Add(-time.Duration(figures["uptime"]) * time.Millisecond).UTC()
+		watches, started := int64(figures["watch_count"]), startOf(time.Duration(figures["uptime"])*time.Millisecond)
 		m.Watches, m.Started = &watches, &started
 	} else {
 		refused = append(refused, "mntr")

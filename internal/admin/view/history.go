@@ -14,17 +14,17 @@ import (
 // History lists the changes of one path that the transaction logs of this server still
 // contain, the newest first.
 type History struct {
-	Path     string   `json:"path"`
-	Changes  []Change `json:"changes"`
-	From     string   `json:"from,omitempty"` // first zxid that was read; empty: no log was read
-	To       string   `json:"to,omitempty"`   // last zxid that was read
-	Bytes    int64    `json:"bytes"`          // bytes of logs that were read
-	Complete bool     `json:"complete"`       // all logs that are still there were read, and all changes in them are listed
-	Note     string   `json:"note,omitempty"` // why a log could not be read to its end
+	Path     string       `json:"path"`
+	Changes  []PathChange `json:"changes"`
+	From     string       `json:"from,omitempty"` // first zxid that was read; empty: no log was read
+	To       string       `json:"to,omitempty"`   // last zxid that was read
+	Bytes    int64        `json:"bytes"`          // bytes of logs that were read
+	Complete bool         `json:"complete"`       // all logs that are still there were read, and all changes in them are listed
+	Note     string       `json:"note,omitempty"` // why a log could not be read to its end
 }
 
-// Change is one transaction that changed a path.
-type Change struct {
+// PathChange is one transaction that changed a path.
+type PathChange struct {
 	Zxid    string    `json:"zxid"`
 	At      time.Time `json:"at"`
 	What    string    `json:"what"`    // create, setData, setACL or delete; deleteSession: the session of the ephemeral ended
@@ -57,7 +57,7 @@ func (v *View) History(ctx context.Context, who Who, path string) (*History, err
 		return nil, err
 	}
 	defer leave()
-	h := &historian{History: History{Path: path, Changes: []Change{}, Complete: true}, addresses: v.addresses()}
+	h := &historian{History: History{Path: path, Changes: []PathChange{}, Complete: true}, addresses: v.addresses()}
 	end := time.Now().Add(historyTime)
 	err = v.srv.ReadHistory(func(fs store.FS, logDir string, stop func() bool) error {
 		h.stop = func() bool { return stop() || ctx.Err() != nil || time.Now().After(end) }
@@ -118,7 +118,7 @@ const stopEvery = 256
 
 // readLog returns the changes in one log, the oldest first. The end of a log that the server is
 // just writing may look damaged, so damage only ends the reading of this log.
-func (h *historian) readLog(fs store.FS, log store.LogFile) (found []Change) {
+func (h *historian) readLog(fs store.FS, log store.LogFile) (found []PathChange) {
 	n, begun := 0, h.Bytes
 	for e, err := range store.DumpLog(fs, log.Path) {
 		if err != nil {
@@ -140,8 +140,8 @@ func (h *historian) readLog(fs store.FS, log store.LogFile) (found []Change) {
 }
 
 // add appends the changes of the path by one transaction.
-func (h *historian) add(found []Change, t *record.Txn) []Change {
-	c := Change{Zxid: t.Zxid.String(), At: at(t.Time), Address: h.addresses[t.Session]}
+func (h *historian) add(found []PathChange, t *record.Txn) []PathChange {
+	c := PathChange{Zxid: t.Zxid.String(), At: at(t.Time), Address: h.addresses[t.Session]}
 	if t.Session != 0 {
 		c.Session = t.Session.String()
 	}
@@ -170,7 +170,7 @@ func (h *historian) add(found []Change, t *record.Txn) []Change {
 }
 
 // matches reports whether a body changes the path, and fills in how.
-func (h *historian) matches(c *Change, body record.TxnBody) bool {
+func (h *historian) matches(c *PathChange, body record.TxnBody) bool {
 	c.Bytes, c.Version = nil, nil
 	path, data := "", []byte(nil)
 	switch b := body.(type) {

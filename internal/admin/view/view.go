@@ -87,8 +87,13 @@ const (
 	Failed                // the server failed
 )
 
+// enterMax is how long an expensive read waits for its place.
+const enterMax = 5 * time.Second
+
 // enter waits for a place for an expensive read. leave must be called after it.
 func (v *View) enter(ctx context.Context) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, enterMax)
+	defer cancel()
 	select {
 	case v.heavy <- struct{}{}:
 		return func() { <-v.heavy }, nil

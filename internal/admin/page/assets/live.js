@@ -31,12 +31,18 @@ function merge(old, now) {
   olds.slice(news.length).forEach(child => child.remove());
 }
 
-let busy = false, again = false;
+let busy = false, again = false, last = 0;
+
+// every is the shortest time between two renewals in ms: pages that are expensive for the
+// server ask for a longer one.
+const every = Math.max(0, ...[...parts()].map(part => Number(part.dataset.every || 0)));
 
 // renew asks for the page again. While one answer is awaited, others are not asked for.
 async function renew() {
   if (busy) { again = true; return; }
+  if (Date.now() - last < every) return;
   busy = true;
+  last = Date.now();
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     if (answer.ok) {

@@ -1,0 +1,74 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"bellwether/internal/admin/view"
+)
+
+// EventStreamsMax is how many event streams may be open at the same time.
+const EventStreamsMax = 100
+
+const (
+	eventEvery = time.Second      // how often the figures are looked at
+	aliveEvery = 15 * time.Second // after how long without an event a comment shows that the stream lives
+	writeMax   = 10 * time.Second // how long a client may take to accept an event
+)
+
+// events serves a stream of events until the client or the server ends it.
+func (a *API) events(w http.ResponseWriter, r *http.Request) {
+	defer a.streams.Add(-1)
+	if a.streams.Add(1) > EventStreamsMax {
+		w.Header().Set("Retry-After", "10")
+		writeError(w, busy, &view.Error{What: fmt.Sprintf("%d event streams are open already", EventStreamsMax), Where: "/v1/events", Do: "close other pages, and try again"})
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := http.NewResponseController(w)
+	tick := time.NewTicker(eventEvery)
+	defer tick.Stop()
+	var last []byte
+	var sent time.Time
+	for {
+		e := a.view.Ensemble(r.Context())
+		now := figures(e)
+		text := []byte(": alive\n\n")
+		switch {
+		case !bytes.Equal(now, last):
+			text = fmt.Appendf(nil, "event: ensemble\ndata: %s\n\n", encoded(e))
+		case time.Since(sent) < aliveEvery:
+			text = nil
+		}
+		if text != nil {
+			_ = out.SetWriteDeadline(time.Now().Add(writeMax)) // not every connection has deadlines
+			if _, err := w.Write(text); err != nil || out.Flush() != nil {
+				return
+			}
+			last, sent = now, time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// figures returns what an event tells, without the time at which it was read.
+func figures(e *view.Ensemble) []byte {
+	timeless := *e
+	timeless.At = time.Time{}
+	return encoded(&timeless)
+}
+
+func encoded(e *view.Ensemble) []byte {
+	b, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // unreachable: values of this type can always be encoded
+	}
+	return b
+}
