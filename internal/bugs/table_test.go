@@ -140,6 +140,7 @@ var elections = []bug{
 	}, ""},
 	{"a candidate that cannot lead, elected again", []scenario{
 		{"sim", "TestCandidateThatCannotBeJoined", "failed-forgotten"},
+		{"sim", "TestFilteredLeaderWithMoreHistory", "failed-history"},
 		{"election", "TestDifferentMemoriesAgree", "failed-split"},
 		{"election", "TestLeaderThatOthersHaveLeftIsGivenUp", "failed-kept"},
 	}, ""},

@@ -22,7 +22,8 @@ type Failed struct {
 	Candidate ensemble.ServerID
 	// Times is how many terms in a row failed.
 	Times int
-	// Until is the time before which another candidate with as much history is preferred.
+	// Until is the time before which another candidate that has the history of this server is
+	// preferred.
 	Until int64
 	// Again is the time before which a quorum of votes for the candidate does not end the
 	// election. Before that time this server does not join the candidate either, if it is
@@ -60,8 +61,7 @@ func (e *Election) nextAgain() int64 {
 	return next
 }
 
-// penalty returns by how many failed terms a candidate ranks behind those with as much
-// history.
+// penalty returns by how many failed terms a candidate ranks behind others.
 func (e *Election) penalty(id ensemble.ServerID) int {
 	if f := e.failed[id]; !e.relaxed && f.Until > e.now {
 		return f.Times
@@ -157,6 +157,6 @@ func (h Relaxed) String() string {
 }
 
 func (h ElectsAgain) String() string {
-	return fmt.Sprintf("elects server %d again in %d ms, because no other candidate has as much history; its last %d terms ended before they served: %s",
+	return fmt.Sprintf("elects server %d again in %d ms, because no quorum agrees on another candidate; its last %d terms ended before they served: %s",
 		h.Candidate, h.WaitMS, h.Times, h.Why)
 }

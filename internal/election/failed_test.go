@@ -108,9 +108,10 @@ func TestVoteOfARestartedServerDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestFailedCandidateRanksBehindItsEquals: a candidate whose term failed ranks behind
-// candidates with as much history, but not behind those with less, and only for a while.
-func TestFailedCandidateRanksBehindItsEquals(t *testing.T) {
+// TestFailedCandidateRanksBehindOthers: a candidate whose term failed ranks behind every
+// candidate that has the history of this server, even if the failed one has more, and only
+// for a while.
+func TestFailedCandidateRanksBehindOthers(t *testing.T) {
 	failed := []Failed{{Candidate: 5, Times: 2, Until: 1000}, {Candidate: 4, Times: 1, Until: 1000}}
 	e := lookWith(5, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
 	hear(e, 5, peerwire.Looking, fresh(5), 1)
@@ -119,8 +120,12 @@ func TestFailedCandidateRanksBehindItsEquals(t *testing.T) {
 		t.Errorf("votes for %v", v)
 	}
 	hear(e, 5, peerwire.Looking, Vote{5, 0x100000002, 1}, 1)
-	if v := e.State().Vote; v.Leader != 5 {
-		t.Errorf("votes for %v, 5 has more", v)
+	if v := e.State().Vote; v.Leader != 3 {
+		t.Errorf("votes for %v, which has more history but failed", v)
+	}
+	hear(e, 1, peerwire.Looking, Vote{1, 0x100000002, 1}, 1)
+	if v := e.State().Vote; v.Leader != 1 {
+		t.Errorf("votes for %v, 1 has more history and did not fail", v)
 	}
 	e = lookWith(5, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
 	e.Step(1001, Tick{})
@@ -133,24 +138,34 @@ func TestFailedCandidateRanksBehindItsEquals(t *testing.T) {
 	if v := e.State().Vote; v.Leader != 2 {
 		t.Errorf("votes for %v", v)
 	}
+	hear(e, 1, peerwire.Looking, Vote{1, 0x100000000, 1}, 1)
+	if v := e.State().Vote; v.Leader != 2 {
+		t.Errorf("votes for %v, which lacks history of this server", v)
+	}
+	e = lookWith(5, 5, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
+	hear(e, 1, peerwire.Looking, Vote{1, 0x100000000, 1}, 1)
+	if v := e.State().Vote; v.Leader != 5 {
+		t.Errorf("votes for %v, which could not lead this server", v)
+	}
 }
 
-// TestOnlyCandidateIsElectedAfterAPause: if the only candidate has failed before, it is
-// elected after a pause, and the reason is reported. A candidate that says that it leads
-// is followed at once.
+// TestOnlyCandidateIsElectedAfterAPause: if a candidate has failed before and no quorum
+// agrees on another one, it is elected after a pause, and the reason is reported. A
+// candidate that says that it leads is followed at once.
 func TestOnlyCandidateIsElectedAfterAPause(t *testing.T) {
 	failed := []Failed{{Candidate: 3, Times: 5, Until: 16_000, Again: 800, Why: "nobody could join it"}}
 	for _, forward := range []bool{false, true} {
 		e := lookWith(3, 1, Look{Zxid: 0x100000001, Epoch: 1, Failed: failed})
 		hear(e, 3, peerwire.Looking, Vote{3, 0x100000002, 1}, 1)
 		hear(e, 2, peerwire.Looking, Vote{3, 0x100000002, 1}, 1)
+		e.Step(splitMS, Tick{})
 		r := e.Ready()
 		if r.Decision != nil || r.Wake > 800 {
 			t.Fatalf("decides %+v, wakes at %d", r.Decision, r.Wake)
 		}
 		told := false
 		for _, h := range r.Observations {
-			told = told || strings.Contains(h.String(), "again in 800 ms") && strings.Contains(h.String(), "nobody could join it")
+			told = told || strings.Contains(h.String(), "again in 400 ms") && strings.Contains(h.String(), "nobody could join it")
 		}
 		if !told {
 			t.Errorf("told %v", r.Observations)

@@ -275,17 +275,22 @@ func (e *Election) improve(v Vote) {
 	e.broadcast()
 }
 
-// beats reports whether vote a is to be adopted instead of b. Between equal histories the
-// number of failed terms decides, then the id.
+// beats reports whether vote a is to be adopted instead of b. Among candidates that have at
+// least the history of this server, the number of failed terms decides first. Then the
+// history decides, and then the id.
 func (e *Election) beats(a, b Vote) bool {
 	if e.withdrawn[a.Leader] {
 		return false
 	}
-	if pa, pb := e.penalty(a.Leader), e.penalty(b.Leader); pa != pb && a.history(b) == 0 && e.weight(a.Leader) > 0 && e.weight(b.Leader) > 0 {
+	if pa, pb := e.penalty(a.Leader), e.penalty(b.Leader); pa != pb && e.weight(a.Leader) > 0 && e.weight(b.Leader) > 0 && e.enough(a) && e.enough(b) {
 		return pa < pb
 	}
 	return beats(a, b, e.weight)
 }
+
+// enough reports whether a candidate has all the history of this server. A leader that
+// lacks some of it could not lead this server.
+func (e *Election) enough(v Vote) bool { return v.history(e.initial) >= 0 }
 
 // keep records a ballot of the round. If the same ballot came before in a message that
 // was not resent, it still counts as fresh.

@@ -13,10 +13,10 @@ import (
 // disk does not answer, its quorum port cannot be reached, it answers too late, or it leads
 // in an epoch older than others have promised. The next term of the same candidate would
 // probably fail in the same way. So all servers that took part remember the failed term,
-// including the candidate. They rank the candidate behind others with as much history
-// until a term has served or a pause is over; the pause grows with each failed term. If
-// only that candidate has the history, they elect it again and give it more time at each
-// attempt. The same memory keeps a server from trying again and again to join a leader
+// including the candidate. Each ranks the candidate behind others that have at least the
+// server's own history, until a term has served or a pause is over; the pause grows with
+// each failed term. If no quorum agrees on another candidate, they elect the same one again
+// and give it more time at each attempt. The same memory keeps a server from trying again and again to join a leader
 // that does not accept it.
 //
 // docs/decisions/0017-failed-terms.md has the reasons, and explains why servers with
@@ -148,6 +148,6 @@ func (h TermFailed) String() string {
 	if h.Times > 1 {
 		times = fmt.Sprintf(", %d times in a row", h.Times)
 	}
-	return fmt.Sprintf("a term of server %d ended before it served%s: %s; for %d ms, or until a term serves, other servers with as much history are preferred",
+	return fmt.Sprintf("a term of server %d ended before it served%s: %s; for %d ms, or until a term serves, other servers are preferred",
 		h.Candidate, times, h.Why, h.PauseMS)
 }

@@ -233,6 +233,37 @@ func TestCandidateThatCannotBeJoined(t *testing.T) {
 	}
 }
 
+// TestFilteredLeaderWithMoreHistory filters the port of a leader for learners while clients
+// write, so that only the leader has the last transactions, and restarts it. It checks that
+// the others elect one of themselves, which lacks these transactions.
+func TestFilteredLeaderWithMoreHistory(t *testing.T) {
+	for _, voters := range []int{3, 5} {
+		for seed := uint64(1); seed <= 5; seed++ {
+			s := halfDead(t, seed, voters)
+			old := s.leader()
+			s.write(old, 3)
+			c := s.client(old)
+			s.Do(Act{Kind: Filter, A: int(old.id), Value: filterIn | filterOut})
+			for range 5 { // these writes reach the log of the leader only
+				c.Ask(c.Creation(fmt.Sprintf("/tail-%d", c.Xid)))
+			}
+			s.until("only the leader has the newest transactions", machine.Second, func() bool {
+				return !slices.ContainsFunc(s.without(old), func(v *server) bool { return v.ends() >= old.ends() })
+			})
+			s.RunFor(100 * machine.Millisecond) // they become durable
+			gone := s.now
+			s.Do(Act{Kind: Kill, A: int(old.id)})
+			s.Do(Act{Kind: Start, A: int(old.id)})
+			t.Logf("seed %d: %d ms", seed, s.led(gone, s.without(old)))
+			s.RunFor(20 * machine.Second)
+			if l := s.leader(); l == nil || l == old {
+				t.Fatalf("seed %d: the leader has not stayed", seed)
+			}
+			s.whole()
+		}
+	}
+}
+
 // TestOnlyCandidateIsElectedAgain makes the only remaining server with the last committed
 // transaction unreachable for learners. It checks that this server is elected again and
 // again, and leads as soon as learners can reach it.
