@@ -104,6 +104,10 @@ func (v *server) dialElection(o *server) {
 	})
 }
 
+// electionDead is the user timeout of election connections, in µs, as in internal/peer.
+// ZooKeeper's servers set none.
+const electionDead = 5 * machine.Second
+
 // connectElection connects two servers. It replaces an older connection that only one of them still
 // has.
 func (v *server) connectElection(o *server) {
@@ -115,6 +119,9 @@ func (v *server) connectElection(o *server) {
 			c.tcp.close(c.end)
 		}
 		c.tcp, c.end, c.first = k, i, true
+		if !self.compatible {
+			k.ends[i].userTimeout = electionDead
+		}
 		k.ends[i].take = func(load any) {
 			f := load.(sentVote)
 			if self.life == life {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,8 @@ var Fields = []Field{
 	number("groups", "five voters or more stand in groups: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Groups }),
 	number("moves", "servers come, go and change places: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Moves }),
 	number("busy", "some batches take long: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Busy }),
+	{"lasting", "the fault that some voters keep when the other faults end: none, " + joined(lastings), func(o *Options) string { return string(o.Lasting) }, setLasting,
+		func(to, from *Options) { to.Lasting = from.Lasting }},
 	orDrawn("counter-max", "the last counter of an epoch", counterLeast, 1<<32-1, func(o *Options) *uint32 { return &o.CounterMax }),
 	number("keep", "how many transactions a server remembers; 0: few", 0, eventsMax, func(o *Options) *int { return &o.Keep }),
 	{"faults", "the faults, in the form in which a failure prints them, separated by semicolons; none: no faults",
@@ -104,12 +107,22 @@ func setRecipe(o *Options, text string) error {
 	return fmt.Errorf("the recipes are: %s", recipeNames())
 }
 
-func recipeNames() string {
-	names := make([]string, len(client.Recipes))
-	for i, r := range client.Recipes {
-		names[i] = string(r)
+func setLasting(o *Options, text string) error {
+	if o.Lasting = Lasting(text); o.Lasting == NoLasting || slices.Contains(lastings, o.Lasting) {
+		return nil
 	}
-	return strings.Join(names, ", ")
+	return fmt.Errorf("the lasting faults are: none, %s", joined(lastings))
+}
+
+func recipeNames() string { return joined(client.Recipes) }
+
+// joined lists names, separated by commas.
+func joined[N ~string](names []N) string {
+	texts := make([]string, len(names))
+	for i, n := range names {
+		texts[i] = string(n)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Command returns the command that plays a run again. It contains the seed, and all options

@@ -9,7 +9,7 @@ import "slices"
 type network struct {
 	sim     *Sim
 	hosts   []*machine.Host
-	blocked map[[2]int]bool  // packets do not arrive in this direction
+	blocked map[[2]int]int64 // packets do not arrive in this direction
 	lag     map[[2]int]int64 // additional µs in this direction
 	filters map[int]int64    // what is dropped at a machine's port for learners: filterIn, filterOut or both
 	portLag map[int]int64    // additional µs for packets from a machine's port for learners
@@ -22,7 +22,10 @@ func (n *network) add(h *machine.Host) {
 }
 
 // open reports whether packets pass from one machine to the other.
-func (n *network) open(from, to *machine.Host) bool { return !n.blocked[[2]int{from.Place, to.Place}] }
+func (n *network) open(from, to *machine.Host) bool {
+	_, blocked := n.blocked[[2]int{from.Place, to.Place}]
+	return !blocked
+}
 
 // through reports whether packets pass in both directions.
 func (n *network) through(a, b *machine.Host) bool { return n.open(a, b) && n.open(b, a) }
@@ -76,7 +79,11 @@ func (n *network) latency(from, to *machine.Host) int64 {
 
 // block stops packets from one machine to another. Packets on their way wait, because TCP
 // sends them again and again.
-func (n *network) block(from, to *machine.Host) { n.blocked[[2]int{from.Place, to.Place}] = true }
+func (n *network) block(from, to *machine.Host) {
+	if n.open(from, to) {
+		n.blocked[[2]int{from.Place, to.Place}] = n.sim.now
+	}
+}
 
 func (n *network) unblock(from, to *machine.Host) {
 	delete(n.blocked, [2]int{from.Place, to.Place})
@@ -195,8 +202,11 @@ type end struct {
 	out  pipe
 	open bool
 	cut  bool // packets that are sent from now on are lost
-	take func(load any)
-	gone func(why string)
+	// userTimeout is how long sent data may stay unacknowledged, in µs; 0: for ever.
+	userTimeout int64
+	awaitsAck   bool // a check of the user timeout is scheduled
+	take        func(load any)
+	gone        func(why string)
 }
 
 // newConn connects two machines.
@@ -213,7 +223,43 @@ func (n *network) newConn(a, b *machine.Host) *tcpConn {
 func (c *tcpConn) send(i int, load any) {
 	if c.ends[i].open && !c.ends[i].cut {
 		c.ends[i].out.send(load, false)
+		c.awaitAck(i)
 	}
+}
+
+// awaitAck ends the connection at end i, which has sent something, once the machines have
+// been cut off from each other for the user timeout of that end. The other end is not told.
+func (c *tcpConn) awaitAck(i int) {
+	e, n := &c.ends[i], c.net
+	a, b := e.host, c.ends[1-i].host
+	if e.userTimeout == 0 || e.awaitsAck || n.through(a, b) {
+		return
+	}
+	e.awaitsAck = true
+	n.sim.at(n.cutSince(a, b)+e.userTimeout, func() {
+		e.awaitsAck = false
+		switch {
+		case !e.open || n.through(a, b):
+		case n.sim.now-n.cutSince(a, b) < e.userTimeout: // they were connected in the meantime
+			c.awaitAck(i)
+		default:
+			n.sim.reach(situationUserTimeout)
+			c.vanish(i)
+			e.gone("connection timed out")
+		}
+	})
+}
+
+// cutSince returns since when packets between two machines do not pass in at least one
+// direction. The caller has checked that they do not.
+func (n *network) cutSince(a, b *machine.Host) int64 {
+	since := n.sim.now
+	for _, pair := range [2][2]int{{a.Place, b.Place}, {b.Place, a.Place}} {
+		if at, blocked := n.blocked[pair]; blocked {
+			since = min(since, at)
+		}
+	}
+	return since
 }
 
 // close ends the connection from one end. What was sent still arrives.

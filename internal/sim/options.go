@@ -42,6 +42,9 @@ type Options struct {
 	CounterMax uint32
 	// Busy makes some batches take long, as those of long transactions do: 1 yes, -1 no.
 	Busy int
+	// Lasting is a fault that a minority of the voters keeps after the other faults have
+	// ended, while the others must serve; NoLasting: none.
+	Lasting Lasting
 	// Keep is how many transactions a server keeps in memory; 0: as few as it can.
 	Keep int
 	// Acts are the faults, ordered by time; nil lets the seed draw them.
@@ -122,6 +125,7 @@ func drawn(o Options, d *machine.Random) Options {
 	o.drawReadOnly()
 	o.drawLocalSessions()
 	o.drawBusy()
+	o.drawLasting()
 	return o
 }
 

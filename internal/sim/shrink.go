@@ -61,6 +61,10 @@ func (s *shrinker) dropActs() (smaller bool) {
 
 // dropKinds turns off options that make the ensemble more complicated.
 func (s *shrinker) dropKinds() (smaller bool) {
+	if o := s.best.Options; o.Lasting != NoLasting {
+		o.Lasting = NoLasting
+		smaller = s.try(o)
+	}
 	for _, kind := range []func(o *Options) *int{
 		func(o *Options) *int { return &o.Compatible },
 		func(o *Options) *int { return &o.Groups },

@@ -26,10 +26,11 @@ type Sim struct {
 
 	lastLink zab.LinkID
 	lastConn replica.ConnID
-	until    int64 // time at which the faults end; 0: the number of events decides
-	calm     bool  // the faults have ended
-	quiet    bool  // clients send no further requests
-	idle     bool  // only clients with a part in a recipe send requests, so that sessions expire even if terms are short
+	until    int64     // time at which the faults end; 0: the number of events decides
+	calm     bool      // the faults have ended
+	sick     []*server // servers with a lasting fault
+	quiet    bool      // clients send no further requests
+	idle     bool      // only clients with a part in a recipe send requests, so that sessions expire even if terms are short
 
 	history  check.History
 	checkers []check.Checker
@@ -49,7 +50,7 @@ func New(o Options) *Sim {
 	s.clients = client.NewGroup(world{s})
 	s.present = present{Group: s.clients, sim: s}
 	s.opt = drawn(o, s.random.Fork())
-	s.net = network{sim: s, blocked: map[[2]int]bool{}, lag: map[[2]int]int64{}, filters: map[int]int64{}, portLag: map[int]int64{}}
+	s.net = network{sim: s, blocked: map[[2]int]int64{}, lag: map[[2]int]int64{}, filters: map[int]int64{}, portLag: map[int]int64{}}
 	s.history = check.NewHistory(newTree())
 	s.populate()
 	s.checkers = s.makeCheckers()

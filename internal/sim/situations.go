@@ -82,6 +82,17 @@ const (
 	situationHeartbeatBehind   // such pings come after packets that the batch had not sent yet
 	situationHeartbeatLong     // such a ping is sent a second or more after the batch began
 	situationHeartbeatAnswered // a learner answers pings in the middle of a batch
+	situationUserTimeout       // a connection ends because what was sent stays unacknowledged
+	// The healthy servers have served while others kept a lasting fault.
+	situationLastingDead
+	situationLastingPaused
+	situationLastingIsolated
+	situationLastingDeaf
+	situationLastingMute
+	situationLastingSluggish
+	situationLastingHung
+	situationLastingFull
+	situationLastingFiltered
 	situations
 )
 
@@ -102,6 +113,9 @@ var situationNames = [situations]string{
 	"leadership transfer begun", "leadership transferred", "leadership transferred in a mixed ensemble", "leadership transfer failed", "leadership transfer without a successor",
 	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
 	"ping in the middle of a batch", "ping sent after earlier packets of a batch", "ping a second into a batch", "ping answered in the middle of a batch",
+	"connection timed out", "served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
+	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
+	"served while the ports of others are filtered",
 }
 
 func (s *Sim) reach(x situation) { s.reached[x]++ }

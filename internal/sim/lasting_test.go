@@ -1,0 +1,65 @@
+package sim
+
+import (
+	"testing"
+
+	"bellwether/internal/sim/machine"
+)
+
+// TestLastingFaultsForAnHour checks that an ensemble serves, and keeps its leader, while a
+// minority has a fault for an hour.
+func TestLastingFaultsForAnHour(t *testing.T) {
+	for _, kind := range lastings {
+		t.Run(string(kind), func(t *testing.T) {
+			s := New(Options{Seed: 1, Lasting: kind, Compatible: -1, Clients: 2, Candidates: -1, CounterMax: counterAmple, ThinkMS: 1000, LocalSessions: -1, Busy: -1})
+			s.await("all serve", recoverBound+recoverTicks*s.opt.TickMS*machine.Millisecond, s.allServe)
+			s.endure(3600 * machine.Second)
+			if s.failed != nil {
+				t.Error(s.failed.Report(100))
+			}
+		})
+	}
+}
+
+// TestChurnIsNoticed checks that a change of leaders during a lasting fault fails a run.
+func TestChurnIsNoticed(t *testing.T) {
+	s := New(Options{Seed: 1, Lasting: Dead, Compatible: -1, CounterMax: counterAmple, Busy: -1})
+	s.await("all serve", recoverBound+recoverTicks*s.opt.TickMS*machine.Millisecond, s.allServe)
+	l := s.leader()
+	s.after(machine.Second, l.kill)
+	s.steady(20*machine.Second, "although nothing is wrong")
+	if s.failed == nil || s.failed.Rule != "Steadiness" {
+		t.Errorf("%v, want a failure of Steadiness", s.failed)
+	}
+}
+
+// TestUserTimeoutEndsCutConnections checks that the end of a connection that has sent
+// something is told when the machines stay cut off from each other, and not before.
+func TestUserTimeoutEndsCutConnections(t *testing.T) {
+	s := New(Options{Seed: 1, Clients: -1, Candidates: -1})
+	a, b := &s.servers[0].Host, &s.servers[1].Host
+	c := s.net.newConn(a, b)
+	var told []string
+	for i := range c.ends {
+		c.ends[i].userTimeout = 5 * machine.Second
+		c.ends[i].take = func(any) {}
+		c.ends[i].gone = func(why string) { told = append(told, why) }
+	}
+	s.net.block(a, b)
+	c.send(0, "lost")
+	s.RunFor(4 * machine.Second)
+	if len(told) > 0 {
+		t.Fatalf("told %q before the timeout", told)
+	}
+	s.net.unblock(a, b)
+	s.RunFor(10 * machine.Second)
+	if len(told) > 0 {
+		t.Fatalf("told %q although all packets pass", told)
+	}
+	s.net.block(b, a) // the acknowledgement is lost
+	c.send(0, "not acknowledged")
+	s.RunFor(6 * machine.Second)
+	if len(told) != 1 || told[0] != "connection timed out" {
+		t.Fatalf("told %q, want one timeout", told)
+	}
+}
