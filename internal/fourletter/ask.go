@@ -9,8 +9,9 @@ import (
 	"unicode"
 )
 
-// answerMax is the longest answer that is read, in bytes.
-const answerMax = 1 << 20
+// answerMax is the longest answer that is read, in bytes. The longest is that of elog: 65
+// elections with all their votes.
+const answerMax = 16 << 20
 
 // Ask sends a word over a connection and returns the answer, which is cut if it is very
 // long. It closes the connection. It gives up when ctx ends, and after the timeout.

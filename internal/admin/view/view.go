@@ -14,10 +14,11 @@ import (
 
 // View reads from one server. Its methods are safe for concurrent use.
 type View struct {
-	srv      *server.Server
-	version  string
-	ensemble cached[*Ensemble]
-	heavy    chan struct{} // a place for each expensive read
+	srv       *server.Server
+	version   string
+	ensemble  cached[*Ensemble]
+	elections cached[*Elections]
+	heavy     chan struct{} // a place for each expensive read
 }
 
 // heavyMax is how many expensive reads run at the same time.
