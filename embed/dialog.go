@@ -15,7 +15,7 @@ import (
 // connection, the replies that must be lost, and the frames that are watch events.
 type dialog struct {
 	link  *link
-	plain atomic.Bool // the connection is not made of frames: it carries a four-letter word
+	plain atomic.Bool // the connection does not carry frames but a four-letter word
 
 	requests    sync.Mutex // held while the client's end writes
 	asked       frames

@@ -26,7 +26,7 @@ type Session zk.SessionID
 // group is an Endpoint that stands for several ends.
 type group string
 
-// The endpoints that stand for several ends.
+// The endpoints that stand for several servers or clients.
 const (
 	// Clients is the endpoint of all clients.
 	Clients group = "clients"

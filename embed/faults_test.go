@@ -302,7 +302,7 @@ func TestPauseLeader(t *testing.T) {
 		create(t, connectedTo(t, e, next, nil), "/x", "one")
 		must(t, old.Resume())
 		c := connectedTo(t, e, old, nil)
-		holds(t, c, "/x", "one") // it knows the later term; on a busy machine it may be elected again
+		holds(t, c, "/x", "one") // the server knows the later term; on a busy machine it may be elected again
 		eventually(t, "exactly one server leads", func() bool {
 			leaders := 0
 			for id := 1; id <= 3; id++ {

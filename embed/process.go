@@ -6,8 +6,8 @@ import (
 	"bellwether/internal/store"
 )
 
-// processFS is the file system that one process uses. When the process has ended, its goroutines that waited for
-// the disk change nothing any more.
+// processFS is the file system that one process uses. A goroutine of a process that has ended can change nothing
+// any more, even if it still waits for the disk.
 type processFS struct {
 	store.FS
 	ended *atomic.Bool

@@ -24,7 +24,7 @@ type realDisk struct {
 	answers sync.Cond
 	life    int
 	files   map[string]*inode
-	notes   []note // oldest first
+	notes   []note // the oldest note first
 	size    int    // size of all notes, in bytes
 }
 

@@ -201,7 +201,7 @@ func (s *Server) start(port net.Listener) error {
 		if l.err != nil {
 			s.e.net.kill(l.host)
 		} else {
-			l.host.kill() // its connections end after the other side has received everything
+			l.host.kill() // the server's connections end after the other side has received everything
 		}
 		if l.front != nil {
 			l.front.close()

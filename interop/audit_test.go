@@ -125,7 +125,7 @@ func auditLines(t *testing.T, kind target.Kind) []string {
 	}
 	lines = slices.DeleteFunc(lines, withTTL)
 	if first := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "ephemeralZNode") }); first >= 0 {
-		slices.Sort(lines[first : len(lines)-1]) // all but the stop
+		slices.Sort(lines[first : len(lines)-1]) // all lines except the last, which reports the server's stop
 	}
 	return lines
 }

@@ -192,7 +192,7 @@ func (r *rawConn) record(rec wire.Record) string {
 		for _, id := range v.Clients {
 			ids = append(ids, fmt.Sprintf("%q", id))
 		}
-		return fmt.Sprint(sorted(ids)) // ZooKeeper lists them in random order
+		return fmt.Sprint(sorted(ids)) // ZooKeeper lists the sessions in random order
 	}
 	return ""
 }

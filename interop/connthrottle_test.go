@@ -96,17 +96,17 @@ func TestConnectionThrottleIsTheSame(t *testing.T) {
 			r.figures()
 		}},
 		{"weights", map[string]string{"tokens": "3", "fill_time": endless, "weight_enabled": "true"}, func(r *throttled) {
-			first := r.ask(nil) // 3 of 9
-			r.ask(first)        // 2 of 6
-			r.ask(nil)          // 3 of 4
-			r.ask(first)        // 2 of 1
+			first := r.ask(nil) // costs 3 of 9 tokens
+			r.ask(first)        // costs 2 of the remaining 6
+			r.ask(nil)          // costs 3 of the remaining 4
+			r.ask(first)        // costs 2, and only 1 remains
 			r.ask(nil)
 			r.figures()
 		}},
 		{"weights of its own", map[string]string{"tokens": "2", "fill_time": endless, "weight_enabled": "true",
 			"global_session_weight": "4", "local_session_weight": "5", "renew_session_weight": "1"}, func(r *throttled) {
-			first := r.ask(nil) // 5 of 10, because a local session costs 5
-			r.ask(first)        // 5 as well
+			first := r.ask(nil) // costs 5 of 10 tokens, because a local session costs 5
+			r.ask(first)        // costs 5 as well
 			r.ask(first)
 			r.figures()
 		}},

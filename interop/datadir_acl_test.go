@@ -53,7 +53,7 @@ func TestRestrictedZnodesMoveBetweenServers(t *testing.T) {
 	})
 }
 
-// restrictedServer is a server of one turn, with a port for TLS.
+// restrictedServer is the server of one step of the test, with a port for TLS.
 type restrictedServer struct {
 	*target.Server
 	secure string // the address of the port for TLS
@@ -71,7 +71,8 @@ func writeJAAS(t *testing.T) string {
 	return jaas
 }
 
-// restricted starts a server of a kind with a data directory, which takes logins too.
+// restricted starts a server of a kind with a data directory. The server also accepts
+// logins.
 func restricted(t *testing.T, kind target.Kind, data, dir, jaas string) *restrictedServer {
 	t.Helper()
 	port := freePort(t)

@@ -8,8 +8,8 @@ import (
 	"bellwether/interop/target"
 )
 
-// TestDigestKazoo: a server's end accepts kazoo's client of DIGEST-MD5, which writes its directives in
-// another order than Java and hashes without a charset, and kazoo's client accepts the proof.
+// TestDigestKazoo: the server side of DIGEST-MD5 accepts kazoo's client, which writes its directives
+// in another order than Java and hashes without a charset. Kazoo's client accepts the server's proof.
 func TestDigestKazoo(t *testing.T) {
 	target.File(t, debianPython, "python3-kazoo")
 	target.File(t, "/usr/lib/python3/dist-packages/puresasl/client.py", "python3-pure-sasl")

@@ -21,12 +21,12 @@ const electionPath = curatorPath + ":/usr/share/java/zookeeper-recipes-election.
 type otherCandidate struct {
 	name   string
 	naming recipe.Naming
-	id     string // the id in its bid
+	id     string // the candidate's id in its bid
 	start  func(t *testing.T, s *target.Server, parent string, leads func()) (ended <-chan struct{})
 }
 
-// TestElectionWithOtherLibraries puts a candidate of another library between two of Bellwether in
-// one line. Each must lead in its turn, and alone.
+// TestElectionWithOtherLibraries puts a candidate of another library between two Bellwether
+// candidates in one line. Each must lead in its turn, while no other candidate leads.
 func TestElectionWithOtherLibraries(t *testing.T) {
 	t.Parallel()
 	javac := target.Tool(t, "javac", "default-jdk-headless")

@@ -45,7 +45,7 @@ func TestElectionPausedLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		for len(a.lines) > 0 {
-			<-a.lines // printed before it was stopped
+			<-a.lines // this line was printed before the process was stopped
 		}
 		signal(t, a, syscall.SIGCONT)
 		said := a.await(t, "")
@@ -125,7 +125,7 @@ func (k *candidate) wins(t *testing.T) *recipe.Handle {
 const (
 	faultsMax     = 12 * time.Second
 	termsMin      = 5               // the test continues until there were this many terms
-	writesMin     = 50              // and this many guarded writes
+	writesMin     = 50              // required number of guarded writes
 	faultyTimeout = 2 * time.Second // session timeout of the candidates
 )
 
@@ -390,7 +390,7 @@ func TestElectionProofNeedsADelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitPublished(t, h)
-		if err := c.Sync(t.Context(), "/"); err != nil { // when this reply is here, the earlier reply with the delay is here too
+		if err := c.Sync(t.Context(), "/"); err != nil { // the reply with the delay was sent before this reply, so it has arrived too
 			t.Fatal(err)
 		}
 		if says := s.Kind == target.Bellwether; c.Lease().DelayKnown != says {

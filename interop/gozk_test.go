@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	sessionTimeout = 10 * time.Second // requested timeout; within the limits of both servers
+	sessionTimeout = 10 * time.Second // requested session timeout, which both servers allow
 	eventTimeout   = 3 * time.Minute  // timeout for a watch event or a session state
 	statesMax      = 10_000           // session events that are kept
 )

@@ -161,7 +161,7 @@ func (h *hardenedEnsemble) start(t *testing.T, id int, config string) {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the error says that the process was killed
 		if t.Failed() {
 			t.Logf("server %d:\n%s", id, &log)
 		}
@@ -183,7 +183,7 @@ func (h *hardenedEnsemble) refuse(t *testing.T, at string) {
 	h.ended(t, plain, at+" without TLS")
 	secure, err := tls.Dial("tcp", at, &tls.Config{InsecureSkipVerify: true})
 	if err != nil {
-		return // refused in the handshake
+		return // the server refused the connection in the handshake
 	}
 	defer secure.Close()
 	h.ended(t, secure, at+" without a certificate")

@@ -256,9 +256,9 @@ func TestLocalSessions(t *testing.T) {
 	})
 }
 
-// expires waits until a short session has ended and is refused. An Apache server closes silent
-// connections by another clock than its sessions', so the session may still live; then it is
-// left to expire again.
+// expires waits until a short session has ended and is refused. An Apache server closes a
+// silent connection earlier or later than it ends the session, so the session may still live;
+// then expires waits again.
 func (l *local) expires(at *target.Server) {
 	l.t.Helper()
 	c := l.connect(at, 0, nil, time.Second)

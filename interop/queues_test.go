@@ -227,7 +227,7 @@ func meet(t *testing.T, s *target.Server, program []string) {
 	left := make(chan error, 2)
 	go func() { left <- a.Leave(t.Context()) }()
 	go func() { left <- b.Leave(t.Context()) }()
-	awaitChildren(t, c, path, 2) // ready and Curator's member, which was not told to leave, must remain
+	awaitChildren(t, c, path, 2) // the ready znode and Curator's member, which was not told to leave, must remain
 	select {
 	case <-out:
 		t.Fatal("Curator's member is out before it was told")

@@ -11,8 +11,8 @@ import (
 )
 
 // TestQuorumKDCAway shows what happens while no KDC answers. A ZooKeeper server ends at its start.
-// A native server says why it is alone, goes on asking, and joins the others when the KDC answers.
-// Servers that have tickets elect another leader without the KDC.
+// A native server logs why it cannot connect to the others, asks again and again, and joins the
+// others when the KDC answers. Servers that have tickets elect another leader without the KDC.
 func TestQuorumKDCAway(t *testing.T) {
 	k := startKDC(t)
 	q := kerberosLogins(t, k, "")
@@ -31,7 +31,7 @@ func TestQuorumKDCAway(t *testing.T) {
 		t.Errorf("ZooKeeper ends for another reason:\n%s", log)
 	}
 
-	silent, err := net.Listen("tcp", k.address) // it connects, and does not answer
+	silent, err := net.Listen("tcp", k.address) // the port accepts connections, but nobody answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,8 +77,8 @@ func awaitLog(t *testing.T, s *target.Server, text string) {
 	}
 }
 
-// TestQuorumTicketsAreRenewed shows that servers whose tickets end after a few seconds go on logging
-// in to each other.
+// TestQuorumTicketsAreRenewed shows that servers whose tickets are valid for a few seconds can still
+// log in to each other after that time.
 func TestQuorumTicketsAreRenewed(t *testing.T) {
 	k := startKDC(t)
 	q := kerberosLogins(t, k, "-maxlife 6s")
@@ -87,7 +87,7 @@ func TestQuorumTicketsAreRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.awaitTickets(t, 12) // of each server: two at its start, two renewals
+	k.awaitTickets(t, 12) // for each server, two tickets at its start and two renewals
 	follower := (leader + 1) % 3
 	e.Servers[follower].Kill()
 	if err := e.Begin(); err != nil {

@@ -128,7 +128,7 @@ func quorumLoginAt(t *testing.T, kind target.Kind, x quorumLogin) {
 		if err := e.Servers[0].Begin(); err != nil {
 			t.Fatal(err)
 		}
-		// Only a peer that is accepted receives a vote.
+		// A peer that receives a vote was accepted.
 		awaitVote(t, knock(t, election, x.dial(t, false), nil))
 		knock(t, election, x.dial(t, true), quorumauth.ErrRefused)
 		e.Servers[0].Kill()

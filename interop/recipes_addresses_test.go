@@ -41,7 +41,7 @@ func TestRecipesOfAnEnsemble(t *testing.T) {
 		}
 		go func() {
 			defer func() { ended <- struct{}{} }()
-			_, _ = l.Lock(ctx) // returns when ctx ends
+			_, _ = l.Lock(ctx) // Lock returns when ctx ends
 		}()
 		clients = append(clients, c)
 		inLine(t, e.Addrs(), len(clients))

@@ -163,8 +163,8 @@ func clean(got shown) error {
 	return nil
 }
 
-// makeShapes uses each recipe, as ann, and as bob if one waits for the other. Waiting calls end
-// with the test.
+// makeShapes uses each recipe as the client ann. If the recipe lets clients wait, the client
+// bob waits for ann. Waiting calls end with the test.
 func (r *registry) makeShapes() {
 	ann := r.c
 	bob, err := zk.Connect(r.ctx, ann.State().Server, nil)

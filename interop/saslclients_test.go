@@ -25,7 +25,7 @@ var saslLines = map[string]string{
 
 // loginWay is one way to log in, with the settings of a server, of Java and of kazoo.
 type loginWay struct {
-	id     string   // the id that the login gives
+	id     string   // the id that the client has after the login
 	server []string // Java properties of the server
 	java   []string // flags of a Java client that logs in
 	wrong  []string // flags of a Java client whose login is refused

@@ -159,7 +159,7 @@ func TestTLSSteps(t *testing.T) {
 	dir := certificates(t)
 	lines := map[string]string{"initLimit": "20", "syncLimit": "10", "portUnification": "false", "sslQuorum": "false"}
 	steps := [][2]string{
-		{"portUnification=false", "portUnification=true"}, // accept both
+		{"portUnification=false", "portUnification=true"}, // accept connections with and without TLS
 		{"sslQuorum=false", "sslQuorum=true"},             // dial with TLS
 		{"portUnification=true", "portUnification=false"}, // refuse connections without TLS
 	}

@@ -287,7 +287,7 @@ func (c *Client) submit(k *call) error {
 // that was sent stays in its list until its answer has come.
 func (c *Client) leave(ctx context.Context, k *call) error {
 	c.mu.Lock()
-	if k.in == nil { // the answer has come meanwhile
+	if k.in == nil { // the answer has arrived meanwhile
 		c.mu.Unlock()
 		<-k.answered
 		return nil

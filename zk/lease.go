@@ -122,9 +122,9 @@ func (c *Client) confirm(l *link, sent time.Time) {
 	c.lease = next
 }
 
-// askDelay returns the first request on a link: how old may the server's knowledge be
-// when it answers a ping? It returns nil if that was asked already or the answer is of
-// no use. Client.mu is held.
+// askDelay returns the first request on a link. It asks how old the server's knowledge
+// may be when the server answers a ping. askDelay returns nil if the client has already
+// asked, or if the answer is of no use. Client.mu is held.
 func (c *Client) askDelay(l *link) *call {
 	if l.asked || !c.asksDelay(l) {
 		return nil

@@ -24,7 +24,7 @@ const (
 	pingMin = 5 * time.Millisecond
 )
 
-// What ends a link or the client, besides the failures of a connection.
+// Reasons why a link or the client ends, besides failures of the connection.
 var (
 	errSilent  = errors.New("the server was silent for two thirds of the session timeout")
 	errLeaving = errors.New("moving to another server")
@@ -105,9 +105,9 @@ func (c *Client) write(l *link) error {
 	}
 }
 
-// rest waits until there is something to write; it does not wait if there is already.
-// due says that it is time to look at the clock. That comes first, so that a busy writer
-// pings in time too.
+// rest waits until there is something to write. It does not wait if there is something
+// already. due says that a deadline may have passed. rest checks that first, so that a
+// busy writer also sends its pings in time.
 func (c *Client) rest(l *link, timer *time.Timer, more bool) (due bool, err error) {
 	select {
 	case <-timer.C:

@@ -43,8 +43,8 @@ func (s State) String() string {
 // late it looks. The zero Status belongs to no client, and none follows it.
 type Status struct {
 	State   State
-	Session SessionID     // 0 before the first one
-	Timeout time.Duration // the negotiated timeout; 0 before
+	Session SessionID     // the client's session; 0 before the first session
+	Timeout time.Duration // the negotiated timeout; 0 before the first session
 	Server  string        // IP:port, while connected
 	Since   time.Time
 	// Err is the reason why the previous state ended; nil if that end was planned.

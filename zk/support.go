@@ -29,7 +29,7 @@ type knowledge uint8
 const (
 	untried knowledge = iota
 	known
-	doubtful // the connection ended before the answer
+	doubtful // doubtful: the connection ended before the answer arrived
 	unknown
 )
 
@@ -218,5 +218,5 @@ func harmless(op OpCode) wire.Record {
 	case wire.OpReconfig:
 		return &wire.ReconfigRequest{ConfigID: 1 << 62}
 	}
-	return nil // whoAmI has none
+	return nil // whoAmI has no request record
 }

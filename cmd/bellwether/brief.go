@@ -51,7 +51,7 @@ func (b brief) Handle(ctx context.Context, r slog.Record) error {
 		level = r.Level.String() + " "
 	}
 	space := " "
-	if b.out.buf.Len() == 1 { // only the line feed is left
+	if b.out.buf.Len() == 1 { // the record has no attributes
 		space = ""
 	}
 	_, err := fmt.Fprintf(b.out.w, "%s %s%s%s%s", r.Time.Format("15:04:05.000"), level, r.Message, space, b.out.buf)

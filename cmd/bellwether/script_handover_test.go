@@ -9,9 +9,9 @@ import (
 var (
 	// transferDone matches the message of a successful leadership transfer, as text or as JSON.
 	transferDone = regexp.MustCompile(`^(?:server (?P<to>\d) leads epoch \d+; server (?P<from>\d) transferred|\{"from":(?P<from>\d),"to":(?P<to>\d),)`)
-	// transferFailed matches the messages of a transfer that failed because the machine was too busy: the leader
-	// gives up a transfer after half a second and an election follows, and a server that was silent for half a
-	// second cannot take over.
+	// transferFailed matches the messages of a transfer that failed because the machine was too busy. The leader
+	// gives up a transfer after half a second, and an election follows. A server that was silent for half a
+	// second cannot become the leader by a transfer.
 	transferFailed = regexp.MustCompile(`does not lead yet|an election chose|none of these servers is the leader|` +
 		`no other server can take over|it has been silent|it has not acknowledged|it does not follow|are no quorum|is already transferring leadership`)
 )

@@ -80,7 +80,7 @@ func newServe() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.check {
 				signal.Ignore(syscall.SIGPIPE) // the process that reads the log may end before the server
-				cmd.SetOut(os.Stdout)          // unlike other commands, a server continues when a line of output could not be written
+				cmd.SetOut(os.Stdout)          // a server continues when a line of output could not be written, unlike other commands
 			}
 			if f.faults == "" && (f.memory || f.noSync) {
 				return shell.Usage(errors.New("--memory and --no-sync need --faults"))

@@ -20,7 +20,7 @@ type portReport struct {
 	TLS     []string `json:"tls,omitempty"`
 	Plain   []string `json:"without_tls,omitempty"`
 	Both    []string `json:"with_or_without_tls,omitempty"`
-	DialTLS bool     `json:"dials_with_tls,omitempty"` // this server connects to other servers with TLS
+	DialTLS bool     `json:"dials_with_tls,omitempty"` // this server uses TLS when it connects to other servers
 	*acceptReport
 	Authorities []string      `json:"authorities,omitempty"`
 	Members     []memberProof `json:"members,omitempty"`
@@ -49,7 +49,7 @@ func ofSettings(s secure.Settings) acceptReport {
 // memberProof is what the certificate of a member must hold.
 type memberProof struct {
 	Server int64    `json:"server"`
-	Names  []string `json:"one_of,omitempty"` // empty: it need not prove who it is
+	Names  []string `json:"one_of,omitempty"` // empty: the certificate may have any name
 }
 
 // filesMax bounds how long reading revocation lists and resolving names may take.

@@ -74,7 +74,7 @@ func (f portFlags) check(ctx context.Context, r *tlsReport, address string) erro
 			r.certificate(report, c.NotBefore)
 			continue
 		}
-		report.Days = int(c.NotAfter.Sub(r.now).Hours() / 24) // the fault is named already
+		report.Days = int(c.NotAfter.Sub(r.now).Hours() / 24) // err has been reported already
 		r.Certificates = append(r.Certificates, report)
 	}
 	return nil

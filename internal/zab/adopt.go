@@ -9,7 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// opening takes the first packet of the history, which says how this server gets it.
+// opening handles the first packet of the history, which says how this server gets the
+// history.
 func (r *Learner) opening(p *peerwire.QuorumPacket) {
 	how := map[peerwire.PacketType]SyncMode{peerwire.PacketDiff: Diff, peerwire.PacketTrunc: Trunc, peerwire.PacketSnap: Snap}[p.Type]
 	if how == 0 || p.Zxid < 0 || p.Zxid.Epoch() > r.epoch {
@@ -49,7 +50,7 @@ func (r *Learner) truncate(z wire.Zxid) {
 	r.opened = to
 }
 
-// history takes the packets from the first one of the history up to UPTODATE. Nothing
+// history handles the packets from the first one of the history up to UPTODATE. Nothing
 // is applied before UPTODATE, and nothing uncommitted is logged. Pings and unexpected
 // packets are ignored.
 func (r *Learner) history(p *peerwire.QuorumPacket) {
@@ -90,7 +91,7 @@ func (r *Learner) activation(p *peerwire.QuorumPacket) (a peerwire.Activation, o
 	return a, true
 }
 
-// decideActivation takes the commit of a reconfiguration, which holds from UPTODATE on.
+// decideActivation handles the commit of a reconfiguration, which holds from UPTODATE on.
 func (r *Learner) decideActivation(p *peerwire.QuorumPacket) {
 	a, ok := r.activation(p)
 	if !ok || p.Zxid <= r.decided {
@@ -138,7 +139,7 @@ func (r *Learner) queue(z wire.Zxid, data []byte) bool {
 	return true
 }
 
-// decide takes the commit of the next pending transaction.
+// decide handles the commit of the next pending transaction.
 func (r *Learner) decide(z wire.Zxid) {
 	if z <= r.decided {
 		return
@@ -159,10 +160,10 @@ func (r *Learner) firstUncommitted() int {
 	return i
 }
 
-// newLeader takes NEWLEADER, the end of the committed history, and begins to make the
-// history durable: the log or the snapshot first, then currentEpoch, then the ACK,
-// each after the one before is durable (ZOOKEEPER-3911, 4643, 4646). Uncommitted
-// transactions wait for UPTODATE.
+// newLeader handles NEWLEADER, the end of the committed history, and begins to make the
+// history durable: the log or the snapshot first, then currentEpoch, then the ACK, each
+// after the one before is durable (ZOOKEEPER-3911, 4643, 4646). Uncommitted transactions
+// wait for UPTODATE.
 func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 	if r.step != adopting || p.Zxid != wire.MakeZxid(r.epoch, 0) {
 		r.giveUp(fmt.Sprintf("the leader of epoch %d sent NEWLEADER %v", r.epoch, p.Zxid))
@@ -184,7 +185,7 @@ func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 	r.target = r.log.last
 }
 
-// configure decodes the leader's configuration; false if the term has ended.
+// configure decodes the leader's configuration. It returns false if the term has ended.
 func (r *Learner) configure(text []byte) bool {
 	if !r.opt.Reconfig || len(text) == 0 {
 		return true

@@ -11,7 +11,7 @@ import (
 // SyncMode is what a leader sends to a learner to give it the leader's history.
 type SyncMode uint8
 
-// The ways.
+// The ways to synchronise a learner.
 const (
 	Diff  SyncMode = iota + 1 // the transactions that the learner lacks
 	Trunc                     // the learner first cuts off what was never committed, then as Diff
@@ -30,7 +30,8 @@ type history struct {
 	// newest is the newest committed zxid: that of the last transaction in committed,
 	// or that of the snapshot if committed is empty.
 	newest wire.Zxid
-	// last is newest or, once the leader serves, at least its epoch's zero.
+	// last is newest. Once the leader serves, last is at least the zxid with counter 0 of
+	// its epoch.
 	last wire.Zxid
 	// tree is the zxid of a snapshot taken now.
 	tree wire.Zxid

@@ -164,7 +164,7 @@ func (l *Leader) commit() {
 	}
 }
 
-// logSynced takes the leader's own ACK: its log is durable up to here.
+// logSynced handles the leader's own ACK: the leader's log is durable up to e.Zxid.
 func (l *Leader) logSynced(e Synced) {
 	l.log.confirm(e.Generation)
 	if e.Generation != l.generation {
@@ -207,7 +207,7 @@ func (l *Leader) acked(k *link, z wire.Zxid) string {
 	return ""
 }
 
-// hasHistory takes a learner's ACK of NEWLEADER.
+// hasHistory handles a learner's ACK of NEWLEADER.
 func (l *Leader) hasHistory(k *link) {
 	k.state, k.adopted, k.durable = linkSynced, true, k.upTo
 	l.watch(k)

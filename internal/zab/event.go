@@ -25,7 +25,8 @@ type Looks struct {
 	Current wire.Epoch
 }
 
-// Closed says that a connection has ended, by either side. A learner has only one.
+// Closed says that a connection has ended, by either side. A learner has only one
+// connection.
 type Closed struct {
 	Link LinkID
 	Why  string
@@ -72,8 +73,8 @@ type Refused struct {
 	Why        string
 }
 
-// LogRead (leader) answers a ReadLog with the transactions that follow After, without
-// a gap, up to Through. Not OK: the log does not have them all.
+// LogRead (leader) answers a ReadLog with the transactions that follow After, without a
+// gap, up to Through. If OK is false, the log does not have all of them.
 type LogRead struct {
 	Link LinkID
 	Txns []*record.Txn

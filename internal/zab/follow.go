@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// afterUpToDate takes the packets that the leader sends after UPTODATE.
+// afterUpToDate handles the packets that the leader sends after UPTODATE.
 func (r *Learner) afterUpToDate(p *peerwire.QuorumPacket) {
 	switch p.Type {
 	case peerwire.PacketProposal:
@@ -73,7 +73,7 @@ func (r *Learner) committed(z wire.Zxid) {
 	r.log.MarkApplied(z)
 }
 
-// activated takes the commit of a reconfiguration. The term ends if the new
+// activated handles the commit of a reconfiguration. The term ends if the new
 // configuration gives this server another role or the ensemble another leader.
 func (r *Learner) activated(p *peerwire.QuorumPacket) {
 	a, ok := r.activation(p)

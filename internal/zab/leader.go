@@ -151,7 +151,7 @@ type Leader struct {
 
 	links           map[LinkID]*link
 	lookingMembers  map[ensemble.ServerID]lookingMember
-	order           []*link // by arrival
+	order           []*link // the links, in the order in which the learners connected
 	pings           pingRounds
 	nextLinkCheck   int64 // when to check the links and, unless Heartbeat has done so, to send pings
 	nextQuorumCheck int64 // when to check the quorum

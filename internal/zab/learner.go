@@ -95,7 +95,7 @@ type Learner struct {
 	ready Ready
 }
 
-// NewLearner begins a term under a leader. This server is connected to it.
+// NewLearner begins a term under a leader, to which this server is connected.
 func NewLearner(now int64, o LearnerOptions, log *Log) *Learner {
 	r := &Learner{opt: o, log: log, generation: o.Generation + 1, now: now, began: now, heard: now, designated: o.Leader}
 	info := &peerwire.LearnerInfo{Server: o.ID, Version: peerwire.QuorumVersion, ConfigVersion: o.Committed.Version()}

@@ -63,10 +63,10 @@ type link struct {
 
 	unanswered fifo.Queue[pingRound] // pings sent, oldest first
 	pingedAt   int64
-	replies    int64 // answers to pings
+	replies    int64 // number of answers to pings
 	confirmed  int64 // number of these answers whose sessions were confirmed
 
-	unconfirmed        fifo.Queue[answers] // oldest first
+	unconfirmed        fifo.Queue[answers] // answers whose sessions are not confirmed yet, oldest first
 	unexpectedReported bool                // an unexpected packet was reported
 }
 
@@ -103,7 +103,7 @@ func (l *Leader) checkLinks() {
 	}
 }
 
-// received takes a packet of a learner. A packet that breaks the protocol closes the
+// received handles a packet of a learner. A packet that breaks the protocol closes the
 // learner's link, and has no other effect.
 func (l *Leader) received(e Received) {
 	k := l.links[e.Link]

@@ -214,7 +214,7 @@ func (r *Learner) sync(e Sync) {
 	r.syncs.Push(pendingSync{token: e.Token})
 }
 
-// synced takes the answer to the oldest sync.
+// synced handles the answer to the oldest sync.
 func (r *Learner) synced() {
 	if r.syncs.Len() == 0 {
 		r.report(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), peerwire.PacketSync})

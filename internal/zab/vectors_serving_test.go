@@ -32,7 +32,7 @@ func of(all []recorded, conns ...string) []recorded {
 	return slices.DeleteFunc(slices.Clone(all), func(r recorded) bool { return !slices.Contains(conns, r.Conn) })
 }
 
-// until returns the part of the recording before a packet.
+// until returns the part of the recording that precedes a packet.
 func until(all []recorded, name string) []recorded {
 	i := slices.IndexFunc(all, func(r recorded) bool { return r.Name == name })
 	return all[:i]

@@ -346,7 +346,7 @@ func learnerAnswers(t *testing.T, seen *ledger) {
 		t.Run(fmt.Sprint(c.scenario, c.next, "/", c.id), func(t *testing.T) {
 			all := recordings(t, c.scenario)
 			m := recordedMembers(t, all)
-			if c.scenario == "s1-start" && c.id != 4 { // the observer had received it already
+			if c.scenario == "s1-start" && c.id != 4 { // the observer had received the configuration before
 				m = m.WithVersion(0)
 			}
 			if c.next != "" {

@@ -62,8 +62,9 @@ func TestHostileClaimsOfAnAbsentMemberWithoutTLS(t *testing.T) {
 	s.finish()
 }
 
-// noEpochSkipped fails the test if the epoch has risen by more than the elections that a server has seen, of
-// those that run now. Those of before may be more.
+// noEpochSkipped fails the test if the epoch has risen by more than the number of times that a server has
+// looked for a leader. It counts only servers that run now; a server that has ended may have looked more
+// often.
 func (s *scene) noEpochSkipped(before, now steady) {
 	s.t.Helper()
 	was := map[int]int{}

@@ -8,12 +8,12 @@ import (
 	"bellwether/interop/target"
 )
 
-// TestMixedOneOfOurs runs one Bellwether server with two of ZooKeeper.
+// TestMixedOneBellwether runs one Bellwether server with two of ZooKeeper.
 func TestMixedOneOfOurs(t *testing.T) {
 	mixed(t, target.Apache, target.Apache, target.Bellwether)
 }
 
-// TestMixedTwoOfOurs runs two Bellwether servers with one of ZooKeeper.
+// TestMixedTwoBellwether runs two Bellwether servers with one of ZooKeeper.
 func TestMixedTwoOfOurs(t *testing.T) {
 	mixed(t, target.Bellwether, target.Bellwether, target.Apache)
 }

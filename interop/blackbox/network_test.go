@@ -195,7 +195,8 @@ func (w *network) Heal() {
 	clear(w.slow)
 }
 
-// within calls do with the goroutine's thread in a namespace. Sockets created there stay there.
+// within calls the function do with the goroutine's thread in a namespace. Sockets that do
+// creates stay in that namespace.
 func within(name string, do func() error) error {
 	space, err := os.Open(filepath.Join(namesDir, name))
 	if err != nil {

@@ -332,12 +332,12 @@ func sendMultis(ctx context.Context, server, path string, n int) error {
 	})
 }
 
-// together calls do in parallel with n clients of the loaded server.
+// together calls the function do in parallel with n clients of the loaded server.
 func (b *bulk) together(n int, do func(c *zk.Client, i int) error) error {
 	return together(b.ctx, b.at, n, do)
 }
 
-// together calls do in parallel with n clients of a server.
+// together calls the function do in parallel with n clients of a server.
 func together(ctx context.Context, server string, n int, do func(c *zk.Client, i int) error) error {
 	var all sync.WaitGroup
 	errs := make([]error, n)
@@ -486,7 +486,7 @@ func (b *bulk) fillAndPurge() error {
 		for ctx.Err() == nil {
 			for _, s := range b.servers {
 				files, _ := filepath.Glob(filepath.Join(s.Data, "version-2", "snapshot.*"))
-				slices.SortFunc(files, func(x, y string) int { // sorts by zxid: the names have it in hex without leading zeros
+				slices.SortFunc(files, func(x, y string) int { // the names have the zxid in hex without leading zeros, so sort by its value
 					return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y))
 				})
 				for _, f := range files[:max(0, len(files)-snapshotsKept)] {

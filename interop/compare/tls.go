@@ -68,7 +68,7 @@ func costOfTLS(ctx context.Context, kind target.Kind, p plan) ([]figure, error) 
 type tlsMeter struct {
 	*meter
 	secure string      // the address of the port
-	config *tls.Config // of its clients
+	config *tls.Config // TLS configuration of the clients
 }
 
 // certify makes the certificates and the lines of zoo.cfg for a port with TLS.

@@ -22,7 +22,7 @@ type process struct {
 func watched(cmd *exec.Cmd) *process {
 	p := &process{cmd: cmd, begun: time.Now(), done: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // ProcessState tells how it ended
+		_ = cmd.Wait() // ProcessState contains the result
 		p.ended = time.Now()
 		close(p.done)
 	}()

@@ -28,10 +28,10 @@ type Ensemble struct {
 // Place is where a server of an ensemble runs. The zero value is the loopback address with
 // free ports.
 type Place struct {
-	Host  string            // its address; the ports are then ZooKeeper's usual ones
+	Host  string            // address of the host; the ports are then ZooKeeper's usual ones
 	Enter []string          // a command prefix that runs the server there
 	Dial  DialFunc          // opens connections from there; nil: from this process
-	Data  string            // its data directory; empty: a new one
+	Data  string            // data directory of the server; empty: a new one
 	Calls map[int][2]string // quorum and election addresses under which it reaches other servers, by number
 }
 
