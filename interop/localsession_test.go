@@ -15,8 +15,8 @@ import (
 	"bellwether/wire"
 )
 
-// localPatience bounds each wait of these tests, on a busy machine.
-const localPatience = 3 * time.Minute
+// localTimeout bounds each wait of these tests, on a busy machine.
+const localTimeout = 3 * time.Minute
 
 // localSession is a session timeout that is longer than the test.
 const localSession = time.Minute
@@ -47,7 +47,7 @@ func inEachLocal(t *testing.T, upgrading string, body func(l *local)) {
 				"maxSessionTimeout": "60000",
 			}})}
 			var err error
-			if l.leader, err = l.e.AwaitWhole(localPatience); err != nil {
+			if l.leader, err = l.e.AwaitWhole(localTimeout); err != nil {
 				t.Fatal(err)
 			}
 			if l.leader == 0 {
@@ -78,7 +78,7 @@ func (l *local) other(at *target.Server) *target.Server {
 func (l *local) sessions(s *target.Server, local, global string) {
 	l.t.Helper()
 	want := []string{"zk_local_sessions\t" + local + "\n", "zk_global_sessions\t" + global + "\n"}
-	for end := time.Now().Add(localPatience); ; {
+	for end := time.Now().Add(localTimeout); ; {
 		text, err := s.Word("mntr")
 		if strings.Contains(text, want[0]) && strings.Contains(text, want[1]) {
 			return
@@ -113,7 +113,7 @@ type localConn struct {
 func (l *local) connect(s *target.Server, session wire.SessionID, password []byte, timeout time.Duration) *localConn {
 	l.t.Helper()
 	ends := s.Kind == target.Apache && (session != 0 || timeout < localSession)
-	for end := time.Now().Add(localPatience); ; {
+	for end := time.Now().Add(localTimeout); ; {
 		c, err := l.shake(s, session, password, timeout)
 		if err == nil {
 			return c
@@ -131,7 +131,7 @@ func (l *local) shake(s *target.Server, session wire.SessionID, password []byte,
 		l.t.Fatal(err)
 	}
 	l.t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(localPatience))
+	conn.SetDeadline(time.Now().Add(localTimeout))
 	c := &localConn{t: l.t, conn: conn, in: bufio.NewReader(conn)}
 	if password == nil {
 		password = make([]byte, wire.PasswordLen)
@@ -262,7 +262,7 @@ func TestLocalSessions(t *testing.T) {
 func (l *local) expires(at *target.Server) {
 	l.t.Helper()
 	c := l.connect(at, 0, nil, time.Second)
-	for end := time.Now().Add(localPatience); ; {
+	for end := time.Now().Add(localTimeout); ; {
 		c.ends("expired")
 		c = l.connect(at, c.Session, c.Password, time.Second)
 		if c.TimeoutMS <= 0 {
@@ -351,7 +351,7 @@ func TestLocalSessionsBehindALeader(t *testing.T) {
 		c := l.open(at)
 		c.must(wire.OpCreate, localCreate("/a", wire.FlagPersistent))
 		l.e.Servers[l.leader].Kill()
-		next, err := l.e.AwaitLeader(localPatience, l.leader)
+		next, err := l.e.AwaitLeader(localTimeout, l.leader)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -359,7 +359,7 @@ func TestLocalSessionsBehindALeader(t *testing.T) {
 		if ours && l.e.Servers[l.leader].Kind == target.Bellwether && l.e.Servers[next].Kind == target.Bellwether {
 			c.must(wire.OpCreate, localCreate("/b", wire.FlagPersistent))
 		}
-		for end := time.Now().Add(localPatience); at.Role() == "" && time.Now().Before(end); {
+		for end := time.Now().Add(localTimeout); at.Role() == "" && time.Now().Before(end); {
 			<-time.After(20 * time.Millisecond)
 		}
 		if r := l.resume(at, c); (r != nil) != ours {
@@ -373,7 +373,7 @@ func TestLocalSessionsBehindALeader(t *testing.T) {
 		if err := at.Begin(); err != nil {
 			l.t.Fatal(err)
 		}
-		if _, err := l.e.AwaitWhole(localPatience); err != nil {
+		if _, err := l.e.AwaitWhole(localTimeout); err != nil {
 			l.t.Fatal(err)
 		}
 		if l.resume(at, d) != nil {

@@ -47,7 +47,7 @@ func TestWorkersKilledWithKazoo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := &factory{t: t, c: c, addr: s.Addr, path: path, hands: map[string]*worker{}, done: map[string]int{}, doubt: map[string]bool{}}
+		f := &factory{t: t, c: c, addr: s.Addr, path: path, owners: map[string]*worker{}, done: map[string]int{}, doubt: map[string]bool{}}
 		for i := range 4 {
 			f.workers = append(f.workers, f.start(i%2 == 0))
 		}
@@ -68,7 +68,7 @@ type factory struct {
 	c          *zk.Client
 	addr, path string
 	workers    []*worker
-	hands      map[string]*worker // the consumer of each item
+	owners     map[string]*worker // the consumer of each item
 	done       map[string]int
 	doubt      map[string]bool // items of killed consumers: available again, or acknowledged without a printed line
 	kills      int
@@ -117,17 +117,17 @@ func (f *factory) hear(w *worker, line string) {
 	word, item, _ := strings.Cut(line, " ")
 	switch word {
 	case "@took":
-		if other := f.hands[item]; other != nil && other != w {
+		if other := f.owners[item]; other != nil && other != w {
 			f.t.Fatalf("%s is in two hands", item)
 		}
 		if f.done[item] > 0 {
 			f.t.Fatalf("%s was done before", item)
 		}
-		w.item, f.hands[item] = item, w
+		w.item, f.owners[item] = item, w
 		delete(f.doubt, item)
 	case "@done":
 		w.item = ""
-		delete(f.hands, item)
+		delete(f.owners, item)
 		f.done[item]++
 	default:
 		f.t.Fatalf("ours %v: %s", w.ours, line)
@@ -142,7 +142,7 @@ func (f *factory) kill(i int) {
 		f.hear(w, <-w.lines)
 	}
 	if w.item != "" {
-		delete(f.hands, w.item)
+		delete(f.owners, w.item)
 		f.kills++
 		f.doubt[w.item] = true
 	}

@@ -44,7 +44,7 @@ func TestReadOnlyZK(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		e := readOnlyPair(t, kind)
 		commands := quorumCommands(e)
-		ctx, cancel := context.WithTimeout(t.Context(), 2*readOnlyPatience)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*readOnlyTimeout)
 		defer cancel()
 		writer, err := zk.Connect(ctx, e.Addrs(), nil)
 		if err != nil {

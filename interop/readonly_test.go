@@ -13,8 +13,8 @@ import (
 	"bellwether/zk"
 )
 
-// readOnlyPatience bounds each wait until a server changes its mode.
-const readOnlyPatience = 3 * time.Minute
+// readOnlyTimeout bounds each wait until a server changes its mode.
+const readOnlyTimeout = 3 * time.Minute
 
 // readOnlySession is a session timeout, in milliseconds, that is longer than the test.
 const readOnlySession = 60000
@@ -31,7 +31,7 @@ func readOnlyPair(t *testing.T, kind target.Kind) *target.Ensemble {
 	e := target.EnsembleFor(t, target.EnsembleOptions{
 		Kinds: []target.Kind{kind, kind}, Extra: extra, Properties: []string{"readonlymode.enabled=true"},
 	})
-	if _, err := e.AwaitWhole(readOnlyPatience); err != nil {
+	if _, err := e.AwaitWhole(readOnlyTimeout); err != nil {
 		t.Fatal(err)
 	}
 	return e
@@ -44,10 +44,10 @@ func TestReadOnlyAfterAStart(t *testing.T) {
 		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{kind, kind}, Properties: []string{"readonlymode.enabled=true"},
 			Extra: map[string]string{"localSessionsEnabled": "true", "localSessionsUpgradingEnabled": "true", "initLimit": "50", "syncLimit": "20",
 				"readonlymode.uncommitted": "true"}})
-		if _, err := e.AwaitWhole(readOnlyPatience); err != nil {
+		if _, err := e.AwaitWhole(readOnlyTimeout); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*readOnlyPatience)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*readOnlyTimeout)
 		defer cancel()
 		c, err := zk.Connect(ctx, e.Servers[0].Addr, nil)
 		if err != nil {
@@ -88,7 +88,7 @@ func awaitWord(t *testing.T, s *target.Server, word, want string) {
 func whenWord(s *target.Server, word, want string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(readOnlyPatience); ; <-tick.C {
+	for end := time.Now().Add(readOnlyTimeout); ; <-tick.C {
 		got, err := s.Word(word)
 		if err == nil && got == want {
 			return nil
@@ -131,7 +131,7 @@ func compareBody(t *testing.T, body string, saw map[target.Kind][]string) {
 }
 
 func seeReadOnly(t *testing.T, e *target.Ensemble) []string {
-	ctx, cancel := context.WithTimeout(t.Context(), 4*readOnlyPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*readOnlyTimeout)
 	defer cancel()
 	stays := e.Servers[0]
 	zc, err := zk.Connect(ctx, stays.Addr, nil)

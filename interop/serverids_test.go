@@ -10,8 +10,8 @@ import (
 	"bellwether/zk"
 )
 
-// idsPatience bounds each wait of these tests, on a busy machine.
-const idsPatience = 3 * time.Minute
+// idsTimeout bounds each wait of these tests, on a busy machine.
+const idsTimeout = 3 * time.Minute
 
 // TestServerIDs starts three servers whose ids are 0 or larger than a byte, of one kind and
 // mixed. Each must serve and report its own id, in four-letter words and in session ids. When
@@ -40,7 +40,7 @@ func TestServerIDs(t *testing.T) {
 func serveByIDs(t *testing.T, ids []int64, kinds []target.Kind) {
 	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, IDs: ids, Extra: map[string]string{
 		"initLimit": "50", "syncLimit": "20", "extendedTypesEnabled": "false"}})
-	leader, err := e.AwaitWhole(idsPatience)
+	leader, err := e.AwaitWhole(idsTimeout)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func serveByIDs(t *testing.T, ids []int64, kinds []target.Kind) {
 		}
 	}
 	e.Servers[leader].Kill()
-	if _, err := e.AwaitLeader(idsPatience, leader); err != nil {
+	if _, err := e.AwaitLeader(idsTimeout, leader); err != nil {
 		t.Fatal(err)
 	}
 	for i, s := range e.Servers {

@@ -587,9 +587,9 @@ func TestEveryRecipeMayBeRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedRemovalIsTold checks that a caller that gives up learns from the error that
+// TestRefusedRemovalIsReported checks that a caller that gives up learns from the error that
 // something could not be removed.
-func TestRefusedRemovalIsTold(t *testing.T) {
+func TestRefusedRemovalIsReported(t *testing.T) {
 	told := map[string]bool{"lock": true, "read lock": true, "write lock": true, "semaphore": true, "several locks": true,
 		"registration": true, "group": true, "discovery": true, "value": true, "counter": true, "ids": true}
 	for _, u := range uses {

@@ -158,8 +158,8 @@ func TestLeaveWaitsItsTurn(t *testing.T) {
 	})
 }
 
-// TestClosedIsSaid checks that a recipe that was closed says so while its client is still open.
-func TestClosedIsSaid(t *testing.T) {
+// TestClosedRecipeReturnsErrClosed checks that a recipe that was closed says so while its client is still open.
+func TestClosedRecipeReturnsErrClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
 		r, err := Register(t.Context(), c, "/app/r", nil, nil)

@@ -11,10 +11,10 @@ import (
 	"bellwether/zk"
 )
 
-// TestConfigIsTheLeadersWord checks that members see each configuration with its token,
+// TestConfigIsPublishedByTheLeader checks that members see each configuration with its token,
 // that a change costs each member one event and one read, and that a former leader cannot
 // publish.
-func TestConfigIsTheLeadersWord(t *testing.T) {
+func TestConfigIsPublishedByTheLeader(t *testing.T) {
 	const path = parent + "/config"
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.elect("a", &ElectionOptions{Leader: "/app/leader"}), s.elect("b", &ElectionOptions{Leader: "/app/leader"})

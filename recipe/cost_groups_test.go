@@ -157,9 +157,9 @@ func TestConfigCosts(t *testing.T) {
 	})
 }
 
-// crowd connects n clients, m0 and so on, and makes all of them members at the same time. If they joined one
+// joinAll connects n clients, m0 and so on, and makes all of them members at the same time. If they joined one
 // after the other, each would receive an event for every later one: half a million events.
-func (s *fakeServer) crowd(parent string, n int) (all []*zk.Client) {
+func (s *fakeServer) joinAll(parent string, n int) (all []*zk.Client) {
 	for _, path := range []string{"/app", parent, parent + "/members"} {
 		s.put(path, "")
 	}
@@ -187,7 +187,7 @@ func TestPartitionerCosts(t *testing.T) {
 		}
 		o := &owners{t: t, of: map[string]string{}}
 		all := map[string]runningMember{}
-		for i, c := range s.crowd("/app/shares", n) {
+		for i, c := range s.joinAll("/app/shares", n) {
 			id := fmt.Sprint("m", i)
 			all[id] = partitionBy(t, c, o, id, parts)
 		}
@@ -227,7 +227,7 @@ func TestWorkCosts(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		did := make(chan string, 1)
-		for i, c := range s.crowd("/app/work", n) {
+		for i, c := range s.joinAll("/app/work", n) {
 			w := made(NewWork(c, "/app/work", nil))
 			go func() {
 				_ = w.Run(ctx, fmt.Sprint("m", i), func(_ context.Context, task Task, _ *Handle) error {

@@ -155,9 +155,9 @@ func TestDoubleBarrierCosts(t *testing.T) {
 func TestGroupCosts(t *testing.T) {
 	eachSize(t, func(t *testing.T, s *fakeServer, n int) {
 		s.put("/app", "")
-		s.put(crowd, "")
+		s.put(groupPath, "")
 		for range n {
-			g := made(NewGroup(s.connect(zk.Options{}), crowd, nil))
+			g := made(NewGroup(s.connect(zk.Options{}), groupPath, nil))
 			go func() {
 				for _, err := range g.Watch(t.Context()) {
 					if err != nil {

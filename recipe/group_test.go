@@ -12,7 +12,7 @@ import (
 	"bellwether/zk"
 )
 
-const crowd = "/app/crowd"
+const groupPath = "/app/group"
 
 func ids(members []Member) []string {
 	out := []string{}
@@ -24,7 +24,7 @@ func ids(members []Member) []string {
 
 func join(t *testing.T, s *fakeServer, id string, o *GroupOptions) *Registration {
 	t.Helper()
-	r, err := made(NewGroup(s.connect(zk.Options{}), crowd, o)).Join(t.Context(), id, []byte("at "+id))
+	r, err := made(NewGroup(s.connect(zk.Options{}), groupPath, o)).Join(t.Context(), id, []byte("at "+id))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestGroupOfEachNaming(t *testing.T) {
 	for _, naming := range []GroupNaming{MemberNames, PartyNames, ShallowNames} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			o := &GroupOptions{Naming: naming}
-			g := made(NewGroup(s.connect(zk.Options{}), crowd, o))
+			g := made(NewGroup(s.connect(zk.Options{}), groupPath, o))
 			check := func(want ...string) {
 				t.Helper()
 				got, err := g.Members(t.Context())
@@ -48,12 +48,12 @@ func TestGroupOfEachNaming(t *testing.T) {
 			check()
 			b, a := join(t, s, "b", o), join(t, s, "a", o)
 			check("a", "b")
-			for _, name := range s.bids(crowd) {
+			for _, name := range s.bids(groupPath) {
 				if ok := strings.HasSuffix(name, "__party__"); ok != (naming == PartyNames) {
 					t.Errorf("naming %d has a member %s", naming, name)
 				}
 			}
-			s.put(crowd+"/persistent", "no member")
+			s.put(groupPath+"/persistent", "no member")
 			check("a", "b")
 			if err := b.Close(t.Context()); err != nil {
 				t.Fatal(err)
@@ -74,11 +74,11 @@ func TestGroupOfEachNaming(t *testing.T) {
 func TestGroupWatchHasNoHerd(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
-		s.put(crowd, "")
+		s.put(groupPath, "")
 		const watchers = 5
 		seen := make([][]string, watchers)
 		for i := range watchers {
-			g := made(NewGroup(s.connect(zk.Options{}), crowd, nil))
+			g := made(NewGroup(s.connect(zk.Options{}), groupPath, nil))
 			go func() {
 				for members, err := range g.Watch(t.Context()) {
 					if err != nil {
@@ -122,7 +122,7 @@ func TestGroupWatchOfABurst(t *testing.T) {
 		var seen []int
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		for members, err := range made(NewGroup(s.connect(zk.Options{}), crowd, nil)).Watch(ctx) {
+		for members, err := range made(NewGroup(s.connect(zk.Options{}), groupPath, nil)).Watch(ctx) {
 			if err != nil {
 				break // the minute is over
 			}
@@ -132,7 +132,7 @@ func TestGroupWatchOfABurst(t *testing.T) {
 			for i := range 100 {
 				join(t, s, fmt.Sprint("m", i), nil)
 			}
-			s.put(crowd+"/persistent", "no member")
+			s.put(groupPath+"/persistent", "no member")
 			synctest.Wait()
 		}
 		if !slices.Equal(seen, []int{0, 100}) {
@@ -145,14 +145,14 @@ func TestGroupWatchOfABurst(t *testing.T) {
 // GroupMember fails on null. TestRegistryWithCurator of interop found this.
 func TestMemberWithoutDataHasEmptyData(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		r, err := made(NewGroup(s.connect(zk.Options{}), crowd, nil)).Join(t.Context(), "a", nil)
+		r, err := made(NewGroup(s.connect(zk.Options{}), groupPath, nil)).Join(t.Context(), "a", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer r.Close(t.Context())
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if data := s.nodes[crowd+"/a"].data; data == nil {
+		if data := s.nodes[groupPath+"/a"].data; data == nil {
 			t.Error("the data is null")
 		}
 	})
@@ -161,7 +161,7 @@ func TestMemberWithoutDataHasEmptyData(t *testing.T) {
 // TestGroupRefusesIDs checks that ids that cannot be names of znodes are refused.
 func TestGroupRefusesIDs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
-		g := made(NewGroup(s.connect(zk.Options{}), crowd, nil))
+		g := made(NewGroup(s.connect(zk.Options{}), groupPath, nil))
 		for _, id := range []string{"", "a/b"} {
 			if _, err := g.Join(t.Context(), id, nil); err == nil {
 				t.Errorf("joined as %q", id)

@@ -77,9 +77,9 @@ func lasting(t *testing.T, s *fakeServer, chroot string, use func(context.Contex
 	}
 }
 
-// TestNoRecipeIsHotUnderALastingError checks that the requests of a minute are bounded, whatever error the
+// TestRecipesPauseUnderALastingError checks that the requests of a minute are bounded, whatever error the
 // server answers with.
-func TestNoRecipeIsHotUnderALastingError(t *testing.T) {
+func TestRecipesPauseUnderALastingError(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {
 			for _, code := range lastingCodes {
@@ -100,9 +100,9 @@ func TestNoRecipeIsHotUnderALastingError(t *testing.T) {
 	}
 }
 
-// TestNoRecipeIsHotWhereConnectionsEnd bounds the requests against a server that ends the connection
+// TestRecipesPauseWhereConnectionsEnd bounds the requests against a server that ends the connection
 // instead of answering, whether or not it has carried out the request.
-func TestNoRecipeIsHotWhereConnectionsEnd(t *testing.T) {
+func TestRecipesPauseWhereConnectionsEnd(t *testing.T) {
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {
 			for _, f := range []fate{dropAll, dropReply} {
@@ -120,9 +120,9 @@ func TestNoRecipeIsHotWhereConnectionsEnd(t *testing.T) {
 	}
 }
 
-// TestNoRecipeIsHotUnderAMissingChroot bounds the requests of a client whose chroot does not exist. A
+// TestRecipesPauseUnderAMissingChroot bounds the requests of a client whose chroot does not exist. A
 // call that has to create a znode returns that error.
-func TestNoRecipeIsHotUnderAMissingChroot(t *testing.T) {
+func TestRecipesPauseUnderAMissingChroot(t *testing.T) {
 	waits := map[string]bool{"cache": true, "cache, followed": true} // these wait until the chroot is created
 	for _, u := range uses {
 		t.Run(u.name, func(t *testing.T) {

@@ -190,8 +190,8 @@ func TestMarginLeavesTimeToStop(t *testing.T) {
 	})
 }
 
-// TestOverrunIsTold checks that Overrun is called if the function ignores its context until the deadline.
-func TestOverrunIsTold(t *testing.T) {
+// TestOverrunIsReported checks that Overrun is called if the function ignores its context until the deadline.
+func TestOverrunIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		over := make(chan time.Time, 9)
 		e := s.elect("a", &ElectionOptions{Margin: time.Second, Overrun: func(*Handle) { over <- time.Now() }})

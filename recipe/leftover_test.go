@@ -21,10 +21,10 @@ func (s *fakeServer) denyRemoval() {
 	})
 }
 
-// TestBidThatStaysIsTold checks a client that may not delete its own bid, and would wait behind it until
+// TestBidThatStaysIsReported checks a client that may not delete its own bid, and would wait behind it until
 // its session ends. The call that leaves the bid returns an error that says so. So does the next bid of
 // the same client, from whichever object, until the bid can be removed.
-func TestBidThatStaysIsTold(t *testing.T) {
+func TestBidThatStaysIsReported(t *testing.T) {
 	hold := func(acquire func(context.Context) (*Hold, error)) func(context.Context) error {
 		return func(ctx context.Context) error {
 			h, err := acquire(ctx)
@@ -106,9 +106,9 @@ func TestBidThatStaysIsTold(t *testing.T) {
 	}
 }
 
-// TestCancelledLockTellsOfItsBid checks that a cancelled Lock reports a bid that the server does not let
+// TestCancelledLockReportsItsBid checks that a cancelled Lock reports a bid that the server does not let
 // it remove.
-func TestCancelledLockTellsOfItsBid(t *testing.T) {
+func TestCancelledLockReportsItsBid(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		s.put("/app", "")
 		locked("/app/lock")(t, s.connect(zk.Options{}))

@@ -159,9 +159,9 @@ func TestSemaphoreDo(t *testing.T) {
 	})
 }
 
-// TestLockDoTellsARefusedRemoval checks that Do returns the error of a server that refuses to remove the
+// TestLockDoReportsARefusedRemoval checks that Do returns the error of a server that refuses to remove the
 // bid.
-func TestLockDoTellsARefusedRemoval(t *testing.T) {
+func TestLockDoReportsARefusedRemoval(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		err := s.lock(nil).Do(t.Context(), func(context.Context, *Hold) error {
 			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {

@@ -362,9 +362,9 @@ func TestTryLock(t *testing.T) {
 	})
 }
 
-// TestTryLockAsideOfWhatIsNoBid checks that a persistent znode with the name of a bid does not count as
+// TestTryLockIgnoresPersistentZnodes checks that a persistent znode with the name of a bid does not count as
 // one.
-func TestTryLockAsideOfWhatIsNoBid(t *testing.T) {
+func TestTryLockIgnoresPersistentZnodes(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		for _, p := range []string{"/app", parent, parent + "/x-0000000000", parent + "/notes"} {
 			s.put(p, "")

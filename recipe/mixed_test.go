@@ -131,9 +131,9 @@ func same(newcomer, resident string) bool {
 	return newcomer == resident || newcomer == resident+", put" || newcomer == "serve" && resident == "transaction"
 }
 
-// TestRecipesAtOnePathAreTold checks that a recipe that is given the path of another one returns an error
+// TestPathOfAnotherRecipeIsReported checks that a recipe that is given the path of another one returns an error
 // that names the other recipe. It must neither wait for ever nor count the znodes of the other recipe.
-func TestRecipesAtOnePathAreTold(t *testing.T) {
+func TestPathOfAnotherRecipeIsReported(t *testing.T) {
 	for newcomer, n := range newcomers {
 		for resident, reside := range residents {
 			if same(newcomer, resident) {

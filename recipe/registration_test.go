@@ -148,9 +148,9 @@ func TestRegistrationIsMadeAgain(t *testing.T) {
 	})
 }
 
-// TestChecklist07HandOverFromTheOwnOlderSession checks that the znode of a dead process is replaced at
+// TestChecklist07ReplacesTheZnodeOfAnOwnOlderSession checks that the znode of a dead process is replaced at
 // once, in one transaction, if its session is named.
-func TestChecklist07HandOverFromTheOwnOlderSession(t *testing.T) {
+func TestChecklist07ReplacesTheZnodeOfAnOwnOlderSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		old := s.connect(zk.Options{})
 		if _, err := Register(t.Context(), old, place, []byte("old"), nil); err != nil {
@@ -174,9 +174,9 @@ func TestChecklist07HandOverFromTheOwnOlderSession(t *testing.T) {
 	})
 }
 
-// TestChecklist07HandOverChecksTheOwner checks that the znode is left alone if it gets another owner
+// TestChecklist07ReplacementChecksTheOwner checks that the znode is left alone if it gets another owner
 // between the read and the replacement.
-func TestChecklist07HandOverChecksTheOwner(t *testing.T) {
+func TestChecklist07ReplacementChecksTheOwner(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		old, other := s.connect(zk.Options{}), s.connect(zk.Options{})
 		r, err := Register(t.Context(), old, place, []byte("old"), nil)

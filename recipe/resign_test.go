@@ -382,9 +382,9 @@ func TestResignAfterClose(t *testing.T) {
 	})
 }
 
-// TestResignWaitsForADeafFunction checks a function that ignores its context: Resign waits as long as its
+// TestResignWaitsForAFunctionThatIgnoresItsContext checks a function that ignores its context: Resign waits as long as its
 // own context lasts, and takes effect when the function returns.
-func TestResignWaitsForADeafFunction(t *testing.T) {
+func TestResignWaitsForAFunctionThatIgnoresItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
 		release := make(chan struct{})

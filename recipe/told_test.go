@@ -24,8 +24,8 @@ func (f failing) Prepare(context.Context, Tx) error { return f.prepare }
 func (f failing) Commit(context.Context, Tx) error  { return f.commit }
 func (f failing) Abort(context.Context, Tx) error   { return f.abort }
 
-// TestPrepareErrorIsTold checks that Join returns the error of Prepare together with the decision.
-func TestPrepareErrorIsTold(t *testing.T) {
+// TestPrepareErrorIsReported checks that Join returns the error of Prepare together with the decision.
+func TestPrepareErrorIsReported(t *testing.T) {
 	for name, p := range map[string]failing{
 		"prepare":           {prepare: errApplication},
 		"prepare and abort": {prepare: errApplication, abort: errors.New("the other disk is full too")},
@@ -84,9 +84,9 @@ func TestServeLogsWhyItVotedToAbort(t *testing.T) {
 	})
 }
 
-// TestErrorAfterTheLossIsTold checks that an error that the application returns after the loss of its part
+// TestErrorAfterTheLossIsReported checks that an error that the application returns after the loss of its part
 // ends Run.
-func TestErrorAfterTheLossIsTold(t *testing.T) {
+func TestErrorAfterTheLossIsReported(t *testing.T) {
 	lose := func(s *fakeServer, c *zk.Client, h *Handle) {
 		s.expire(c.Session().ID)
 		<-h.Context().Done()

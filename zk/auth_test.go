@@ -202,7 +202,7 @@ func TestReadOnlyServerIsLeft(t *testing.T) {
 		var healed atomic.Bool
 		e.refuse = func(address string) error {
 			if address != readOnly && !healed.Load() {
-				return errNobodyHome
+				return errNoListener
 			}
 			return nil
 		}

@@ -177,7 +177,7 @@ func TestChecklist03NamesAreResolvedAtEachDial(t *testing.T) {
 		names := &names{hosts: map[string][]string{"zk.example": {"10.1.1.1", "fd00::7"}}}
 		e.refuse = func(address string) error {
 			if address == "10.1.1.1:2181" {
-				return errNobodyHome
+				return errNoListener
 			}
 			return nil
 		}

@@ -67,7 +67,7 @@ func (e *ensemble) dial(ctx context.Context, network, address string) (net.Conn,
 	e.dialled = append(e.dialled, address)
 	e.mu.Unlock()
 	if e.away.Load() {
-		return nil, errNobodyHome
+		return nil, errNoListener
 	}
 	if e.refuse != nil {
 		if err := e.refuse(address); err != nil {
@@ -339,4 +339,4 @@ func waitFor(t *testing.T, c *Client, want State) Status {
 	return Status{}
 }
 
-var errNobodyHome = errors.New("connection refused")
+var errNoListener = errors.New("connection refused")

@@ -65,9 +65,9 @@ func TestCallsBehindOneKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// TestQueuedIsNotToldOfACallThatFailsBefore shows that the function given to Queued is
+// TestQueuedIsNotCalledForACallThatFailsBefore shows that the function given to Queued is
 // not called if the call fails before it is in the queue.
-func TestQueuedIsNotToldOfACallThatFailsBefore(t *testing.T) {
+func TestQueuedIsNotCalledForACallThatFailsBefore(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)
 		c := e.connect(Options{LeaseDelay: 1})

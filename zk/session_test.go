@@ -301,7 +301,7 @@ func TestCloseGivesUp(t *testing.T) {
 		e.away.Store(true)
 		e.cut()
 		began := time.Now()
-		if err := c.Close(context.Background()); !errors.Is(err, errNobodyHome) || time.Since(began) != 5*time.Second {
+		if err := c.Close(context.Background()); !errors.Is(err, errNoListener) || time.Since(began) != 5*time.Second {
 			t.Errorf("close: %v after %v, want the reason after the session's timeout", err, time.Since(began))
 		}
 		c = e.open(Options{})
@@ -320,7 +320,7 @@ func TestConnectSaysWhyNot(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := Connect(ctx, "10.0.0.1", &Options{Dial: e.dial})
-		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNobodyHome) {
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNoListener) {
 			t.Errorf("error is %v, want the deadline and the last attempt", err)
 		}
 	})

@@ -235,7 +235,7 @@ func TestLoginBeginsBeforeTheSession(t *testing.T) {
 		tries := 0
 		c := e.connect(Options{SASL: func(context.Context, Server) (Exchange, error) {
 			if tries++; tries == 1 {
-				return nil, errNobodyHome
+				return nil, errNoListener
 			}
 			return echoSASL{}, nil
 		}})

@@ -10,17 +10,17 @@ import (
 	"bellwether/wire"
 )
 
-// handWord is the word that makes a leader transfer leadership. ZooKeeper does not have
+// transferWord is the word that makes a leader transfer leadership. ZooKeeper does not have
 // it. Over the network it is answered only if the whitelist contains it by name; for a
 // client on the same machine "*" is enough.
-const handWord = "hand"
+const transferWord = "hand"
 
-// handTimeout is how long the server waits for the transfer before it answers.
-const handTimeout = 2 * time.Second
+// transferTimeout is how long the server waits for the transfer before it answers.
+const transferTimeout = 2 * time.Second
 
-// handedJSON is the answer to hand. Error is set if no server was named as the next
+// transferJSON is the answer to hand. Error is set if no server was named as the next
 // leader, or if the named one does not lead.
-type handedJSON struct {
+type transferJSON struct {
 	From   ensemble.ServerID `json:"from"`
 	To     ensemble.ServerID `json:"to"`
 	Epoch  wire.Epoch        `json:"epoch"`
@@ -31,10 +31,10 @@ type handedJSON struct {
 // hand makes the server transfer leadership to the server to, or to the most suitable one
 // (peerwire.NoServer), and returns the outcome as JSON.
 func hand(s *server.Server, to ensemble.ServerID) string {
-	ctx, cancel := context.WithTimeout(context.Background(), handTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), transferTimeout)
 	defer cancel()
 	h, err := s.TransferLeadership(ctx, to)
-	o := handedJSON{From: h.From, To: h.To, Epoch: h.Epoch, TookMS: h.Took.Milliseconds()}
+	o := transferJSON{From: h.From, To: h.To, Epoch: h.Epoch, TookMS: h.Took.Milliseconds()}
 	if err != nil {
 		o.Error = err.Error()
 	}

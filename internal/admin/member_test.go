@@ -134,7 +134,7 @@ func checkElog(t *testing.T, text string) {
 	if age := time.Since(e.Began); age < 0 || age > time.Hour {
 		t.Errorf("began at %v", e.Began)
 	}
-	if !strings.HasPrefix(e.Line, "server 5 round 1: started; LEADING 5, ") || !strings.HasPrefix(e.Story, "Server 5 looked for a leader: started.\n") {
-		t.Errorf("line %q, story %q", e.Line, e.Story)
+	if !strings.HasPrefix(e.Line, "server 5 round 1: started; LEADING 5, ") || !strings.HasPrefix(e.Explanation, "Server 5 looked for a leader: started.\n") {
+		t.Errorf("line %q, story %q", e.Line, e.Explanation)
 	}
 }

@@ -47,26 +47,26 @@ type word struct {
 }
 
 var words = map[string]word{
-	"conf":   {text: conf},
-	"cons":   {text: cons},
-	"crst":   {text: crst},
-	"dirs":   {text: dirs},
-	"dump":   {text: dump, large: true},
-	"elog":   {text: elections, idle: true},
-	"envi":   {text: envi, idle: true},
-	"gtmk":   {text: gtmk, idle: true},
-	handWord: {arg: true},
-	"hash":   {text: hash},
-	"isro":   {text: isro, idle: true},
-	"mntr":   {text: mntr},
-	"ruok":   {text: func(*texts, *server.Server) string { return "imok" }, idle: true},
-	"srst":   {text: srst},
-	"srvr":   {text: srvr},
-	"stat":   {text: stat},
-	"stmk":   {text: gtmk, idle: true, arg: true},
-	"wchc":   {text: wchc, large: true},
-	"wchp":   {text: wchp, large: true},
-	"wchs":   {text: wchs, large: true},
+	"conf":       {text: conf},
+	"cons":       {text: cons},
+	"crst":       {text: crst},
+	"dirs":       {text: dirs},
+	"dump":       {text: dump, large: true},
+	"elog":       {text: elections, idle: true},
+	"envi":       {text: envi, idle: true},
+	"gtmk":       {text: gtmk, idle: true},
+	transferWord: {arg: true},
+	"hash":       {text: hash},
+	"isro":       {text: isro, idle: true},
+	"mntr":       {text: mntr},
+	"ruok":       {text: func(*texts, *server.Server) string { return "imok" }, idle: true},
+	"srst":       {text: srst},
+	"srvr":       {text: srvr},
+	"stat":       {text: stat},
+	"stmk":       {text: gtmk, idle: true, arg: true},
+	"wchc":       {text: wchc, large: true},
+	"wchp":       {text: wchp, large: true},
+	"wchs":       {text: wchs, large: true},
 }
 
 // answer returns the text of a word; known is false if there is no such word.
@@ -76,7 +76,7 @@ func (w *texts) answer(s *server.Server, q server.FourLetterWord) (text string, 
 	switch {
 	case !known:
 		return "", false
-	case !s.Config().AllowsWord(name), name == handWord && !q.Local && !slices.Contains(s.Config().FourLetterWords, name):
+	case !s.Config().AllowsWord(name), name == transferWord && !q.Local && !slices.Contains(s.Config().FourLetterWords, name):
 		return name + " is not executed because it is not in the whitelist.\n", true
 	case name == "hash" && !s.Serving():
 		return notServing, true
@@ -94,7 +94,7 @@ func (w *texts) answer(s *server.Server, q server.FourLetterWord) (text string, 
 	switch {
 	case !whole:
 		return "", true
-	case name == handWord:
+	case name == transferWord:
 		return hand(s, ensemble.ServerID(arg)), true
 	}
 	w.mask.Store(&arg)

@@ -400,9 +400,9 @@ func mustAnswer(text string, _ bool) string { return text }
 // arg returns an argument that has arrived completely.
 func arg(v int64) func() (int64, bool) { return func() (int64, bool) { return v, true } }
 
-// TestHandNeedsTheWhitelist shows that hand, which makes another server lead, is answered if the
+// TestTransferWordNeedsTheWhitelist shows that hand, which makes another server lead, is answered if the
 // whitelist names it, and for * only to clients on the same machine.
-func TestHandNeedsTheWhitelist(t *testing.T) {
+func TestTransferWordNeedsTheWhitelist(t *testing.T) {
 	const refused = "hand is not executed because it is not in the whitelist.\n"
 	const alone = `{"from":0,"to":0,"epoch":0,"took_ms":0,"error":"this server is standalone"}` + "\n"
 	for _, c := range []struct {

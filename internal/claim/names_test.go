@@ -93,8 +93,8 @@ func TestBidsSortAcrossTheWrap(t *testing.T) {
 	}
 }
 
-// TestWornOutParentsAreSeen checks when sequence numbers no longer order the bids.
-func TestWornOutParentsAreSeen(t *testing.T) {
+// TestExhaustedSequenceNumbersAreDetected checks when sequence numbers no longer order the bids.
+func TestExhaustedSequenceNumbersAreDetected(t *testing.T) {
 	for _, c := range []struct {
 		seqs []int32
 		want bool

@@ -65,7 +65,7 @@ func (w *world) roles() {
 		switch {
 		case s == leader && w.now-s.since > 3000 && !s.members.HasQuorum(has):
 			again("no quorum follows")
-		case s != leader && (!leads || w.cut[pair(id, leader.id)]) && (s.serving || w.now-s.since > s.patience()):
+		case s != leader && (!leads || w.cut[pair(id, leader.id)]) && (s.serving || w.now-s.since > s.dialTime()):
 			again("the leader is gone")
 		case s != leader && leads && leader.serving && !s.serving:
 			w.tellf("%d is synchronised by %d", s.id, leader.id)
@@ -100,8 +100,8 @@ func (s *server) noteFailed(now int64) {
 	s.look.Failed = append(others, f)
 }
 
-// patience returns how long a learner dials a leader that does not lead.
-func (s *server) patience() int64 {
+// dialTime returns how long a learner dials a leader that does not lead.
+func (s *server) dialTime() int64 {
 	if s.foreign {
 		return 400
 	}

@@ -18,7 +18,7 @@ const (
 	settleBound = 600 // limit of all waits of one round
 	settleTrips = 4   // round trips that a wait lasts
 	answerPause = 50  // between equal answers to one server that has no vote
-	handOverMax = 500 // a server named by the former leader must lead by then
+	transferMax = 500 // a server named by the former leader must lead by then
 )
 
 // Limits on memory and numbers that input from outside can make grow.
@@ -86,7 +86,7 @@ type Election struct {
 	agreed      bool   // the epoch in these notifications is agreed on
 	established bool
 	gaveUp      bool
-	handed      bool                       // the former leader has given this role
+	byTransfer  bool                       // the former leader has given this role
 	dialBy      int64                      // time by which the candidate must lead
 	forward     bool                       // the candidate has said that it leads
 	supporters  map[ensemble.ServerID]bool // while leading
@@ -184,8 +184,8 @@ func (e *Election) tick() {
 	case e.resendAt <= e.now:
 		e.interval = min(2*e.interval, e.intervalMax)
 		e.broadcast()
-	case e.dialBy <= e.now && e.handed:
-		e.giveUp(fmt.Sprintf("the leadership transfer failed: nobody has led within %d ms", handOverMax))
+	case e.dialBy <= e.now && e.byTransfer:
+		e.giveUp(fmt.Sprintf("the leadership transfer failed: nobody has led within %d ms", transferMax))
 	case e.dialBy <= e.now:
 		e.giveUp("it did not lead within the time to join it")
 	}

@@ -69,16 +69,16 @@ func (e *Election) penalty(id ensemble.ServerID) int {
 	return 0
 }
 
-// patience returns how long a candidate is dialled.
-func (e *Election) patience(id ensemble.ServerID) int64 {
+// dialTime returns how long a candidate is dialled.
+func (e *Election) dialTime(id ensemble.ServerID) int64 {
 	if ms := e.failed[id].PatienceMS; ms > 0 {
 		return ms
 	}
 	return dialMS
 }
 
-// vain reports whether this server has just failed to join the leader that b names.
-func (e *Election) vain(b ballot) bool {
+// justFailed reports whether this server has just failed to join the leader that b names.
+func (e *Election) justFailed(b ballot) bool {
 	f := e.failed[b.Leader]
 	return f.Again > e.now && b.round <= f.Round && b.PeerEpoch <= f.Epoch
 }

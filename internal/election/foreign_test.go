@@ -60,7 +60,7 @@ func (f *compatibleServer) Step(now int64, ev Event) {
 }
 
 func (f *compatibleServer) look(ev Look) {
-	f.initial = nobody
+	f.initial = noVote
 	if s, ok := f.m.Server(f.id); ok && s.Role == ensemble.Participant {
 		f.initial = Vote{f.id, ev.Zxid, ev.Epoch}
 	}

@@ -15,7 +15,7 @@ func FuzzHeard(f *testing.F) {
 	e := alone(3, 1)
 	for _, n := range []peerwire.Notification{
 		says(e, peerwire.Looking, Vote{3, 0x100000001, 1}, 1), says(e, peerwire.Leading, Vote{2, 0x100000001, 1}, 7),
-		says(e, peerwire.Following, Vote{1, 0x100000001, 1}, 1), says(e, peerwire.Looking, nobody, 1),
+		says(e, peerwire.Following, Vote{1, 0x100000001, 1}, 1), says(e, peerwire.Looking, noVote, 1),
 		{Version: peerwire.NotificationBare}, {Version: peerwire.NotificationPlain, Leader: 1, Zxid: 0x7fffffffffffffff},
 	} {
 		for from := range byte(5) {

@@ -13,7 +13,7 @@ func (e *Election) look(ev Look) {
 	e.closeRecord(ev.Why)
 	e.began, e.state, e.asked = true, peerwire.Looking, ev
 	e.barred = ev.Zxid == NoHistory || e.barred && ev.empty()
-	e.restated, e.established, e.handed, e.supporters = false, false, false, nil
+	e.restated, e.established, e.byTransfer, e.supporters = false, false, false, nil
 	e.dialBy = Never
 	e.remember(ev.Failed)
 	e.ready.Decision, e.ready.GiveUp = nil, "" // of the election before
@@ -40,7 +40,7 @@ func (l Look) empty() bool {
 // ownVote returns the vote of this server before it has heard any other.
 func (e *Election) ownVote() Vote {
 	if e.observes() {
-		return nobody
+		return noVote
 	}
 	v := Vote{Leader: peerwire.NoServer, Zxid: e.asked.Zxid, PeerEpoch: e.asked.Epoch}
 	if e.asked.Abstains && v.Zxid > 0 {
@@ -344,13 +344,13 @@ func (e *Election) heardSettled(h Heard) {
 	}
 	if n.ElectionEpoch == e.round && !e.mute() {
 		e.keep(h)
-		if e.followed(e.votes, b) && !e.vain(b) {
+		if e.followed(e.votes, b) && !e.justFailed(b) {
 			e.decide(b, Follows)
 			return
 		}
 	}
 	e.outside[h.From] = b
-	if e.followed(e.outside, b) && !e.vain(b) {
+	if e.followed(e.outside, b) && !e.justFailed(b) {
 		e.round = b.round
 		e.decide(b, Follows)
 		return
@@ -453,7 +453,7 @@ func (e *Election) up(id ensemble.ServerID) {
 // lost notes that a server is down: the election waits neither for its vote nor, after a
 // leadership transfer, for it to lead.
 func (e *Election) lost(id ensemble.ServerID) {
-	if e.handed && !e.established && id == e.current.Leader {
+	if e.byTransfer && !e.established && id == e.current.Leader {
 		e.giveUp("it is down")
 	}
 	if e.state != peerwire.Looking || !e.began || !slices.Contains(e.voters, id) || id == e.id {

@@ -56,10 +56,10 @@ type elector interface {
 type link struct {
 	slot, last *peerwire.Notification
 	first      bool
-	flight     []flown
+	flight     []inFlight
 }
 
-type flown struct {
+type inFlight struct {
 	n     peerwire.Notification
 	first bool
 }
@@ -235,7 +235,7 @@ func (w *world) connect(a, b *server) {
 
 func (w *world) transmit(from, to ensemble.ServerID) {
 	l := w.link(from, to)
-	l.flight = append(l.flight, flown{*l.slot, l.first})
+	l.flight = append(l.flight, inFlight{*l.slot, l.first})
 	l.last, l.slot, l.first = l.slot, nil, false
 }
 

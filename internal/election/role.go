@@ -14,7 +14,7 @@ func (e *Election) takeRole(d Decision) {
 	e.state = d.State
 	e.current = ballot{Vote: d.Vote, round: d.Round, state: d.State}
 	e.resendAt, e.settleAt, e.settleBy, e.againAt, e.splitAt = Never, Never, Never, Never, Never
-	e.agreed, e.established, e.gaveUp, e.handed, e.forward = false, false, false, false, false
+	e.agreed, e.established, e.gaveUp, e.byTransfer, e.forward = false, false, false, false, false
 	e.supporters = nil
 	clear(e.left)
 	e.dialBy = Never
@@ -24,7 +24,7 @@ func (e *Election) takeRole(d Decision) {
 			e.supporters[id] = true
 		}
 	} else {
-		e.dialBy = e.now + e.patience(d.Vote.Leader)
+		e.dialBy = e.now + e.dialTime(d.Vote.Leader)
 	}
 	e.ready.Decision, e.ready.GiveUp = &d, ""
 	e.running.decide(e.now, d)
@@ -71,7 +71,7 @@ func (e *Election) handedOver(ev Transferred) {
 		d.State = peerwire.Observing
 	}
 	e.takeRole(d)
-	e.handed, e.dialBy = true, e.now+handOverMax
+	e.byTransfer, e.dialBy = true, e.now+transferMax
 	e.report(Decided{Decision: d})
 }
 
@@ -104,13 +104,13 @@ func (e *Election) heardCandidate(h Heard) {
 	b, heard := e.votes[h.From] // it was in this round, because the message is of this round
 	ran := heard && b.state == peerwire.Looking && b.agrees(e.current)
 	switch {
-	case n.State == peerwire.Leading && itself && e.dialBy != Never && !e.handed && !e.forward:
+	case n.State == peerwire.Leading && itself && e.dialBy != Never && !e.byTransfer && !e.forward:
 		e.forward = true
-		e.dialBy = e.now + e.patience(h.From) // the sender may have stopped leading before this server dials it, and it does not tell observers
+		e.dialBy = e.now + e.dialTime(h.From) // the sender may have stopped leading before this server dials it, and it does not tell observers
 	case n.State == peerwire.Leading && itself:
 	case n.State == peerwire.Looking && n.ElectionEpoch > round && !e.named():
 		e.giveUp("it looks for a leader in a later round")
-	case h.First && !ran, e.bygone(n): // may be older than its candidacy
+	case h.First && !ran, e.precedesTransfer(n): // may be older than its candidacy
 	case !itself && (n.ElectionEpoch == round || n.State != peerwire.Looking && n.ElectionEpoch > round):
 		e.giveUp("it votes for another server now")
 	case n.State != peerwire.Looking || e.named() || !heard:
@@ -121,10 +121,10 @@ func (e *Election) heardCandidate(h Heard) {
 	}
 }
 
-// bygone reports whether a message may be from before the leadership transfer that gave
+// precedesTransfer reports whether a message may be from before the leadership transfer that gave
 // this role. The transfer is of the same round, so such a message has no later epoch.
-func (e *Election) bygone(n *peerwire.Notification) bool {
-	return e.handed && n.State != peerwire.Looking && n.ElectionEpoch == e.current.round && n.PeerEpoch <= e.current.PeerEpoch
+func (e *Election) precedesTransfer(n *peerwire.Notification) bool {
+	return e.byTransfer && n.State != peerwire.Looking && n.ElectionEpoch == e.current.round && n.PeerEpoch <= e.current.PeerEpoch
 }
 
 // named reports whether the role came without a vote, so without a round.
@@ -135,7 +135,7 @@ func (e *Election) named() bool { return e.current.round < 0 }
 // supporters are no quorum, the role will fail, and is given up.
 func (e *Election) heardSupporter(h Heard) {
 	n := &h.Notification
-	if h.First || !e.supporters[h.From] || e.named() || e.bygone(n) {
+	if h.First || !e.supporters[h.From] || e.named() || e.precedesTransfer(n) {
 		return
 	}
 	later, earlier := n.ElectionEpoch > e.current.round, n.ElectionEpoch < e.current.round
@@ -160,7 +160,7 @@ func (e *Election) isLeft(h Heard) bool {
 	case n.State != peerwire.Looking:
 		delete(e.left, h.From)
 		return false
-	case e.dialBy == Never, e.handed, e.failed[e.current.Leader].Times == 0, h.First, n.ElectionEpoch <= e.current.round:
+	case e.dialBy == Never, e.byTransfer, e.failed[e.current.Leader].Times == 0, h.First, n.ElectionEpoch <= e.current.round:
 		return false
 	}
 	e.left[h.From] = true
@@ -180,7 +180,7 @@ func (e *Election) giveUp(why string) {
 
 // linked notes that the candidate leads, so that dialling is over.
 func (e *Election) linked() {
-	if !e.handed {
+	if !e.byTransfer {
 		e.dialBy = Never
 	}
 }
@@ -192,7 +192,7 @@ func (e *Election) joined() {
 		return
 	}
 	e.agreed = true
-	if !e.handed || e.state != peerwire.Leading {
+	if !e.byTransfer || e.state != peerwire.Leading {
 		e.dialBy = Never
 	}
 	e.running.reach(Synchronise, e.now)
@@ -208,7 +208,7 @@ func (e *Election) establish(epoch wire.Epoch) {
 	e.dialBy = Never
 	e.current.PeerEpoch = epoch
 	e.running.establish(e.now, epoch)
-	if e.handed {
+	if e.byTransfer {
 		e.announce()
 	}
 }

@@ -254,7 +254,7 @@ func TestAnswersToStrangersInARole(t *testing.T) {
 	e := alone(3, 1) // round 1
 	e.Step(1, Appointed{Leader: 2, Zxid: 0x100000009})
 	e.Ready()
-	hear(e, 9, peerwire.Looking, nobody, 1)
+	hear(e, 9, peerwire.Looking, noVote, 1)
 	r := e.Ready()
 	if len(r.Send) != 1 || r.Send[0].Notification.State != peerwire.Following || r.Send[0].Notification.ElectionEpoch != 1 {
 		t.Errorf("%+v", r.Send)

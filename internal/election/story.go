@@ -130,7 +130,7 @@ func (r *Record) reason() string {
 
 // runnerUp returns the best vote of the round for another candidate.
 func (r *Record) runnerUp() (Vote, bool) {
-	best, ok := nobody, false
+	best, ok := noVote, false
 	consider := func(v Vote) {
 		if v.Leader != r.Decision.Vote.Leader && v.Leader != peerwire.NoServer && v.Zxid != NoHistory && (!ok || v.Compare(best) > 0) {
 			best, ok = v, true

@@ -199,12 +199,12 @@ func inRole(t *testing.T, id ensemble.ServerID, config string, d Decision, epoch
 
 // replay is a server of a recorded scenario that an Election replaces.
 type replay struct {
-	scenario string
-	id       ensemble.ServerID
-	role     peerwire.ServerState // Looking: it looks for a leader from the start
-	round    wire.Epoch           // the round before the recording
-	deaf     ensemble.ServerID    // a server that was not there to receive the messages
-	again    float64              // when the server looks once more; 0: it does not
+	scenario  string
+	id        ensemble.ServerID
+	role      peerwire.ServerState // Looking: it looks for a leader from the start
+	round     wire.Epoch           // the round before the recording
+	unreached ensemble.ServerID    // a server that was not there to receive the messages
+	again     float64              // when the server looks once more; 0: it does not
 	// sooner says that the Election decides before ZooKeeper does, which waits again after
 	// every message and not only after a better vote. In that case only the last message to
 	// servers without a vote is compared.
@@ -332,7 +332,7 @@ func (r *replay) play(t *testing.T, f *recordedFile, seen map[string]bool) {
 		}
 	}
 	for to, got := range p.got {
-		if p.want[to] == nil && to != r.deaf {
+		if p.want[to] == nil && to != r.unreached {
 			t.Errorf("said to %d, which heard nothing: %q", to, got)
 		}
 	}

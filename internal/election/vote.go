@@ -21,8 +21,8 @@ type Vote struct {
 	PeerEpoch wire.Epoch        // the candidate's current epoch
 }
 
-// nobody is the vote of an observer.
-var nobody = Vote{Leader: peerwire.NoServer, Zxid: math.MinInt64, PeerEpoch: math.MinInt64}
+// noVote is the vote of an observer.
+var noVote = Vote{Leader: peerwire.NoServer, Zxid: math.MinInt64, PeerEpoch: math.MinInt64}
 
 // Compare orders votes by peer epoch, zxid and id, all of them signed.
 func (v Vote) Compare(o Vote) int {

@@ -20,7 +20,7 @@ func init() {
 	playsRole = func() bool {
 		switch {
 		case IsGuardian() && os.Getenv(unresponsiveEnv) != "":
-			deaf(os.Getenv(unresponsiveEnv) == "reports")
+			unresponsive(os.Getenv(unresponsiveEnv) == "reports")
 		case len(os.Args) > 3 && os.Args[1] == tracerArg:
 			trace(os.Args[2], os.Args[3])
 		case len(os.Args) > 3 && os.Args[1] == parentArg:
@@ -128,7 +128,7 @@ func trace(dir, pid string) {
 // it. With the value "reports" the guardian first reports that the command runs.
 const unresponsiveEnv = "BELLWETHER_TEST_DEAF_GUARDIAN"
 
-func deaf(reports bool) {
+func unresponsive(reports bool) {
 	adoptOrphans()
 	unix.CloseOnExec(ordersFD)
 	unix.CloseOnExec(reportFD)

@@ -44,7 +44,7 @@ func (m *Mesh) welcome(raw net.Conn) bool {
 		return false
 	}
 	if msg.Server == m.o.ID {
-		m.refuse(raw, msg.Server, "another server has this server's id", errOurID)
+		m.refuse(raw, msg.Server, "another server has this server's id", errSameID)
 		return false
 	}
 	if c, err = m.o.Secure.server(buffered{c, r}, ForVotes, msg.Server); err != nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // links starts the links of one server.
-func (l *lan) links(id int, change ...func(*Options)) (*Links, *sink) {
+func (l *loopbackNet) links(id int, change ...func(*Options)) (*Links, *sink) {
 	l.t.Helper()
 	s := newSink()
 	o := l.options(id, s)
@@ -243,7 +243,7 @@ func TestFailedSnapshotsEndTheLink(t *testing.T) {
 
 // TestCloseFlushes: Close first sends what is queued. Both ends report the end of the link once.
 func TestCloseFlushes(t *testing.T) {
-	l2, _, s2, s1, at2, _ := pair(t, func(o *Options) { o.FlushTimeout = patience }, plain)
+	l2, _, s2, s1, at2, _ := pair(t, func(o *Options) { o.FlushTimeout = eventTimeout }, plain)
 	for i := range 1000 {
 		l2.Send(at2, packet(peerwire.PacketCommit, wire.Zxid(i), make([]byte, 1000)))
 	}

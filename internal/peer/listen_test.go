@@ -49,7 +49,7 @@ func (f *breakableListener) Accept() (net.Conn, error) {
 	return c, err
 }
 
-func (f *breakableListener) shatter() {
+func (f *breakableListener) breakListener() {
 	f.mu.Lock()
 	f.broken = true
 	f.mu.Unlock()
@@ -98,7 +98,7 @@ func TestZookeeper3320ListenerComesBack(t *testing.T) {
 	}
 	reach(1)
 	mu.Lock()
-	last.shatter()
+	last.breakListener()
 	last, failures = nil, 4
 	mu.Unlock()
 	reach(2)

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for a condition.
-const patience = 3 * time.Minute
+// eventTimeout is how long a test waits for a condition.
+const eventTimeout = 3 * time.Minute
 
 // sink gathers events.
 type sink struct {
@@ -52,7 +52,7 @@ func (s *sink) list() []Event {
 // returns it.
 func await[E Event](t *testing.T, s *sink, ok func(E) bool) E {
 	t.Helper()
-	end := time.After(patience)
+	end := time.After(eventTimeout)
 	for {
 		s.mu.Lock()
 		for i, e := range s.events {
@@ -75,15 +75,15 @@ func await[E Event](t *testing.T, s *sink, ok func(E) bool) E {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(eventTimeout); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("never: " + what)
 		}
 	}
 }
 
-// lan is a set of loopback addresses that no other process uses.
-type lan struct {
+// loopbackNet is a set of loopback addresses that no other process uses.
+type loopbackNet struct {
 	t  *testing.T
 	mu sync.Mutex
 	// ready are listeners that hold a port until somebody listens there.
@@ -92,9 +92,9 @@ type lan struct {
 }
 
 // newLAN chooses addresses for servers 1 to n. The last ones of them are observers.
-func newLAN(t *testing.T, n, observers int) *lan {
+func newLAN(t *testing.T, n, observers int) *loopbackNet {
 	t.Helper()
-	l := &lan{t: t, ready: map[string]net.Listener{}}
+	l := &loopbackNet{t: t, ready: map[string]net.Listener{}}
 	var d ensemble.Definition
 	for id := 1; id <= n; id++ {
 		s := ensemble.Server{ID: ensemble.ServerID(id), Addresses: []ensemble.Address{{
@@ -110,7 +110,7 @@ func newLAN(t *testing.T, n, observers int) *lan {
 	return l
 }
 
-func (l *lan) membership(d ensemble.Definition) *ensemble.Membership {
+func (l *loopbackNet) membership(d ensemble.Definition) *ensemble.Membership {
 	ms, err := ensemble.New(d)
 	if err != nil {
 		l.t.Fatal(err)
@@ -119,7 +119,7 @@ func (l *lan) membership(d ensemble.Definition) *ensemble.Membership {
 }
 
 // port reserves a free port.
-func (l *lan) port() int {
+func (l *loopbackNet) port() int {
 	free, err := portblock.Free("127.0.0.1", 1)
 	if err != nil {
 		l.t.Fatal(err)
@@ -133,7 +133,7 @@ func (l *lan) port() int {
 }
 
 // free releases a reserved port, so that connections to it are refused.
-func (l *lan) free(address string) {
+func (l *loopbackNet) free(address string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ln := l.ready[address]; ln != nil {
@@ -142,28 +142,28 @@ func (l *lan) free(address string) {
 	}
 }
 
-func (l *lan) listen(address string) (net.Listener, error) {
+func (l *loopbackNet) listen(address string) (net.Listener, error) {
 	l.free(address)
 	return net.Listen("tcp", address)
 }
 
-func (l *lan) close() {
+func (l *loopbackNet) close() {
 	for _, ln := range l.ready {
 		ln.Close()
 	}
 }
 
-func (l *lan) election(id int) string {
+func (l *loopbackNet) election(id int) string {
 	s, _ := l.ms.Server(ensemble.ServerID(id))
 	return s.Addresses[0].Election()
 }
 
-func (l *lan) quorum(id int) string {
+func (l *loopbackNet) quorum(id int) string {
 	s, _ := l.ms.Server(ensemble.ServerID(id))
 	return s.Addresses[0].Quorum()
 }
 
-func (l *lan) options(id int, s *sink) Options {
+func (l *loopbackNet) options(id int, s *sink) Options {
 	return Options{
 		ID: ensemble.ServerID(id), Membership: l.ms, Handle: s.handle, Listen: l.listen,
 		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -171,7 +171,7 @@ func (l *lan) options(id int, s *sink) Options {
 }
 
 // mesh starts the mesh of one server.
-func (l *lan) mesh(id int, change ...func(*Options)) (*Mesh, *sink) {
+func (l *loopbackNet) mesh(id int, change ...func(*Options)) (*Mesh, *sink) {
 	l.t.Helper()
 	s := newSink()
 	o := l.options(id, s)
@@ -238,7 +238,7 @@ func (f *fake) send(b []byte) {
 // receive reads one notification.
 func (f *fake) receive() peerwire.Notification {
 	f.t.Helper()
-	f.SetReadDeadline(time.Now().Add(patience))
+	f.SetReadDeadline(time.Now().Add(eventTimeout))
 	b, err := peerwire.ReadElectionFrame(f, nil)
 	if err != nil {
 		f.t.Fatal(err)
@@ -253,7 +253,7 @@ func (f *fake) receive() peerwire.Notification {
 // over waits until the other side closes the connection.
 func (f *fake) over() {
 	f.t.Helper()
-	f.SetReadDeadline(time.Now().Add(patience))
+	f.SetReadDeadline(time.Now().Add(eventTimeout))
 	if _, err := io.Copy(io.Discard, f); err != nil && !connectionReset(err) {
 		f.t.Fatal(err)
 	}

@@ -250,6 +250,6 @@ var errClosed = errors.New("this server closed the connection")
 
 // Ids that no other server may have.
 var (
-	errNoID  = errors.New("a server id cannot be negative")
-	errOurID = errors.New("correct myid of one of the two")
+	errNoID   = errors.New("a server id cannot be negative")
+	errSameID = errors.New("correct myid of one of the two")
 )

@@ -167,7 +167,7 @@ func TestUnreachableAdvertisedAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	ln.(*net.TCPListener).SetDeadline(time.Now().Add(patience))
+	ln.(*net.TCPListener).SetDeadline(time.Now().Add(eventTimeout))
 	callAs(t, l.election(2), 1, nowhere).over()
 	c, err := ln.Accept()
 	if err != nil {

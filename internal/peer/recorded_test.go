@@ -114,7 +114,7 @@ func introduction(t *testing.T, from, to int, host string) []byte {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetReadDeadline(time.Now().Add(patience))
+	c.SetReadDeadline(time.Now().Add(eventTimeout))
 	var msg peerwire.InitialMessage
 	var read bytes.Buffer
 	if err := wire.ReadRecord(bufio.NewReaderSize(io.TeeReader(c, &read), 16), &msg, peerwire.InitialMax); err != nil {
@@ -151,7 +151,7 @@ func introduced(t *testing.T, from, to int, raw []byte) {
 	f.over()
 	select {
 	case <-back:
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Errorf("server %d does not dial server %d back", to, from)
 	}
 }

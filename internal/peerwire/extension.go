@@ -66,9 +66,9 @@ type PingInfo struct{ Confirmed int64 }
 // Code lists the fields.
 func (p *PingInfo) Code(c *wire.Coder) { c.Int64(&p.Confirmed) }
 
-// HandOver is the data of PacketHandOver: the server that is to lead next. The packet's
+// Handover is the data of PacketHandOver: the server that is to lead next. The packet's
 // zxid is the end of the history, all of which is committed.
-type HandOver struct{ Leader ensemble.ServerID }
+type Handover struct{ Leader ensemble.ServerID }
 
 // Code lists the fields.
-func (h *HandOver) Code(c *wire.Coder) { c.Int64((*int64)(&h.Leader)) }
+func (h *Handover) Code(c *wire.Coder) { c.Int64((*int64)(&h.Leader)) }

@@ -39,7 +39,7 @@ const (
 
 	// PacketHandOver is sent only between native peers that have agreed on an Extension
 	// of version ExtensionHandOver or later; its number is far from those that ZooKeeper
-	// may choose. The leader says with it that its term is over, and in a HandOver who
+	// may choose. The leader says with it that its term is over, and in a Handover who
 	// is to lead next.
 	PacketHandOver PacketType = 1001
 )

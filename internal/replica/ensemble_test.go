@@ -547,7 +547,7 @@ func TestClientsSurviveLeaderChange(t *testing.T) {
 	}
 	for _, s := range survivors {
 		var kids tree.Listing
-		if s.r.tree.Children(nobody{}, "/n", false, &kids); len(kids.Children) != 3 {
+		if s.r.tree.Children(anonymousReader{}, "/n", false, &kids); len(kids.Children) != 3 {
 			t.Errorf("server %d: children %v, want three", s.id, kids.Children)
 		}
 	}
@@ -578,7 +578,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	h.create(others[0], id, 7, "/late")
 	h.run(1000)
 	var stat wire.StatResponse
-	if code := h.leader().r.tree.Exists(nobody{}, "/late", false, &stat); code != wire.ErrNoNode {
+	if code := h.leader().r.tree.Exists(anonymousReader{}, "/late", false, &stat); code != wire.ErrNoNode {
 		t.Errorf("a write of the old connection took effect: %v", code)
 	}
 	if again.closed {

@@ -33,9 +33,9 @@ const (
 	// service.
 	againMinMS = 10
 	againMaxMS = 1000
-	// patienceMS is how long a server dials a candidate and waits for its epoch at the
+	// dialTimeoutMS is how long a server dials a candidate and waits for its epoch at the
 	// first attempt. It doubles with each failed term, up to initLimit.
-	patienceMS = 1000
+	dialTimeoutMS = 1000
 	// failedForgetMS is how long after its last failed term a candidate is forgotten.
 	failedForgetMS = 2 * pauseMaxMS
 	// shiftMax keeps the doubling from overflowing.
@@ -112,7 +112,7 @@ func (m *member) candidateTimeout(id ensemble.ServerID, now int64) int64 {
 	if f, ok := m.failed[id]; ok && now-f.at <= failedForgetMS {
 		times = f.times
 	}
-	return doubled(patienceMS, times, max(patienceMS, m.opt.InitLimit*m.tickMS))
+	return doubled(dialTimeoutMS, times, max(dialTimeoutMS, m.opt.InitLimit*m.tickMS))
 }
 
 // failedTerm records the current term as failed if it ends before it has served.

@@ -231,6 +231,6 @@ func (m *model) read(c *clientModel, a asked) {
 
 func (m *model) value() string {
 	var d wire.DataResponse
-	m.r.tree.GetData(nobody{}, "/zookeeper", false, &d)
+	m.r.tree.GetData(anonymousReader{}, "/zookeeper", false, &d)
 	return string(d.Data)
 }

@@ -33,7 +33,7 @@ func (h *cluster) stallDisks(but *server) {
 
 func (h *cluster) exists(path string) bool {
 	var stat wire.StatResponse
-	return h.leader().r.tree.Exists(nobody{}, path, false, &stat) == wire.OK
+	return h.leader().r.tree.Exists(anonymousReader{}, path, false, &stat) == wire.OK
 }
 
 // TestWritesAfterMoveHaveNoEffect: when a session moves, what its old connection requests

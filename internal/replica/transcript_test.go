@@ -227,18 +227,18 @@ func (s *stage) effect(o Output) {
 		var q wire.PathWatchRequest
 		wire.Decode(o.Request.Body, &q)
 		var d wire.DataResponse
-		code := s.r.tree.GetData(nobody{}, q.Path, false, &d)
+		code := s.r.tree.GetData(anonymousReader{}, q.Path, false, &d)
 		fmt.Fprintf(s.out, "  %s turn %d %v %s: %v %q\n", name, o.Request.Xid, o.Request.Op, q.Path, code, d.Data)
 	case Close:
 		fmt.Fprintf(s.out, "  %s close\n", name)
 	}
 }
 
-// nobody is a client that reads without a connection.
-type nobody struct{}
+// anonymousReader is a client that reads without a connection.
+type anonymousReader struct{}
 
-func (nobody) Session() wire.SessionID { return 0 }
-func (nobody) Identities() []wire.ID   { return nil }
-func (nobody) Notify(tree.Event)       {}
-func (nobody) Overflow()               {}
-func (nobody) Reserve(wire.Zxid)       {}
+func (anonymousReader) Session() wire.SessionID { return 0 }
+func (anonymousReader) Identities() []wire.ID   { return nil }
+func (anonymousReader) Notify(tree.Event)       {}
+func (anonymousReader) Overflow()               {}
+func (anonymousReader) Reserve(wire.Zxid)       {}

@@ -29,25 +29,25 @@ type kind string
 
 // The kinds of refusals.
 const (
-	otherFault     kind = "the TLS handshake failed"
-	noTLS          kind = "it does not speak TLS"
-	onlyHTTP       kind = "it speaks HTTP without TLS"
-	noVersion      kind = "no version of TLS is enabled at both ends"
-	noSuite        kind = "no cipher suite is enabled at both ends that fits the certificate"
-	noCertificate  kind = "it showed no certificate"
-	refusedUs      kind = "it refused the connection"
-	closedEarly    kind = "it closed the connection during the handshake"
-	tooSlow        kind = "it did not finish the handshake in time"
-	notYetValid    kind = "its certificate is not valid yet"
-	hasExpired     kind = "its certificate has expired"
-	forOtherUse    kind = "its certificate is not for this use"
-	noAuthority    kind = "an issuer of its certificate is no authority"
-	signedByItself kind = "its certificate is signed by itself"
-	notTrusted     kind = "the issuer of its certificate is not trusted"
-	otherNames     kind = "its certificate has other names"
-	longChain      kind = "it sent too many certificates"
-	wasRevoked     kind = "its certificate is revoked"
-	notChecked     kind = "it is unknown whether its certificate is revoked"
+	otherFault        kind = "the TLS handshake failed"
+	noTLS             kind = "it does not speak TLS"
+	onlyHTTP          kind = "it speaks HTTP without TLS"
+	noVersion         kind = "no version of TLS is enabled at both ends"
+	noSuite           kind = "no cipher suite is enabled at both ends that fits the certificate"
+	noCertificate     kind = "it showed no certificate"
+	refusedConnection kind = "it refused the connection"
+	closedEarly       kind = "it closed the connection during the handshake"
+	tooSlow           kind = "it did not finish the handshake in time"
+	notYetValid       kind = "its certificate is not valid yet"
+	hasExpired        kind = "its certificate has expired"
+	forOtherUse       kind = "its certificate is not for this use"
+	noAuthority       kind = "an issuer of its certificate is no authority"
+	signedByItself    kind = "its certificate is signed by itself"
+	notTrusted        kind = "the issuer of its certificate is not trusted"
+	otherNames        kind = "its certificate has other names"
+	longChain         kind = "it sent too many certificates"
+	wasRevoked        kind = "its certificate is revoked"
+	notChecked        kind = "it is unknown whether its certificate is revoked"
 )
 
 // Kind returns the reason in fixed words, so that a log can count repetitions of each reason.
@@ -95,10 +95,10 @@ func Explain(err error, peer string) *Refusal {
 		}
 		r.Why = string(r.kind)
 	case errors.As(err, &alert):
-		r.kind = refusedUs
+		r.kind = refusedConnection
 		r.Why, r.Remedy = explainAlert(alert)
 	case errors.As(err, &op) && op.Op == "remote error":
-		r.kind = refusedUs
+		r.kind = refusedConnection
 		r.Why = "it refused the connection: " + op.Err.Error()
 		r.Why, r.Remedy = explainText(strings.TrimPrefix(op.Err.Error(), "tls: "), r.Why)
 	case strings.Contains(err.Error(), "client didn't provide a certificate"):

@@ -38,11 +38,11 @@ func records(t *testing.T, file string) (all []map[string]string) {
 	return all
 }
 
-// nobody reads a tree without identities.
-type nobody struct{ tree.Client }
+// anonymousReader reads a tree without identities.
+type anonymousReader struct{ tree.Client }
 
-func (nobody) Identities() []wire.ID { return nil }
-func (nobody) Reserve(wire.Zxid)     {}
+func (anonymousReader) Identities() []wire.ID { return nil }
+func (anonymousReader) Reserve(wire.Zxid)     {}
 
 // TestAuditOfLostConnections shows that a client cannot avoid the audit log by closing its
 // connection before the answer.
@@ -83,7 +83,7 @@ func TestAuditOfLostConnections(t *testing.T) {
 	applied := 0
 	for path := range want {
 		var stat wire.StatResponse
-		exists := r.Tree().Exists(nobody{}, path, false, &stat) == wire.OK
+		exists := r.Tree().Exists(anonymousReader{}, path, false, &stat) == wire.OK
 		if n := got[path]; n > 1 || exists != (n == 1) {
 			t.Errorf("%s: applied %v, %d records", path, exists, n)
 		}

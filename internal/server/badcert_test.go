@@ -106,7 +106,7 @@ func (p badPeer) refusedAt(t *testing.T, address string, message []byte) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(patience))
+	nc.SetDeadline(time.Now().Add(eventTimeout))
 	if p.tls != nil {
 		nc = tls.Client(nc, p.tls)
 	}

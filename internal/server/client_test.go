@@ -14,8 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// patience is how long a test waits for an expected event.
-const patience = 3 * time.Minute
+// eventTimeout is how long a test waits for an expected event.
+const eventTimeout = 3 * time.Minute
 
 // lastingMS is the timeout of a session that must not expire, in ms.
 const lastingMS = 40_000
@@ -53,7 +53,7 @@ func start(t testing.TB, o Options) *running {
 	case err := <-r.done:
 		r.done <- err
 		t.Fatal("server ended at its start: ", err)
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("server is not ready")
 	}
 	return r
@@ -140,7 +140,7 @@ func (c *client) handshake(q wire.ConnectRequest) {
 
 func (c *client) write(b []byte) {
 	c.t.Helper()
-	c.nc.SetWriteDeadline(time.Now().Add(patience))
+	c.nc.SetWriteDeadline(time.Now().Add(eventTimeout))
 	if _, err := c.nc.Write(b); err != nil {
 		c.t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func (c *client) write(b []byte) {
 // frame reads one frame.
 func (c *client) frame() []byte {
 	c.t.Helper()
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	c.nc.SetReadDeadline(time.Now().Add(eventTimeout))
 	b, err := wire.ReadFrame(c.nc, nil, 1<<30)
 	if err != nil {
 		c.t.Fatalf("read: %v", err)
@@ -204,7 +204,7 @@ func (c *client) call(op wire.OpCode, q, r wire.Record) wire.ReplyHeader {
 // than the session timeout, the session expires, whatever the server does.
 func (c *client) try(op wire.OpCode, q, r wire.Record) error {
 	c.xid++
-	c.nc.SetDeadline(time.Now().Add(patience))
+	c.nc.SetDeadline(time.Now().Add(eventTimeout))
 	if _, err := c.nc.Write(request(c.xid, op, q)); err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (c *client) data(path string) string {
 // closed fails unless the server closes the connection without another byte.
 func (c *client) closed() {
 	c.t.Helper()
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	c.nc.SetReadDeadline(time.Now().Add(eventTimeout))
 	b, err := io.ReadAll(c.nc)
 	if len(b) > 0 {
 		c.t.Fatalf("%d bytes before the end: %x", len(b), b)

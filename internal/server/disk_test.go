@@ -278,7 +278,7 @@ func TestRemovedDataDirectoryEndsServer(t *testing.T) {
 				t.Errorf("writes %v: the server ended with %v", writes, err)
 			}
 			r.done <- err
-		case <-time.After(patience):
+		case <-time.After(eventTimeout):
 			t.Fatalf("writes %v: the server continues without its data directory", writes)
 		}
 	}

@@ -128,7 +128,7 @@ func TestLeaderServesNo(t *testing.T) {
 func TestSlowPortDelaysNothing(t *testing.T) {
 	g := newTestEnsemble(t, 3, 0, false)
 	opening, goOn := make(chan string, 100), make(chan struct{})
-	g.seams.Listen = func(address string) (net.Listener, error) {
+	g.hooks.Listen = func(address string) (net.Listener, error) {
 		for _, s := range g.members.Servers() {
 			if s.Addresses[0].Quorum() == address {
 				opening <- address

@@ -146,7 +146,7 @@ func (s *simulatedPair) lead(c net.Conn) {
 	if peerwire.ReadPacket(r, &p, peerwire.PacketMax) == nil && p.Type == peerwire.PacketAckEpoch {
 		select {
 		case s.joins <- epoch.Epoch():
-		case <-s.t.Context().Done(): // nobody waits for a server that joins again
+		case <-s.t.Context().Done(): // anonymousReader waits for a server that joins again
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 	}
 	s.epoch = 10
 	s.mu.Unlock()
-	for end := time.After(patience); ; {
+	for end := time.After(eventTimeout); ; {
 		select {
 		case e := <-s.joins:
 			if e != 10 {
@@ -257,7 +257,7 @@ func TestBadInputFromMembers(t *testing.T) {
 	g.start(g.servers[2])
 	select {
 	case <-s.joins:
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("it does not join")
 	}
 	leader, _ := g.members.Server(2)

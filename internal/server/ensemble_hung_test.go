@@ -129,7 +129,7 @@ func (g *testEnsemble) led(m *testServer) {
 	if l == m {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), eventTimeout)
 	defer cancel()
 	if _, err := l.TransferLeadership(ctx, m.id); err != nil {
 		g.t.Fatal(err)
@@ -268,7 +268,7 @@ func TestFilteredQuorumPort(t *testing.T) {
 	var filtered atomic.Bool
 	s, _ := g.members.Server(3)
 	quorum := fmt.Sprintf("%s:%d", s.Addresses[0].Host, s.Addresses[0].QuorumPort)
-	g.seams.Dial = func(ctx context.Context, address string) (net.Conn, error) {
+	g.hooks.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 		if filtered.Load() && address == quorum {
 			<-ctx.Done() // like a packet filter that drops: the dial is neither accepted nor refused
 			return nil, ctx.Err()

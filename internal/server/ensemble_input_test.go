@@ -26,7 +26,7 @@ func throw(t *testing.T, address string, b []byte, closes bool) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(patience))
+	nc.SetDeadline(time.Now().Add(eventTimeout))
 	nc.Write(b)
 	if closes {
 		if _, err := io.Copy(io.Discard, nc); err != nil && !strings.Contains(err.Error(), "reset") {

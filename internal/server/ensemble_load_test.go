@@ -40,7 +40,7 @@ func (w *writer) attach(address string) {
 		return
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(patience))
+	nc.SetDeadline(time.Now().Add(eventTimeout))
 	call := func(frame []byte) ([]byte, error) {
 		if _, err := nc.Write(frame); err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 func TestLeaseEndsWithASleep(t *testing.T) {
 	var slept atomic.Int64
 	g := newTestEnsemble(t, 3, 0, false)
-	g.seams.Skew = func() time.Duration { return time.Duration(slept.Load()) }
+	g.hooks.Skew = func() time.Duration { return time.Duration(slept.Load()) }
 	for _, m := range g.servers {
 		g.start(m)
 	}

@@ -23,7 +23,7 @@ type testEnsemble struct {
 	servers []*testServer
 	// change is applied to each configuration before a start.
 	change func(c *config.Config)
-	seams  Hooks
+	hooks  Hooks
 	book   io.Writer // also receives the logs, if set
 	// queueMax is Options.DiskQueueMax.
 	queueMax int
@@ -106,7 +106,7 @@ func (g *testEnsemble) start(m *testServer) {
 	if g.book != nil {
 		log = slog.New(slog.NewTextHandler(io.MultiWriter(g.t.Output(), g.book), nil))
 	}
-	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Hooks: g.seams, DiskQueueMax: g.queueMax}), false
+	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Hooks: g.hooks, DiskQueueMax: g.queueMax}), false
 }
 
 // errKilled is the reason with which kill ends a server.

@@ -82,7 +82,7 @@ type FourLetterWord struct {
 	Name  string
 	Local bool // it came over the loopback interface
 	// Arg reads the eight bytes that follow a word with an argument. It returns false if
-	// they do not arrive within argPatience. Only a command that is executed may call it,
+	// they do not arrive within argTimeout. Only a command that is executed may call it,
 	// so that others are answered at once.
 	Arg func() (int64, bool)
 }
@@ -90,8 +90,8 @@ type FourLetterWord struct {
 // argLen is the length of a word's argument in bytes.
 const argLen = 8
 
-// argPatience is how long the rest of a word's argument may take to arrive.
-const argPatience = time.Second
+// argTimeout is how long the rest of a word's argument may take to arrive.
+const argTimeout = time.Second
 
 // word answers a four-letter word. An unknown word gets no answer.
 func (c *conn) word(word string, rest []byte) error {
@@ -110,7 +110,7 @@ func (c *conn) word(word string, rest []byte) error {
 
 // wordArg reads the argument of a word. rest holds its first bytes.
 func (c *conn) wordArg(rest []byte) (int64, bool) {
-	c.net.SetReadDeadline(time.Now().Add(argPatience))
+	c.net.SetReadDeadline(time.Now().Add(argTimeout))
 	var arg [argLen]byte
 	have := copy(arg[:], rest)
 	_, err := io.ReadFull(c.net, arg[have:])
@@ -147,7 +147,7 @@ func (s *Server) attach(c *conn, o replica.Output, z wire.Zxid) {
 	c.session.Store(int64(o.Session))
 	c.push(item{record: r, bare: true})
 	if now := s.clock(); o.Session != 0 && c.asked > 0 {
-		s.stats.handed(wire.OpCreateSession, now-c.asked)
+		s.stats.throughLoop(wire.OpCreateSession, now-c.asked)
 		c.out.answered(0, wire.OpCreateSession, z, now-c.asked, now)
 	} else {
 		c.out.answered(0, wire.OpCreateSession, z, 0, now)

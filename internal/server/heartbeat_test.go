@@ -28,7 +28,7 @@ func TestHeartbeatsInALongBatch(t *testing.T) {
 	pinged := make(chan bool)
 	l.inbox.ask(func(lp *loop) {
 		before := answered.Figures().Count
-		for end := time.Now().Add(patience); answered.Figures().Count < before+3 && time.Now().Before(end); {
+		for end := time.Now().Add(eventTimeout); answered.Figures().Count < before+3 && time.Now().Before(end); {
 			lp.sendHeartbeats() // Prepare and Apply call this during long work
 			runtime.Gosched()
 		}
@@ -59,7 +59,7 @@ func TestHeartbeatsInALongTransaction(t *testing.T) {
 	for _, m := range g.servers {
 		hook := &atomic.Pointer[func()]{}
 		hooks[m] = hook
-		g.seams.Yielded = func() {
+		g.hooks.Yielded = func() {
 			if f := hook.Load(); f != nil {
 				(*f)()
 			}
@@ -95,7 +95,7 @@ func TestHeartbeatsInALongTransaction(t *testing.T) {
 			}
 			inside = true
 			before := answered()
-			for end := time.Now().Add(patience); answered() == before && time.Now().Before(end); {
+			for end := time.Now().Add(eventTimeout); answered() == before && time.Now().Before(end); {
 				lp.sendHeartbeats()
 				runtime.Gosched()
 			}

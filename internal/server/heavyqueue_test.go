@@ -135,7 +135,7 @@ func TestLightWriteOvertakesHeavyMultis(t *testing.T) {
 // awaitInProcess waits until n requests are in process.
 func awaitInProcess(t *testing.T, s *running, n int64) {
 	t.Helper()
-	for end := time.Now().Add(patience); s.inProcess.Load() != n; runtime.Gosched() {
+	for end := time.Now().Add(eventTimeout); s.inProcess.Load() != n; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatalf("%d requests are in process, want %d", s.inProcess.Load(), n)
 		}
@@ -201,7 +201,7 @@ func TestWriteDuringHeavyMultiOvertakesTheNext(t *testing.T) {
 // Further readers then wait too.
 func awaitWriter(t *testing.T, of *tree.Tree) {
 	t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(eventTimeout); time.Now().Before(end); {
 		read := make(chan struct{})
 		go func() { of.LastZxid(); close(read) }()
 		select {

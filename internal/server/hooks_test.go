@@ -49,7 +49,7 @@ func TestFreezeAndAbort(t *testing.T) {
 		t.Fatalf("a frozen server answers: %v", err)
 	}
 	thaw()
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	c.nc.SetReadDeadline(time.Now().Add(eventTimeout))
 	if h := c.reply(&wire.PathResponse{}); h.Err != wire.OK {
 		t.Errorf("the create was answered %v", h.Err)
 	}

@@ -266,7 +266,7 @@ func TestServerEndsWithAHungDisk(t *testing.T) {
 		if !errors.Is(err, errHung) && !strings.Contains(err.Error(), "could not be answered in time") {
 			t.Errorf("it ended with %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(eventTimeout):
 		t.Fatal("it does not end")
 	}
 }

@@ -11,7 +11,7 @@ import (
 // configured interval, even if a tick is much longer.
 func TestContainerIntervalBelowATick(t *testing.T) {
 	o := Options{Config: testConfig()}
-	o.Config.TickTime, o.Config.Tree.ContainerInterval = 4*patience, 20*time.Millisecond
+	o.Config.TickTime, o.Config.Tree.ContainerInterval = 4*eventTimeout, 20*time.Millisecond
 	o.Config.MinSessionTimeout, o.Config.MaxSessionTimeout = time.Minute, time.Hour
 	o.Config.Tree.ExtendedTypes = true
 	c := start(t, o).connect()

@@ -25,7 +25,7 @@ func (r *running) dialFrom(ip string) *client {
 // eventually fails unless the condition becomes true in time.
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	end := time.Now().Add(patience)
+	end := time.Now().Add(eventTimeout)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for !cond() {

@@ -181,17 +181,17 @@ func (w *connTable) len() int {
 }
 
 // acceptPause is how long the listener waits when the process has no free descriptor.
-// crowdedPause is how long it waits when too many goroutines wait for their turns.
+// turnsPause is how long it waits when too many goroutines wait for their turns.
 const (
-	acceptPause  = 50 * time.Millisecond
-	crowdedPause = 5 * time.Millisecond
+	acceptPause = 50 * time.Millisecond
+	turnsPause  = 5 * time.Millisecond
 )
 
 // accept accepts clients until the listener is closed: with TLS, without it, or both.
 func (s *Server) accept(ln net.Listener, withTLS, without bool) {
 	for {
-		for s.turns.crowded() && !s.stopping.Load() {
-			s.pause(crowdedPause)
+		for s.turns.tooManyWait() && !s.stopping.Load() {
+			s.pause(turnsPause)
 		}
 		nc, err := ln.Accept()
 		switch {

@@ -357,7 +357,7 @@ func (l *loop) done(c *conn, q *replica.Request, z wire.Zxid, code wire.Code, en
 	s.large.Add(-q.Large)
 	c.held.Add(-q.Size)
 	c.large.Add(-q.Large)
-	s.stats.handed(q.Op, end-q.Started)
+	s.stats.throughLoop(q.Op, end-q.Started)
 	c.out.answered(q.Xid, q.Op, z, end-q.Started, end)
 	c.answered()
 }

@@ -63,7 +63,7 @@ func TestTenThousandConnections(t *testing.T) {
 	if each > idleMax {
 		t.Errorf("an idle connection takes %d bytes, want at most %d", each, idleMax)
 	}
-	c.nc.SetDeadline(time.Now().Add(patience))
+	c.nc.SetDeadline(time.Now().Add(eventTimeout))
 	begin := time.Now()
 	c.must(wire.OpSetData, &wire.SetDataRequest{Path: "/a", Version: -1}, nil)
 	t.Logf("the write was answered after %v", time.Since(begin))

@@ -70,7 +70,7 @@ func TestNoiseAtTheClientPortIsCounted(t *testing.T) {
 
 // untilEnd reads until the server closes the connection.
 func (c *client) untilEnd() {
-	c.nc.SetReadDeadline(time.Now().Add(patience))
+	c.nc.SetReadDeadline(time.Now().Add(eventTimeout))
 	io.Copy(io.Discard, c.nc)
 	c.nc.Close()
 }

@@ -120,7 +120,7 @@ func refused(t *testing.T, address string, message []byte) {
 // ended fails the test if the other end does not end a connection.
 func ended(t *testing.T, nc net.Conn, what string) {
 	t.Helper()
-	nc.SetReadDeadline(time.Now().Add(patience))
+	nc.SetReadDeadline(time.Now().Add(eventTimeout))
 	if _, err := io.Copy(io.Discard, nc); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("%s keeps the connection", what)
 	}
@@ -222,7 +222,7 @@ func badLogin(t *testing.T, address string, prefix []byte, x sasl.Exchange) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	nc.SetDeadline(time.Now().Add(patience))
+	nc.SetDeadline(time.Now().Add(eventTimeout))
 	nc.Write(prefix)
 	if err := quorumauth.Dial(bufio.NewReader(nc), nc, x); !errors.Is(err, quorumauth.ErrRefused) {
 		t.Errorf("%s: %v", address, err)
@@ -290,7 +290,7 @@ func TestFailedLoginIsRefusedEvenIfNoneIsRequired(t *testing.T) {
 	cfg := testConfig()
 	cfg.SASL.Quorum = digestLogins(peerPassword)
 	cfg.SASL.Quorum.ServerRequires = false
-	cfg.Ensemble.ElectionRead = patience
+	cfg.Ensemble.ElectionRead = eventTimeout
 	notices := notice.New(testLog(t))
 	t.Cleanup(notices.Close)
 	a := &peerAuth{c: cfg, log: testLog(t), notices: notices}

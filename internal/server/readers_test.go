@@ -339,7 +339,7 @@ func TestMemoryOfUnreadMultis(t *testing.T) {
 		if i > 1000 {
 			t.Fatal("the connection is never closed")
 		}
-		slow.nc.SetWriteDeadline(time.Now().Add(patience))
+		slow.nc.SetWriteDeadline(time.Now().Add(eventTimeout))
 		if _, err := slow.nc.Write(out); err != nil {
 			break
 		}

@@ -56,7 +56,7 @@ func TestCounterRolloverUnderLoad(t *testing.T) {
 // stay, each write is carried out once and in order, and an ephemeral survives.
 func TestCounterRolloverInAnEnsemble(t *testing.T) {
 	g := newTestEnsemble(t, 3, 0, false)
-	g.seams.CounterMax = 60
+	g.hooks.CounterMax = 60
 	g.change = func(c *config.Config) { c.Ensemble.KeepClients = true }
 	for _, m := range g.servers {
 		g.start(m)

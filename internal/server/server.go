@@ -169,9 +169,9 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// lockPatience is how long a start waits until an earlier process releases the lock on
+// lockTimeout is how long a start waits until an earlier process releases the lock on
 // the data. After a process is killed, the system takes a moment to free its memory.
-const lockPatience = 3 * time.Second
+const lockTimeout = 3 * time.Second
 
 // openStore opens the data directory and waits a little for its lock. If the disk does
 // not answer, that is reported, although the server cannot start then.
@@ -179,9 +179,9 @@ func (s *Server) openStore() (*store.Store, error) {
 	opening := time.AfterFunc(s.disk.limit()+stallPollMax, s.disk.check)
 	defer opening.Stop()
 	fs, o := store.Observe(s.opt.FS, s.disk), storeOptions(s.config())
-	retry := time.NewTicker(lockPatience / 100)
+	retry := time.NewTicker(lockTimeout / 100)
 	defer retry.Stop()
-	for end := time.Now().Add(lockPatience); ; <-retry.C {
+	for end := time.Now().Add(lockTimeout); ; <-retry.C {
 		st, err := store.Open(fs, o)
 		var busy *store.BusyError
 		if !errors.As(err, &busy) || time.Now().After(end) {

@@ -57,7 +57,7 @@ func TestQuorumPortInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := fmt.Sprintf("%s port %s is in use by another process", name, taken.Addr())
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), eventTimeout)
 		defer cancel()
 		if err := s.Run(ctx); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

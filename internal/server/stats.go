@@ -175,8 +175,8 @@ func (t *stats) reads(n, ns int64) {
 	t.readLatency.Observe(micro(ns), n)
 }
 
-// handed counts a request that went through the loop.
-func (t *stats) handed(op wire.OpCode, ns int64) {
+// throughLoop counts a request that went through the loop.
+func (t *stats) throughLoop(op wire.OpCode, ns int64) {
 	t.latency.Observe(micro(ns), 1)
 	if op.IsWrite() || op == wire.OpCreateSession || op == wire.OpCloseSession {
 		t.updateLatency.Observe(micro(ns), 1)

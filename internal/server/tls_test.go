@@ -95,7 +95,7 @@ func (r *running) dialTLS(at net.Addr, conf *tls.Config) *client {
 	r.t.Cleanup(func() { nc.Close() })
 	c := &client{t: r.t, nc: nc}
 	c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16), HasReadOnly: true}))
-	nc.SetReadDeadline(time.Now().Add(patience))
+	nc.SetReadDeadline(time.Now().Add(eventTimeout))
 	b, err := wire.ReadFrame(nc, nil, 1<<20)
 	if err != nil || wire.Decode(b, &c.session) != nil || c.session.Session == 0 {
 		return nil
@@ -153,7 +153,7 @@ func TestClientsWithTLS(t *testing.T) {
 	defer plain.Close()
 	c := &client{t: t, nc: plain}
 	c.write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: lastingMS, Password: make([]byte, 16)}))
-	plain.SetReadDeadline(time.Now().Add(patience))
+	plain.SetReadDeadline(time.Now().Add(eventTimeout))
 	if b, err := wire.ReadFrame(plain, nil, 1<<20); err == nil {
 		t.Errorf("a client without TLS gets an answer at the port for TLS: %x", b)
 	}
@@ -176,7 +176,7 @@ func TestWordsWithTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		nc.SetDeadline(time.Now().Add(patience))
+		nc.SetDeadline(time.Now().Add(eventTimeout))
 		if _, err := io.WriteString(nc, "srvr"); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +239,7 @@ func TestHalfHandshakes(t *testing.T) {
 		t.Error("nobody is served beside half handshakes")
 	}
 	for _, nc := range half {
-		nc.SetReadDeadline(time.Now().Add(patience))
+		nc.SetReadDeadline(time.Now().Add(eventTimeout))
 		for {
 			if _, err := nc.Read(make([]byte, 100)); err != nil {
 				if os.IsTimeout(err) {
@@ -298,7 +298,7 @@ func TestServersWithTLS(t *testing.T) {
 		}
 		defer nc.Close()
 		nc.Write(make([]byte, 64))
-		nc.SetReadDeadline(time.Now().Add(patience))
+		nc.SetReadDeadline(time.Now().Add(eventTimeout))
 		if _, err := nc.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 			if os.IsTimeout(err) {
 				t.Error("a connection without TLS is kept")
@@ -335,7 +335,7 @@ func TestMembersProveWhoTheyAre(t *testing.T) {
 		if _, err := nc.Write(message); err != nil {
 			t.Fatal(err)
 		}
-		nc.SetReadDeadline(time.Now().Add(patience))
+		nc.SetReadDeadline(time.Now().Add(eventTimeout))
 		for {
 			if _, err := nc.Read(make([]byte, 100)); err != nil {
 				if os.IsTimeout(err) {

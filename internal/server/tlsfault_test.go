@@ -195,7 +195,7 @@ func TestRefusedMemberBacksOff(t *testing.T) {
 			}
 			g.settled()
 			g.book = log
-			g.seams.Dial = countDials(g.members, x.port, dials)
+			g.hooks.Dial = countDials(g.members, x.port, dials)
 			g.start(g.servers[x.refused])
 			backsOff(t, log, dials, x.text)
 		})

@@ -39,7 +39,7 @@ func (t *turns) enter() {
 // on any client.
 const turnWaiters = 1000
 
-func (t *turns) crowded() bool { return t.waiting.Load() > turnWaiters }
+func (t *turns) tooManyWait() bool { return t.waiting.Load() > turnWaiters }
 
 func (t *turns) leave() { <-t.places }
 

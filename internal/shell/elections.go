@@ -16,10 +16,10 @@ import (
 // electionJSON holds the fields of an election, as the word elog prints it, that these
 // commands use. The JSON output passes on all fields.
 type electionJSON struct {
-	Server int64     `json:"server"`
-	Began  time.Time `json:"began"`
-	Line   string    `json:"line"`
-	Story  string    `json:"story"`
+	Server      int64     `json:"server"`
+	Began       time.Time `json:"began"`
+	Line        string    `json:"line"`
+	Explanation string    `json:"story"`
 }
 
 func newElection(base maker) *cobra.Command {
@@ -69,7 +69,7 @@ func newElectionExplain(base maker) *cobra.Command {
 				return usagef("--back %d: want 0 or more", back)
 			}
 			return a.elections(cmd.Context(), func(all []recorded) []recorded { return lastOfEach(all, back) }, func(r recorded) string {
-				return Instant(r.Began.UnixMilli()) + "\n" + r.Story + "\n"
+				return Instant(r.Began.UnixMilli()) + "\n" + r.Explanation + "\n"
 			})
 		},
 	}

@@ -123,7 +123,7 @@ func logOf(a *app) error {
 func explain(back int) func(*app) error {
 	return func(a *app) error {
 		return a.elections(context.Background(), func(all []recorded) []recorded { return lastOfEach(all, back) },
-			func(r recorded) string { return r.Story + "\n" })
+			func(r recorded) string { return r.Explanation + "\n" })
 	}
 }
 

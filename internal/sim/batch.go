@@ -93,7 +93,7 @@ func (v *server) continueBatch() {
 			v.sendOut(&v.order.Ready)
 		case driver.Apply:
 			for _, txn := range v.order.Ready.Committed {
-				v.sim.see(check.Handed{Server: v.id, Txn: txn})
+				v.sim.see(check.Applies{Server: v.id, Txn: txn})
 			}
 			if !v.apply() {
 				return

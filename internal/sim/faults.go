@@ -25,42 +25,42 @@ type Kind string
 // The faults. The text after the semicolon names the machines that a kind uses. Where a
 // kind uses two machines, B = 0 stands for all others.
 const (
-	Kill      Kind = "kill"      // the process ends, and that of a client is started again; A
-	PowerOff  Kind = "power off" // the machine loses power, and writes that were not fsynced are lost; no other machine is told; A
-	CrashIn   Kind = "crash in"  // the power fails in the middle of the Value-th change of the disk; A
-	Start     Kind = "start"     // the process starts; A
-	Pause     Kind = "pause"     // the process is stopped; A
-	Resume    Kind = "resume"    // the process goes on; A
-	Suspend   Kind = "suspend"   // the machine is suspended, and its monotonic clock stands still; A
-	Awake     Kind = "awake"     // the machine goes on; A
-	Block     Kind = "block"     // packets from A to B do not arrive
-	Cut       Kind = "cut"       // packets between A and B do not arrive
-	Join      Kind = "join"      // packets between A and B arrive again
-	Heal      Kind = "heal"      // all packets arrive again
-	Slow      Kind = "slow"      // packets from A to B take Value µs longer
-	Reset     Kind = "reset"     // connections between A and B break; A hears of it after Value µs, 0: soon
-	SlowDisk  Kind = "slow disk" // each action takes Value µs longer; A
-	HangDisk  Kind = "hang disk" // the disk answers nothing, not even an error; A
-	FreeDisk  Kind = "free disk" // the disk answers again, including the calls made while it hung; A
-	Filter    Kind = "filter"    // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
-	Unfilter  Kind = "unfilter"  // packets of this port pass again; A
-	SlowPort  Kind = "slow port" // packets from the port for learners of A take Value µs longer
-	FullDisk  Kind = "full disk" // the disk of A has room for Value more bytes; -1: no limit
-	FailSync  Kind = "fail sync" // the Value-th fsync from now fails, and the next one succeeds; A
-	FailWrite Kind = "fail write"
-	Wipe      Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
-	SetClock  Kind = "set wall"  // the wall clock jumps by Value µs; A
-	Hang      Kind = "hang"      // a client neither reads nor sends, and its connection stays; A
-	Return    Kind = "return"    // a client that hung goes on with its session; A
-	HandOver  Kind = "hand over" // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
-	Enrol     Kind = "enrol"     // a new list of servers gives A, which may be new, the place Value
-	MoveOver  Kind = "move over" // the process ends, and uses the newest list from its next start on; A
-	Calm      Kind = "calm"      // the faults have ended; A is 0
+	Kill               Kind = "kill"      // the process ends, and that of a client is started again; A
+	PowerOff           Kind = "power off" // the machine loses power, and writes that were not fsynced are lost; no other machine is told; A
+	CrashIn            Kind = "crash in"  // the power fails in the middle of the Value-th change of the disk; A
+	Start              Kind = "start"     // the process starts; A
+	Pause              Kind = "pause"     // the process is stopped; A
+	Resume             Kind = "resume"    // the process goes on; A
+	Suspend            Kind = "suspend"   // the machine is suspended, and its monotonic clock stands still; A
+	Awake              Kind = "awake"     // the machine goes on; A
+	Block              Kind = "block"     // packets from A to B do not arrive
+	Cut                Kind = "cut"       // packets between A and B do not arrive
+	Join               Kind = "join"      // packets between A and B arrive again
+	Heal               Kind = "heal"      // all packets arrive again
+	Slow               Kind = "slow"      // packets from A to B take Value µs longer
+	Reset              Kind = "reset"     // connections between A and B break; A hears of it after Value µs, 0: soon
+	SlowDisk           Kind = "slow disk" // each action takes Value µs longer; A
+	HangDisk           Kind = "hang disk" // the disk answers nothing, not even an error; A
+	FreeDisk           Kind = "free disk" // the disk answers again, including the calls made while it hung; A
+	Filter             Kind = "filter"    // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
+	Unfilter           Kind = "unfilter"  // packets of this port pass again; A
+	SlowPort           Kind = "slow port" // packets from the port for learners of A take Value µs longer
+	FullDisk           Kind = "full disk" // the disk of A has room for Value more bytes; -1: no limit
+	FailSync           Kind = "fail sync" // the Value-th fsync from now fails, and the next one succeeds; A
+	FailWrite          Kind = "fail write"
+	Wipe               Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
+	SetClock           Kind = "set wall"  // the wall clock jumps by Value µs; A
+	Hang               Kind = "hang"      // a client neither reads nor sends, and its connection stays; A
+	Return             Kind = "return"    // a client that hung goes on with its session; A
+	TransferLeadership Kind = "transfer"  // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
+	Enrol              Kind = "enrol"     // a new list of servers gives A, which may be new, the place Value
+	MoveOver           Kind = "move over" // the process ends, and uses the newest list from its next start on; A
+	Calm               Kind = "calm"      // the faults have ended; A is 0
 )
 
 // kinds are all kinds of faults.
 var kinds = []Kind{Kill, PowerOff, CrashIn, Start, Pause, Resume, Suspend, Awake, Block, Cut, Join, Heal, Slow, Reset, SlowDisk,
-	HangDisk, FreeDisk, Filter, Unfilter, SlowPort, FullDisk, FailSync, FailWrite, Wipe, SetClock, Hang, Return, HandOver, Enrol, MoveOver, Calm}
+	HangDisk, FreeDisk, Filter, Unfilter, SlowPort, FullDisk, FailSync, FailWrite, Wipe, SetClock, Hang, Return, TransferLeadership, Enrol, MoveOver, Calm}
 
 // errDisk is the error of a failing disk.
 var errDisk = errors.New("input/output error")
@@ -142,7 +142,7 @@ func (s *Sim) Do(a Act) {
 			s.reach(situationClockBack)
 		}
 		v.Clock.Offset += a.Value
-	case HandOver:
+	case TransferLeadership:
 		v.handOver(a)
 	default:
 		s.doNet(a)

@@ -86,7 +86,7 @@ func TestHungDiskOfTheLargestIDStopsNoElection(t *testing.T) {
 			s := halfDead(t, seed, 5)
 			hung := s.servers[4]
 			if s.leader() == hung {
-				s.Do(Act{Kind: HandOver, A: 5, B: 4})
+				s.Do(Act{Kind: TransferLeadership, A: 5, B: 4})
 				s.until("server 4 leads", 5*machine.Second, func() bool { return s.leader() == s.servers[3] && s.allServe() == "" })
 			}
 			old := s.leader()

@@ -18,7 +18,7 @@ import (
 func (s *scene) handsOver(to *server, leaving int64) (old *server) {
 	s.t.Helper()
 	old = s.leader()
-	a := Act{Kind: HandOver, A: int(old.id), Value: leaving}
+	a := Act{Kind: TransferLeadership, A: int(old.id), Value: leaving}
 	if to != nil {
 		a.B = int(to.id)
 	}
@@ -63,7 +63,7 @@ func TestTransferAnswersEveryWriteOnce(t *testing.T) {
 		}
 		storm(clients, "/a", &calls)
 		s.until("something is outstanding", machine.Second, func() bool { return old.log.Last() > old.seen.zxid })
-		s.Do(Act{Kind: HandOver, A: int(old.id)})
+		s.Do(Act{Kind: TransferLeadership, A: int(old.id)})
 		for range 20 {
 			s.RunFor(s.random.Below(3 * machine.Millisecond))
 			storm(clients, "/a", &calls)
@@ -124,7 +124,7 @@ func TestTransferEndsTheEpoch(t *testing.T) {
 		epoch := old.standing.Epoch
 		c := s.client(old)
 		s.carried(c.Ask(c.Creation("/a")))
-		s.Do(Act{Kind: HandOver, A: int(old.id)})
+		s.Do(Act{Kind: TransferLeadership, A: int(old.id)})
 		s.RunFor(s.random.Below(2 * machine.Millisecond))
 		s.cut(s.servers[s.random.Below(3)])
 		for range 5 {
@@ -167,7 +167,7 @@ func TestTransferStoppedByAFollowerAhead(t *testing.T) {
 	}
 	old.powerOff()
 	for _, v := range []*server{behind, ahead} {
-		data := wire.Append(nil, &peerwire.HandOver{Leader: behind.id})
+		data := wire.Append(nil, &peerwire.Handover{Leader: behind.id})
 		v.push(replica.Zab{Event: zab.Received{Link: v.linked, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Data: data}}})
 	}
 	s.until("it takes the role", machine.Second, func() bool { return behind.standing.Role == peerwire.Leading })
@@ -223,7 +223,7 @@ func TestTransferNeedsAQuorumThatKnowsTransfers(t *testing.T) {
 	}{{5, 3, 0}, {3, 1, 1}, {3, 2, 0}} {
 		s := newScene(t, Options{Voters: o.voters, Compatible: o.plain})
 		old := s.leader()
-		s.Do(Act{Kind: HandOver, A: int(old.id), Value: o.leaving})
+		s.Do(Act{Kind: TransferLeadership, A: int(old.id), Value: o.leaving})
 		s.RunFor(machine.Second)
 		if s.leader() != old || s.reached[situationTransfer] != 0 {
 			t.Errorf("%s: it began", fmt.Sprint(o))

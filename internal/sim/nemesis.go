@@ -256,7 +256,7 @@ func (n *nemesis) handOver(long int64) {
 		return
 	}
 	next := n.sim.servers[d.Below(int64(len(n.sim.servers)))]
-	a := Act{Kind: HandOver, A: int(old.id)}
+	a := Act{Kind: TransferLeadership, A: int(old.id)}
 	if d.Chance(50) {
 		a.B = int(next.id)
 	}

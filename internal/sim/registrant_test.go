@@ -11,12 +11,12 @@ import (
 	"bellwether/internal/sim/machine"
 )
 
-// tenancies counts the outcomes of registrations.
-type tenancies map[string]int
+// registrationOutcomes counts the outcomes of registrations.
+type registrationOutcomes map[string]int
 
-func (tenancies) Name() string { return "Tenancies" }
+func (registrationOutcomes) Name() string { return "RegistrationOutcomes" }
 
-func (n tenancies) See(o any) string {
+func (n registrationOutcomes) See(o any) string {
 	switch e := o.(type) {
 	case check.RegistrationState:
 		switch {
@@ -45,7 +45,7 @@ func (n tenancies) See(o any) string {
 // delete them. It checks that one stands at a time, with its data, that no registrant
 // changes another's znode, and that in the end nothing is left of those that have left.
 func TestRegistrations(t *testing.T) {
-	all := tenancies{}
+	all := registrationOutcomes{}
 	for seed := range uint64(6) {
 		s := New(Options{
 			Seed: seed + 1, Events: 60_000, Recipe: client.Registration, TermMS: 300,

@@ -67,16 +67,16 @@ func (c *content) readAt(b []byte, off int64) int {
 // less than the length on the disk; otherwise -1.
 type memInode struct {
 	live, disk content
-	dirty      map[int64]bool
+	sinceFsync map[int64]bool
 	cut        int64
 }
 
 func newMemInode() *memInode {
 	return &memInode{
-		live:  content{sectors: map[int64]*sector{}},
-		disk:  content{sectors: map[int64]*sector{}},
-		dirty: map[int64]bool{},
-		cut:   -1,
+		live:       content{sectors: map[int64]*sector{}},
+		disk:       content{sectors: map[int64]*sector{}},
+		sinceFsync: map[int64]bool{},
+		cut:        -1,
 	}
 }
 
@@ -85,7 +85,7 @@ func (ino *memInode) sync() {
 	if ino.cut >= 0 {
 		ino.disk.cut(ino.cut)
 	}
-	for i := range ino.dirty {
+	for i := range ino.sinceFsync {
 		ino.disk.put(i, ino.live.sectors[i])
 	}
 	ino.disk.size = ino.live.size
@@ -94,7 +94,7 @@ func (ino *memInode) sync() {
 
 // forget marks everything as written to the disk, although it may not be there.
 func (ino *memInode) forget() {
-	clear(ino.dirty)
+	clear(ino.sinceFsync)
 	ino.cut = -1
 }
 
@@ -111,7 +111,7 @@ func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Los
 		size = ino.live.size
 	}
 	missing, torn := false, false
-	for _, i := range slices.Sorted(maps.Keys(ino.dirty)) {
+	for _, i := range slices.Sorted(maps.Keys(ino.sinceFsync)) {
 		if ino.cut >= 0 && cut < 0 && (i+1)*sectorLen > ino.cut {
 			continue // the truncation is lost, and with it everything written after it
 		}
@@ -140,7 +140,7 @@ func (m *Mem) resize(ino *memInode, size int64) {
 		}
 		for i := range ino.live.sectors {
 			if (i+1)*sectorLen > size {
-				ino.dirty[i] = true
+				ino.sinceFsync[i] = true
 			}
 		}
 		ino.live.cut(size)
@@ -164,7 +164,7 @@ func (m *Mem) write(ino *memInode, b []byte, off int64) (int, error) {
 		}
 		done += copy(s[at%sectorLen:], b[done:])
 		ino.live.sectors[i] = &s
-		ino.dirty[i] = true
+		ino.sinceFsync[i] = true
 		ino.live.size = max(ino.live.size, off+int64(done))
 	}
 	return len(b), nil
@@ -265,7 +265,7 @@ func (f *memFile) Sync() error {
 	}
 	crash, err := f.m.step(OpSync)
 	if err != nil {
-		clear(f.ino.dirty) // the next sync will not write it
+		clear(f.ino.sinceFsync) // the next sync will not write it
 		return err
 	}
 	if crash == nil {

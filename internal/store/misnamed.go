@@ -210,16 +210,16 @@ func (l *loader) checkStrays(last wire.Zxid) error {
 		}
 		for _, f := range files {
 			if begins(l.s.fs, f.path, dir.other) {
-				strays = append(strays, stray{path: f.path})
+				strays = append(strays, misplaced{path: f.path})
 			}
 		}
-		for _, stray := range strays {
-			reach, what := stray.reach(l.s.fs)
+		for _, misplaced := range strays {
+			reach, what := misplaced.reach(l.s.fs)
 			if misses := l.whyMissing(reach, last); misses != "" {
-				return &DamageError{File: stray.path, What: fmt.Sprintf("%s; the readable history %s", what, misses),
+				return &DamageError{File: misplaced.path, What: fmt.Sprintf("%s; the readable history %s", what, misses),
 					Do: fmt.Sprintf("if it belongs to this history, correct its name; otherwise move it out of %s", dir.path)}
 			}
-			l.note("%s is not read: %s", stray.path, what)
+			l.note("%s is not read: %s", misplaced.path, what)
 		}
 	}
 	return nil
@@ -250,16 +250,16 @@ func begins(fs FS, path, magic string) bool {
 	return errors.Join(err, f.Close()) == nil && string(b) == magic
 }
 
-// stray is a directory entry whose name begins like that of a log or a snapshot but that
+// misplaced is a directory entry whose name begins like that of a log or a snapshot but that
 // cannot be read as one.
-type stray struct {
+type misplaced struct {
 	path string
 	not  string // what the entry is if it is no file; "" if it is a file, whose name then is wrong
 }
 
 // reach returns the last transaction that a stray may contain, and describes the stray.
 // The zxid is -1 if the stray contains none.
-func (s stray) reach(fs FS) (wire.Zxid, string) {
+func (s misplaced) reach(fs FS) (wire.Zxid, string) {
 	base := filepath.Base(s.path)
 	named, isNamed := looseZxid(base)
 	switch {

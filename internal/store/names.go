@@ -61,7 +61,7 @@ func parseName(name, prefix string, forms bool) (z wire.Zxid, form Compression, 
 
 // listFiles returns the files of dir with this prefix by ascending zxid. strays are the
 // entries with this prefix that have a wrong name or are no files.
-func listFiles(fs FS, dir, prefix string) (files []fileName, strays []stray, err error) {
+func listFiles(fs FS, dir, prefix string) (files []fileName, strays []misplaced, err error) {
 	entries, err := fs.ReadDir(dir)
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +73,7 @@ func listFiles(fs FS, dir, prefix string) (files []fileName, strays []stray, err
 		case ok && e.Not == "":
 			files = append(files, fileName{path, z, form, e.Size})
 		case strings.HasPrefix(e.Name, prefix):
-			strays = append(strays, stray{path, e.Not})
+			strays = append(strays, misplaced{path, e.Not})
 		}
 	}
 	slices.SortStableFunc(files, func(a, b fileName) int { return cmp.Compare(a.zxid, b.zxid) })

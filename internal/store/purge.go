@@ -35,9 +35,9 @@ func (s *Store) Purge(keep int) ([]string, error) {
 			old = append(old, f.path)
 		}
 	}
-	for _, stray := range strays {
-		if z, ok := looseZxid(filepath.Base(stray.path)); ok && z < oldest && stray.not == "" {
-			old = append(old, stray.path)
+	for _, misplaced := range strays {
+		if z, ok := looseZxid(filepath.Base(misplaced.path)); ok && z < oldest && misplaced.not == "" {
+			old = append(old, misplaced.path)
 		}
 	}
 	logs, _, err := listFiles(s.fs, s.logDir, logPrefix)

@@ -109,7 +109,7 @@ func (s *Store) writeTemp(temp string, zxid wire.Zxid, src Source, ours bool) (s
 	defer func() { err = errors.Join(err, f.Close()) }()
 	out := &fileWriter{f: f}
 	form := compressTo(out, s.opts.Compression)
-	from := &sealing{Source: src, ours: ours}
+	from := &digestKeeper{Source: src, ours: ours}
 	_, err = EncodeSnapshot(form, zxid, from, s.opts)
 	if err = errors.Join(err, form.Close()); err != nil {
 		return 0, err
@@ -120,18 +120,18 @@ func (s *Store) writeTemp(temp string, zxid wire.Zxid, src Source, ours bool) (s
 	return out.off, f.Sync()
 }
 
-// sealing is a source that keeps the digest of the last call of Digest. A snapshot that
+// digestKeeper is a source that keeps the digest of the last call of Digest. A snapshot that
 // came from a leader gets a digest that belongs to no transaction: the snapshot can
 // contain effects of later transactions, so its real digest is not that of the tree after
 // any transaction, and the digests of the next transactions do not match yet.
-type sealing struct {
+type digestKeeper struct {
 	Source
 	ours bool
 	last wire.Zxid
 }
 
 // Digest returns the digest of the source, or zeros if the snapshot came from a leader.
-func (s *sealing) Digest() (z wire.Zxid, digest uint64) {
+func (s *digestKeeper) Digest() (z wire.Zxid, digest uint64) {
 	if s.last, digest = s.Source.Digest(); !s.ours {
 		return 0, 0
 	}

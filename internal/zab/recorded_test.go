@@ -77,7 +77,7 @@ func (p *toLeader) pingedBy(r recorded, rest []recorded) {
 	if next >= 0 && rest[next].ping() && *rest[next].To == p.l.opt.ID {
 		spare = id
 	}
-	p.beat(spare)
+	p.halfTick(spare)
 	if got := p.pings[id]; got == nil || encoded(got) != encoded(r.packet) {
 		p.t.Errorf("%s: pinged by %v", r.Name, got)
 	}
@@ -89,7 +89,7 @@ func (p *toLeader) pingedBy(r recorded, rest []recorded) {
 func (p *toLeader) answeredBy(r recorded) {
 	id := p.links[r.Conn]
 	if !p.owed[id] {
-		p.beat(id)
+		p.halfTick(id)
 	}
 	if got := p.pings[id]; got == nil || got.Zxid != r.packet.Zxid {
 		p.t.Errorf("%s answers %v", r.Name, got)
@@ -108,8 +108,8 @@ func (p *toLeader) answeredBy(r recorded) {
 	p.seen.heard[r.Name] = true
 }
 
-// beat lets half a tick pass, so that the leader pings the learners. One learner keeps its answer back.
-func (p *toLeader) beat(spare LinkID) {
+// halfTick lets half a tick pass, so that the leader pings the learners. One learner keeps its answer back.
+func (p *toLeader) halfTick(spare LinkID) {
 	p.now += p.l.opt.TickMS / 2
 	p.l.Step(p.now, Tick{})
 	p.carry(spare)

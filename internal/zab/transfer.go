@@ -169,7 +169,7 @@ func (l *Leader) continueTransfer() {
 // the next leader: first to that server, then to all other learners that know leadership
 // transfers.
 func (l *Leader) nameSuccessor(to ensemble.ServerID, heldMS int64) {
-	p := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: l.log.last, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
+	p := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: l.log.last, Data: wire.Append(nil, &peerwire.Handover{Leader: to})}
 	l.send(l.linkOf(to), p)
 	for _, k := range l.order {
 		if k.canTransfer && k.state == linkServing && k.server != to {
@@ -183,7 +183,7 @@ func (l *Leader) nameSuccessor(to ensemble.ServerID, heldMS int64) {
 // successorNamed handles HANDOVER: the leader's term is over, and the leader names the
 // next one. This server ignores the name if it lacks a committed transaction.
 func (r *Learner) successorNamed(p *peerwire.QuorumPacket) {
-	var h peerwire.HandOver
+	var h peerwire.Handover
 	err := wire.Decode(p.Data, &h)
 	switch {
 	case !r.canTransfer:

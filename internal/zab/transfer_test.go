@@ -10,11 +10,11 @@ import (
 )
 
 // named returns the last leadership transfer that was sent on a link; nil if there was none.
-func named(r *Ready, link LinkID) *peerwire.HandOver {
-	var found *peerwire.HandOver
+func named(r *Ready, link LinkID) *peerwire.Handover {
+	var found *peerwire.Handover
 	for _, m := range r.Send {
 		if m.Link == link && m.Packet.Type == peerwire.PacketHandOver {
-			found = new(peerwire.HandOver)
+			found = new(peerwire.Handover)
 			if err := wire.Decode(m.Packet.Data, found); err != nil {
 				panic(err)
 			}
@@ -184,7 +184,7 @@ func TestSuccessor(t *testing.T) {
 // packet that cannot be decoded, or that comes before the history is complete, names no leader.
 func TestTransferIsNegotiated(t *testing.T) {
 	packet := func(z wire.Zxid, to ensemble.ServerID) *peerwire.QuorumPacket {
-		return &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: z, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
+		return &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: z, Data: wire.Append(nil, &peerwire.Handover{Leader: to})}
 	}
 	for _, c := range []struct {
 		what         string

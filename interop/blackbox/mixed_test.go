@@ -9,12 +9,12 @@ import (
 )
 
 // TestMixedOneBellwether runs one Bellwether server with two of ZooKeeper.
-func TestMixedOneOfOurs(t *testing.T) {
+func TestMixedOneBellwether(t *testing.T) {
 	mixed(t, target.Apache, target.Apache, target.Bellwether)
 }
 
 // TestMixedTwoBellwether runs two Bellwether servers with one of ZooKeeper.
-func TestMixedTwoOfOurs(t *testing.T) {
+func TestMixedTwoBellwether(t *testing.T) {
 	mixed(t, target.Bellwether, target.Bellwether, target.Apache)
 }
 
@@ -46,13 +46,13 @@ func mixed(t *testing.T, kinds ...target.Kind) {
 	s.finish()
 }
 
-// handTo requests a leadership transfer to any suitable server.
-const handTo = "hand\x80\x00\x00\x00\x00\x00\x00\x00"
+// transferWord requests a leadership transfer to any suitable server.
+const transferWord = "hand\x80\x00\x00\x00\x00\x00\x00\x00"
 
-// TestMixedHandOver transfers leadership back and forth between two Bellwether servers in an
+// TestMixedTransfer transfers leadership back and forth between two Bellwether servers in an
 // ensemble with one ZooKeeper server. The ZooKeeper server loses its leader and finds the next one
 // from notifications. Writes must continue through all servers.
-func TestMixedHandOver(t *testing.T) {
+func TestMixedTransfer(t *testing.T) {
 	s := begin(t, setting{
 		kinds: []target.Kind{target.Apache, target.Bellwether, target.Bellwether},
 		extra: map[string]string{"4lw.commands.whitelist": "*,hand"},
@@ -67,7 +67,7 @@ func TestMixedHandOver(t *testing.T) {
 	handed := 0
 	for range 4 {
 		s.load.awaitWrites(10)
-		text, err := s.e.Servers[leader].Word(handTo)
+		text, err := s.e.Servers[leader].Word(transferWord)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -119,7 +119,7 @@ func passClaims(ctx context.Context, what, servers, path string, n int, warmup, 
 		return errors.New("there was no handover")
 	}
 	at := func(share int) int64 { return r.took[(len(r.took)-1)*share/100].Microseconds() }
-	return json.NewEncoder(os.Stdout).Encode(handed{r.all, len(r.took), elapsed.Seconds(), at(0), at(50), at(99)})
+	return json.NewEncoder(os.Stdout).Encode(handoverResult{r.all, len(r.took), elapsed.Seconds(), at(0), at(50), at(99)})
 }
 
 // turnOf returns a function that obtains the claim and gives it up once.

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	crowdTimeout = 40 * time.Second // session timeout of the TLS clients
-	crowdMax     = 2 * time.Minute  // bounds the time until all of them are connected, and served again
-	crowdWidth   = 64               // clients that connect at the same time
-	spareFiles   = 500              // files that a process may have open besides its connections
+	tlsClientsSession  = 40 * time.Second // session timeout of the TLS clients
+	tlsClientsMax      = 2 * time.Minute  // bounds the time until all of them are connected, and served again
+	tlsClientsParallel = 64               // clients that connect at the same time
+	spareFiles         = 500              // files that a process may have open besides its connections
 )
 
 // handshakes measures how long very many TLS clients are without service when their leader is
@@ -36,7 +36,7 @@ func handshakes(ctx context.Context, kind target.Kind, p plan) ([]figure, error)
 	if err := issue(dir, serverFile, clientFile); err != nil {
 		return nil, err
 	}
-	c := &crowd{ensemble: &ensemble{meter: m}}
+	c := &tlsClients{ensemble: &ensemble{meter: m}}
 	if c.config, err = clientTLS(dir); err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func enoughFiles(clients int) error {
 	return nil
 }
 
-// crowd is a large number of TLS clients of one ensemble.
-type crowd struct {
+// tlsClients is a large number of TLS clients of one ensemble.
+type tlsClients struct {
 	*ensemble
 	config  *tls.Config
 	clients []*zk.Client
@@ -69,7 +69,7 @@ type crowd struct {
 
 // measure connects all clients to the leader, kills it, and reports how long each client waits
 // for the answer of another server.
-func (c *crowd) measure() error {
+func (c *tlsClients) measure() error {
 	c.extra = tlsLines(c.dir)
 	c.extra["client.portUnification"] = "true"
 	// Without a secureClientPort ZooKeeper knows no certificates of clients unless this line is there.
@@ -102,7 +102,7 @@ func (c *crowd) measure() error {
 
 // report prints how long the clients waited. If not all of them were served in time, the
 // figures are about those that were.
-func (c *crowd) report(waits []time.Duration, used time.Duration, expired int) {
+func (c *tlsClients) report(waits []time.Duration, used time.Duration, expired int) {
 	what := fmt.Sprintf("kill -9 of the leader of %d TLS clients: ", len(c.clients))
 	after, rate, each := "-", "-", "-"
 	if n := len(waits); n > 0 {
@@ -111,7 +111,7 @@ func (c *crowd) report(waits []time.Duration, used time.Duration, expired int) {
 		rate = fmt.Sprintf("%.0f/s", float64(n)/at(100).Seconds())
 		each = fmt.Sprintf("%d µs", used.Microseconds()/int64(n))
 	}
-	c.say(fmt.Sprintf("%d of %d", len(waits), len(c.clients)), "%sserved again within %v", what, crowdMax)
+	c.say(fmt.Sprintf("%d of %d", len(waits), len(c.clients)), "%sserved again within %v", what, tlsClientsMax)
 	c.say(after, "%sserved again after", what)
 	c.say(rate, "%sclients served again per second", what)
 	c.say(each, "%sprocessor time of the servers for each client", what)
@@ -119,18 +119,18 @@ func (c *crowd) report(waits []time.Duration, used time.Duration, expired int) {
 }
 
 // join connects all clients to one server. Later they may use all servers.
-func (c *crowd) join(server int) error {
-	ctx, cancel := context.WithTimeout(c.ctx, crowdMax)
+func (c *tlsClients) join(server int) error {
+	ctx, cancel := context.WithTimeout(c.ctx, tlsClientsMax)
 	defer cancel()
 	began := time.Now()
 	c.clients = make([]*zk.Client, c.plan.clients)
-	next, errs := make(chan int), make(chan error, crowdWidth)
+	next, errs := make(chan int), make(chan error, tlsClientsParallel)
 	var workers sync.WaitGroup
-	for range crowdWidth {
+	for range tlsClientsParallel {
 		workers.Go(func() {
 			for i := range next {
 				var err error
-				if c.clients[i], err = zk.Connect(ctx, c.e.Servers[server].Addr, &zk.Options{TLS: c.config, SessionTimeout: crowdTimeout}); err == nil {
+				if c.clients[i], err = zk.Connect(ctx, c.e.Servers[server].Addr, &zk.Options{TLS: c.config, SessionTimeout: tlsClientsSession}); err == nil {
 					err = c.clients[i].SetServers(c.e.Addrs())
 				}
 				if err != nil {
@@ -154,14 +154,14 @@ func (c *crowd) join(server int) error {
 		return err
 	default:
 	}
-	c.say(fmt.Sprintf("%.0f/s", float64(len(c.clients))/time.Since(began).Seconds()), "%d TLS clients connect to the leader, %d at a time", len(c.clients), crowdWidth)
+	c.say(fmt.Sprintf("%.0f/s", float64(len(c.clients))/time.Since(began).Seconds()), "%d TLS clients connect to the leader, %d at a time", len(c.clients), tlsClientsParallel)
 	return ctx.Err()
 }
 
 // returns waits until each client is served by another server than before, and returns the
 // sorted times and the number of clients whose session was lost.
-func (c *crowd) returns() (waits []time.Duration, expired int) {
-	ctx, cancel := context.WithTimeout(c.ctx, crowdMax)
+func (c *tlsClients) returns() (waits []time.Duration, expired int) {
+	ctx, cancel := context.WithTimeout(c.ctx, tlsClientsMax)
 	defer cancel()
 	began := time.Now()
 	var mu sync.Mutex
@@ -190,7 +190,7 @@ func (c *crowd) returns() (waits []time.Duration, expired int) {
 }
 
 // processors returns the CPU time that the servers have used, except for one.
-func (c *crowd) processors(except int) (sum time.Duration, err error) {
+func (c *tlsClients) processors(except int) (sum time.Duration, err error) {
 	for i, s := range c.e.Servers {
 		if i == except {
 			continue
@@ -205,7 +205,7 @@ func (c *crowd) processors(except int) (sum time.Duration, err error) {
 }
 
 // leave ends all clients without closing their sessions.
-func (c *crowd) leave() {
+func (c *tlsClients) leave() {
 	for _, client := range c.clients {
 		if client != nil {
 			client.Detach()

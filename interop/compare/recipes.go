@@ -90,8 +90,8 @@ func (r *contest) ask(into any, java bool, args ...string) error {
 	return json.Unmarshal(out, into)
 }
 
-// handed is the result of a process that passes a claim between contenders.
-type handed struct {
+// handoverResult is the result of a process that passes a claim between contenders.
+type handoverResult struct {
 	All       int     `json:"all"` // number of handovers, including those of the warm-up
 	Handovers int     `json:"handovers"`
 	Seconds   float64 `json:"seconds"`
@@ -129,7 +129,7 @@ func (r *contest) handover(s *target.Server, what, name string, n int, java bool
 	if err != nil {
 		return err
 	}
-	var h handed
+	var h handoverResult
 	err = r.ask(&h, java, what, s.Addr, fmt.Sprintf("/%s-%s-%d", what, name, n), strconv.Itoa(n),
 		strconv.FormatInt(r.plan.warmup.Milliseconds(), 10), strconv.FormatInt(r.plan.duration.Milliseconds(), 10))
 	if err != nil {

@@ -53,7 +53,7 @@ func Decode(text []byte) ([]Election, error) {
 func (e *Election) limit() {
 	e.Began = plausible(e.Began)
 	e.Why, e.Reason, e.Ended, e.Line = clean(e.Why, lineMax), clean(e.Reason, lineMax), clean(e.Ended, lineMax), clean(e.Line, lineMax)
-	e.Ending, e.State, e.Phase, e.Story = clean(e.Ending, lineMax), clean(e.State, wordMax), clean(e.Phase, wordMax), clean(e.Story, storyMax)
+	e.Ending, e.State, e.Phase, e.Explanation = clean(e.Ending, lineMax), clean(e.State, wordMax), clean(e.Phase, wordMax), clean(e.Explanation, storyMax)
 	e.Own.limit()
 	for _, n := range []*int64{&e.LookMS, &e.DiscoverMS, &e.SynchroniseMS, &e.ServeMS} {
 		*n = ms(*n)

@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// Election is an election as one server saw it, in a form for programs. Line and Story
+// Election is an election as one server saw it, in a form for programs. Line and Explanation
 // hold the same in a form for people.
 type Election struct {
 	Server        ensemble.ServerID   `json:"server"`
@@ -38,7 +38,7 @@ type Election struct {
 	ServeMS       int64               `json:"serve_ms"`
 	Ended         string              `json:"ended,omitempty"`
 	Line          string              `json:"line"`
-	Story         string              `json:"story"`
+	Explanation   string              `json:"story"`
 }
 
 // Vote is a candidate and its history.
@@ -87,7 +87,7 @@ func From(r *election.Record, began time.Time) Election {
 		Ending: r.Decision.Ending.String(), Epoch: r.Epoch, Phase: r.Phase.String(),
 		LookMS: r.PhaseMS[election.Search], DiscoverMS: r.PhaseMS[election.Discover],
 		SynchroniseMS: r.PhaseMS[election.Synchronise], ServeMS: r.PhaseMS[election.Serve],
-		Ended: r.Ended, Line: r.String(), Story: r.Explain(),
+		Ended: r.Ended, Line: r.String(), Explanation: r.Explain(),
 	}
 	if r.Phase > election.Search {
 		d := &r.Decision

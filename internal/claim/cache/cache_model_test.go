@@ -52,7 +52,7 @@ type cacheWorld struct {
 	told  map[string]*Node
 	last  map[string]wire.Zxid
 	wrong string
-	story []string
+	trace []string
 }
 
 // parcel is an event on its way to the cache, and the last transaction that the server had applied.
@@ -69,7 +69,7 @@ func newCacheWorld(choose func(int) int) *cacheWorld {
 }
 
 func (w *cacheWorld) tellf(format string, args ...any) {
-	w.story = append(w.story, fmt.Sprintf(format, args...))
+	w.trace = append(w.trace, fmt.Sprintf(format, args...))
 }
 
 func (w *cacheWorld) violated(format string, args ...any) {
@@ -130,10 +130,10 @@ func (w *cacheWorld) apply() {
 
 // fire sends an event if a watch is set.
 func (w *cacheWorld) fire(typ wire.EventType, p string) {
-	data, kids := w.once[p], w.once[p+"/"]
+	data, childNames := w.once[p], w.once[p+"/"]
 	hit := !w.old && w.stream && typ != wire.EventNodeChildrenChanged
 	if typ == wire.EventNodeChildrenChanged || typ == wire.EventNodeDeleted {
-		hit = hit || kids
+		hit = hit || childNames
 		delete(w.once, p+"/")
 	}
 	if typ != wire.EventNodeChildrenChanged {
@@ -244,7 +244,7 @@ func (w *cacheWorld) carryOut(op claim.Op) claim.Result {
 }
 
 // setAgain models setWatches: it reports what has changed after z, and sets the other watches.
-func (w *cacheWorld) setAgain(z wire.Zxid, data, kids []string) {
+func (w *cacheWorld) setAgain(z wire.Zxid, data, childNames []string) {
 	view := w.log[w.seen]
 	for _, p := range slices.Sorted(slices.Values(data)) {
 		switch n, there := view[p]; {
@@ -256,7 +256,7 @@ func (w *cacheWorld) setAgain(z wire.Zxid, data, kids []string) {
 			w.once[p] = true
 		}
 	}
-	for _, p := range slices.Sorted(slices.Values(kids)) {
+	for _, p := range slices.Sorted(slices.Values(childNames)) {
 		switch n, there := view[p]; {
 		case !there:
 			w.event(claim.TreeEvent{Type: wire.EventNodeDeleted, Path: p, Zxid: -1})
@@ -336,14 +336,14 @@ func (w *cacheWorld) connect() {
 
 // again sets the one-shot watches again.
 func (w *cacheWorld) again() {
-	var data, kids []string
+	var data, childNames []string
 	for _, p := range slices.Sorted(maps.Keys(w.once)) {
 		parent, isKids := strings.CutSuffix(p, "/")
 		_, there := w.log[w.seen][parent]
 		switch held := w.told[parent] != nil; {
 		case !w.once[p]:
 		case isKids:
-			kids = append(kids, parent)
+			childNames = append(childNames, parent)
 		case !held && parent == cacheRoot: // set by an exists request
 			if there {
 				w.event(claim.TreeEvent{Type: wire.EventNodeCreated, Path: parent, Zxid: -1})
@@ -355,7 +355,7 @@ func (w *cacheWorld) again() {
 	exists := w.once[cacheRoot] && w.told[cacheRoot] == nil
 	w.once = map[string]bool{cacheRoot: exists}
 	if w.old {
-		w.setAgain(wire.Zxid(w.answered), data, kids)
+		w.setAgain(wire.Zxid(w.answered), data, childNames)
 	}
 }
 
@@ -478,7 +478,7 @@ func (w *cacheWorld) run(steps int) {
 
 func (w *cacheWorld) fail(t interface{ Fatalf(string, ...any) }) {
 	if w.wrong != "" {
-		t.Fatalf("%s\n%s", w.wrong, strings.Join(w.story[max(0, len(w.story)-80):], "\n"))
+		t.Fatalf("%s\n%s", w.wrong, strings.Join(w.trace[max(0, len(w.trace)-80):], "\n"))
 	}
 }
 

@@ -43,7 +43,7 @@ func at(czxid, mzxid wire.Zxid) claim.Result {
 	return claim.Result{Stat: wire.Stat{Czxid: czxid, Mzxid: mzxid, Pzxid: czxid}}
 }
 
-func kids(n ...string) claim.Result { return claim.Result{Names: n} }
+func childNames(n ...string) claim.Result { return claim.Result{Names: n} }
 
 func told(typ wire.EventType, paths ...string) claim.TreeEvents {
 	var t claim.TreeEvents
@@ -63,9 +63,9 @@ func loaded(t *testing.T) *cacheDialogue {
 	d := newCacheDialogue(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{}), claim.OpGet, claim.OpList)
-	d.Step(d.Answer(at(1, 1), kids("a")), claim.OpGet, claim.OpList)
-	d.Step(d.Answer(at(2, 2), kids("b")), claim.OpGet, claim.OpList)
-	d.Step(d.Answer(at(3, 3), kids()))
+	d.Step(d.Answer(at(1, 1), childNames("a")), claim.OpGet, claim.OpList)
+	d.Step(d.Answer(at(2, 2), childNames("b")), claim.OpGet, claim.OpList)
+	d.Step(d.Answer(at(3, 3), childNames()))
 	d.tells("added /r", "added /r/a", "added /r/a/b", "current")
 	return d
 }
@@ -78,7 +78,7 @@ func TestCacheFollows(t *testing.T) {
 	d.Step(d.Answer(at(1, 4), at(2, 5)))
 	d.tells("changed /r", "changed /r/a")
 	d.Step(told(wire.EventNodeCreated, "/r/c", "/elsewhere"), claim.OpGet, claim.OpList)
-	d.Step(d.Answer(at(6, 6), kids()))
+	d.Step(d.Answer(at(6, 6), childNames()))
 	d.Step(told(wire.EventNodeDeleted, "/r/a/b", "/r/a"))
 	d.tells("added /r/c", "removed /r/a/b", "removed /r/a")
 	if got := d.c.Children("/r"); !slices.Equal(got, []string{"c"}) || d.c.Len() != 2 || d.c.Get("/r/a") != nil {
@@ -101,7 +101,7 @@ func TestCacheDeletedWhileRead(t *testing.T) {
 	d.Step(told(wire.EventNodeDeleted, "/r/a/b"))
 	d.Step(told(wire.EventNodeCreated, "/r/a/b"))
 	d.Step(d.Answer(at(5, 5)), claim.OpGet, claim.OpList)
-	d.Step(d.Answer(at(5, 5), kids()))
+	d.Step(d.Answer(at(5, 5), childNames()))
 	d.tells("removed /r/a/b", "added /r/a/b")
 }
 
@@ -113,7 +113,7 @@ func TestCacheMadeAnewWhileAway(t *testing.T) {
 	d.Step(d.Answer(claim.Result{Changes: told(wire.EventNodeDataChanged, "/r/a/b", "/r/a").Events}, at(1, 1)), claim.OpGet, claim.OpGet)
 	d.Step(d.Answer(at(6, 6), at(7, 7)), claim.OpList, claim.OpList)
 	d.tells("removed /r/a/b", "removed /r/a", "added /r/a", "added /r/a/b")
-	d.Step(d.Answer(kids("b"), kids()))
+	d.Step(d.Answer(childNames("b"), childNames()))
 	d.tells("current")
 }
 
@@ -146,7 +146,7 @@ func TestCacheInAnotherSession(t *testing.T) {
 	d.Step(d.Answer(claim.Result{}), claim.OpSince, claim.OpStat)
 	gone := told(wire.EventNodeDeleted, "/r/a/b", "/r/a")
 	d.Step(d.Answer(claim.Result{Changes: gone.Events}, claim.Result{Stat: wire.Stat{Czxid: 1, Mzxid: 1, Pzxid: 5}}), claim.OpList)
-	d.Step(d.Answer(kids()))
+	d.Step(d.Answer(childNames()))
 	d.tells("removed /r/a/b", "removed /r/a", "current")
 }
 
@@ -185,7 +185,7 @@ func TestCacheAnswerTooLarge(t *testing.T) {
 func TestCacheListOlderThanChild(t *testing.T) {
 	d := loaded(t)
 	d.Step(told(wire.EventNodeCreated, "/r/c"), claim.OpGet, claim.OpList)
-	d.Step(d.Answer(at(7, 7), kids()))
+	d.Step(d.Answer(at(7, 7), childNames()))
 	d.Step(told(wire.EventNodeChildrenChanged, "/r"), claim.OpList)
 	d.Step(d.Answer(claim.Result{Names: nil, Stat: wire.Stat{Pzxid: 6}}))
 	d.tells("added /r/c", "removed /r/a/b", "removed /r/a")
@@ -197,7 +197,7 @@ func TestCacheCurrentInAStorm(t *testing.T) {
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{}), claim.OpGet, claim.OpList)
 	d.Step(told(wire.EventNodeDataChanged, "/r"))
-	d.Step(d.Answer(at(1, 1), kids()), claim.OpGet)
+	d.Step(d.Answer(at(1, 1), childNames()), claim.OpGet)
 	d.tells("added /r", "current")
 }
 
@@ -214,13 +214,13 @@ func TestCacheOfAnOldServer(t *testing.T) {
 	d.Step(lostTo(3))
 	d.tells("current")
 	d.Step(told(wire.EventNodeCreated, "/r"), claim.OpWatch, claim.OpWatchAll)
-	d.Step(d.Answer(at(5, 5), kids()))
+	d.Step(d.Answer(at(5, 5), childNames()))
 	d.tells("added /r")
 	d.Step(told(wire.EventNodeDeleted, "/r"), claim.OpWatch, claim.OpWatchAll)
 	d.tells("removed /r")
 	d.Step(d.Answer(claimtest.None, claimtest.None), claim.OpExists)
 	d.Step(d.Answer(at(7, 7)), claim.OpWatch, claim.OpWatchAll) // the root exists again
-	d.Step(d.Answer(at(7, 7), kids()))
+	d.Step(d.Answer(at(7, 7), childNames()))
 	d.tells("added /r")
 }
 
@@ -231,8 +231,8 @@ func loadedOld(t *testing.T) *cacheDialogue {
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{Err: wire.ErrUnimplemented}), claim.OpListen)
 	d.Step(d.Answer(claim.Result{}), claim.OpWatch, claim.OpWatchAll)
-	d.Step(d.Answer(at(1, 1), kids("a")), claim.OpWatch, claim.OpWatchAll)
-	d.Step(d.Answer(at(2, 2), kids()))
+	d.Step(d.Answer(at(1, 1), childNames("a")), claim.OpWatch, claim.OpWatchAll)
+	d.Step(d.Answer(at(2, 2), childNames()))
 	d.tells("added /r", "added /r/a", "current")
 	return d
 }
@@ -244,36 +244,36 @@ func TestCacheOfAnOldServerMadeAnew(t *testing.T) {
 	t.Run("list", func(t *testing.T) {
 		d := loadedOld(t)
 		d.Step(told(wire.EventNodeChildrenChanged, "/r/a"), claim.OpWatchAll)
-		d.Step(d.Answer(kids("b")), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(childNames("b")), claim.OpWatch, claim.OpWatchAll)
 		d.Step(told(wire.EventNodeChildrenChanged, "/r/a"))
 		d.Step(d.Answer(claimtest.None, claimtest.None), claim.OpWatchAll)
 		d.Step(told(wire.EventNodeDataChanged, "/r/a"))
 		d.Step(d.Answer(claim.Result{Names: []string{"b"}, Stat: wire.Stat{Czxid: 5, Pzxid: 6}}), claim.OpWatch, claim.OpWatchAll)
-		d.Step(d.Answer(at(5, 5), kids("b")), claim.OpWatch, claim.OpWatchAll)
-		d.Step(d.Answer(at(6, 6), kids()))
+		d.Step(d.Answer(at(5, 5), childNames("b")), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(6, 6), childNames()))
 		d.tells("removed /r/a", "added /r/a", "added /r/a/b")
 	})
 	t.Run("child", func(t *testing.T) {
 		d := loadedOld(t)
 		d.Step(told(wire.EventNodeChildrenChanged, "/r/a"), claim.OpWatchAll)
-		d.Step(d.Answer(kids("b")), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(childNames("b")), claim.OpWatch, claim.OpWatchAll)
 		d.Step(told(wire.EventNodeChildrenChanged, "/r/a"))
 		d.Step(told(wire.EventNodeDataChanged, "/r/a"))
-		d.Step(d.Answer(at(6, 6), kids()), claim.OpWatch, claim.OpWatchAll, claim.OpWatch, claim.OpWatchAll)
-		d.Step(d.Answer(at(5, 5), kids("b"), at(6, 6), kids()), claim.OpWatch, claim.OpWatchAll)
-		d.Step(d.Answer(at(6, 6), kids())) // the list of /r/a had b read once more
+		d.Step(d.Answer(at(6, 6), childNames()), claim.OpWatch, claim.OpWatchAll, claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(5, 5), childNames("b"), at(6, 6), childNames()), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(6, 6), childNames())) // the list of /r/a had b read once more
 		d.tells("removed /r/a", "added /r/a", "added /r/a/b")
 	})
 	t.Run("root", func(t *testing.T) {
 		d := loadedOld(t)
 		d.Step(told(wire.EventNodeChildrenChanged, "/r"), claim.OpWatchAll)
 		d.Step(told(wire.EventNodeDataChanged, "/r"))
-		d.Step(d.Answer(kids("a", "b")), claim.OpWatch, claim.OpWatch, claim.OpWatchAll)
-		d.Step(d.Answer(claimtest.None, at(6, 6), kids()), claim.OpExists)
+		d.Step(d.Answer(childNames("a", "b")), claim.OpWatch, claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(claimtest.None, at(6, 6), childNames()), claim.OpExists)
 		d.tells("removed /r/a", "removed /r")
 		d.Step(d.Answer(at(5, 5)), claim.OpWatch, claim.OpWatchAll)
-		d.Step(d.Answer(at(5, 5), kids("b")), claim.OpWatch, claim.OpWatchAll)
-		d.Step(d.Answer(at(6, 6), kids()))
+		d.Step(d.Answer(at(5, 5), childNames("b")), claim.OpWatch, claim.OpWatchAll)
+		d.Step(d.Answer(at(6, 6), childNames()))
 		d.tells("added /r", "added /r/b")
 	})
 }
@@ -289,7 +289,7 @@ func TestCacheWhoseWatchIsOverAtOnce(t *testing.T) {
 	d.Step(claim.TreeWatchOver{Zxid: 4})
 	d.Step(d.Answer(claim.Result{}), claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{}), claim.OpGet, claim.OpList)
-	d.Step(d.Answer(at(5, 5), kids()))
+	d.Step(d.Answer(at(5, 5), childNames()))
 	d.tells("added /r", "current")
 }
 
@@ -308,7 +308,7 @@ func TestCacheIsFull(t *testing.T) {
 	d := newCacheDialogue(t)
 	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
 	d.Step(d.Answer(claim.Result{}), claim.OpGet, claim.OpList)
-	d.Step(d.Answer(claim.Result{Data: make([]byte, 101)}, kids()))
+	d.Step(d.Answer(claim.Result{Data: make([]byte, 101)}, childNames()))
 	if d.Ends(claim.Failed); d.c.Err() != ErrFull {
 		t.Errorf("ended by %v", d.c.Err())
 	}

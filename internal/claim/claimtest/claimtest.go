@@ -120,8 +120,8 @@ func WantStarts(t *testing.T, starts []claim.Op, want []string) {
 var Pauses = []time.Duration{time.Millisecond, time.Millisecond, 30 * time.Millisecond, 30 * time.Millisecond,
 	400 * time.Millisecond, 400 * time.Millisecond, 400 * time.Millisecond, 3 * time.Second, 9 * time.Second}
 
-// ErrDeaf and ErrRefused are errors with which tests end operations.
-var ErrDeaf, ErrRefused = errors.New("deaf"), errors.New("refused")
+// ErrGivenUp and ErrRefused are errors with which tests end operations.
+var ErrGivenUp, ErrRefused = errors.New("deaf"), errors.New("refused")
 
 // Seeds is the number of histories that each model test explores.
 const Seeds = 400

@@ -53,7 +53,7 @@ type txWorld struct {
 	crashAt int             // crash after this number of operations
 	events  int
 	wrong   string
-	story   []string
+	trace   []string
 }
 
 // txBroken selects faults of the code under test, to show that the checks detect them.
@@ -107,7 +107,7 @@ func (w *txWorld) sites() int { return modelSites }
 const modelSites = 3
 
 func (w *txWorld) tellf(format string, args ...any) {
-	w.story = append(w.story, fmt.Sprintf("%7.1fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
+	w.trace = append(w.trace, fmt.Sprintf("%7.1fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
 }
 
 func (w *txWorld) violated(format string, args ...any) {

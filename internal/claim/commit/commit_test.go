@@ -101,7 +101,7 @@ func (w *txWorld) fail(t interface {
 }) {
 	t.Helper()
 	if w.wrong != "" {
-		t.Fatalf("%s\n%s", w.wrong, strings.Join(w.story[max(0, len(w.story)-80):], "\n"))
+		t.Fatalf("%s\n%s", w.wrong, strings.Join(w.trace[max(0, len(w.trace)-80):], "\n"))
 	}
 }
 

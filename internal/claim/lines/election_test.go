@@ -310,8 +310,8 @@ func (w *world) run(steps int, namings ...claim.Naming) {
 
 func (w *world) fail(t interface{ Fatalf(string, ...any) }) {
 	if w.wrong != "" {
-		story := w.story[max(0, len(w.story)-60):]
-		t.Fatalf("%s\n%s", w.wrong, strings.Join(story, "\n"))
+		trace := w.trace[max(0, len(w.trace)-60):]
+		t.Fatalf("%s\n%s", w.wrong, strings.Join(trace, "\n"))
 	}
 }
 
@@ -356,9 +356,9 @@ func TestPlainElectionSeeds(t *testing.T) {
 	}
 }
 
-// TestElectionInWornOutParent plays histories below a parent whose counter has reached its largest value, so
+// TestElectionWithExhaustedSequenceNumbers plays histories below a parent whose counter has reached its largest value, so
 // that bids share a number or have numbers out of order.
-func TestElectionInWornOutParent(t *testing.T) {
+func TestElectionWithExhaustedSequenceNumbers(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds / 4) {
 		w := seeded(seed, broken{})
 		w.parents(modelParent)
@@ -415,7 +415,7 @@ func TestSequenceIsNoToken(t *testing.T) {
 		w.campaign(w.candidates[0])
 		w.heal()
 		if (w.wrong != "") != asSeq {
-			t.Fatalf("sequence number as token %v: wrong is %q\n%s", asSeq, w.wrong, strings.Join(w.story, "\n"))
+			t.Fatalf("sequence number as token %v: wrong is %q\n%s", asSeq, w.wrong, strings.Join(w.trace, "\n"))
 		}
 	}
 }

@@ -82,7 +82,7 @@ type world struct {
 	published   wire.Zxid // token in the last LEADER
 	events      int       // number of watch events sent
 	wrong       string    // the first violation found
-	story       []string
+	trace       []string
 }
 
 // handle is a term as its holder knows it; it is kept after its end.
@@ -101,7 +101,7 @@ func newWorld(choose func(int) int, b broken) *world {
 }
 
 func (w *world) tellf(format string, args ...any) {
-	w.story = append(w.story, fmt.Sprintf("%8.3fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
+	w.trace = append(w.trace, fmt.Sprintf("%8.3fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
 }
 
 func (w *world) violated(format string, args ...any) {

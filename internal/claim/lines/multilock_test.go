@@ -40,9 +40,9 @@ func (d *takes) is(held, over bool, err error) {
 	}
 }
 
-// TestSeveralFromBeginToEnd checks that locks are taken in the order of their paths, and given back in
+// TestMultiLockFromBeginToEnd checks that locks are taken in the order of their paths, and given back in
 // reverse order.
-func TestSeveralFromBeginToEnd(t *testing.T) {
+func TestMultiLockFromBeginToEnd(t *testing.T) {
 	d := several(t, "/c", "/a", "/b")
 	d.step(LockTaken{"/a"}, "take /b")
 	d.step(LockTaken{"/b"}, "take /c")
@@ -62,8 +62,8 @@ func TestSeveralFromBeginToEnd(t *testing.T) {
 	d.is(false, true, nil)
 }
 
-// TestSeveralBeginsAgain checks that after a loss all locks are given back and then taken again.
-func TestSeveralBeginsAgain(t *testing.T) {
+// TestMultiLockBeginsAgain checks that after a loss all locks are given back and then taken again.
+func TestMultiLockBeginsAgain(t *testing.T) {
 	d := several(t, "/b", "/a")
 	d.step(LockTaken{"/a"}, "take /b")
 	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
@@ -81,23 +81,23 @@ func TestSeveralBeginsAgain(t *testing.T) {
 	d.is(false, false, nil)
 }
 
-// TestSeveralLoses checks that after the loss of a held lock the others are given back when Resign is
+// TestMultiLockLosesALock checks that after the loss of a held lock the others are given back when Resign is
 // stepped.
-func TestSeveralLoses(t *testing.T) {
+func TestMultiLockLosesALock(t *testing.T) {
 	d := several(t, "/a", "/b")
 	d.step(LockTaken{"/a"}, "take /b")
 	d.step(LockTaken{"/b"})
 	d.step(LockLost{"/b"})
 	d.is(false, false, nil)
 	d.step(LockLost{"/a"})
-	d.step(claim.Resign{Err: claimtest.ErrDeaf}, "give back /b", "give back /a")
+	d.step(claim.Resign{Err: claimtest.ErrGivenUp}, "give back /b", "give back /a")
 	d.step(LockGone{"/a"})
 	d.step(LockGone{"/b"})
-	d.is(false, true, claimtest.ErrDeaf)
+	d.is(false, true, claimtest.ErrGivenUp)
 }
 
-// TestSeveralIsRefused checks that no lock stays held after one was refused, or after Resign.
-func TestSeveralIsRefused(t *testing.T) {
+// TestMultiLockIsRefused checks that no lock stays held after one was refused, or after Resign.
+func TestMultiLockIsRefused(t *testing.T) {
 	d := several(t, "/a")
 	d.step(LockRefused{"/a", claimtest.ErrRefused})
 	d.is(false, true, claimtest.ErrRefused)
@@ -113,7 +113,7 @@ func TestSeveralIsRefused(t *testing.T) {
 	d.step(LockTaken{"/a"}, "take /b")
 	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
 	d.step(LockRefused{Path: "/b"})
-	d.step(claim.Resign{Err: claimtest.ErrDeaf}) // and does not start again
+	d.step(claim.Resign{Err: claimtest.ErrGivenUp}) // and does not start again
 	d.step(LockGone{"/a"})
-	d.is(false, true, claimtest.ErrDeaf)
+	d.is(false, true, claimtest.ErrGivenUp)
 }

@@ -46,12 +46,12 @@ func play(t *testing.T, out *bytes.Buffer) func([]string) {
 	w := newWorld(func(int) int { return 0 }, broken{})
 	w.manual = true
 	return func(words []string) {
-		w.story = nil
+		w.trace = nil
 		if err := w.command(words); err != nil {
 			t.Fatalf("%s: %v", strings.Join(words, " "), err)
 		}
 		w.check()
-		for _, s := range w.story {
+		for _, s := range w.trace {
 			fmt.Fprintln(out, strings.TrimRight(s, " "))
 		}
 		if w.wrong != "" {

@@ -233,7 +233,7 @@ func TestRegistrantsChecksNotice(t *testing.T) {
 		"sync does nothing":                   {noSync: true},
 		"what a session has made outlives it": {keep: true},
 		"versions are not compared":           {loose: true},
-		"some events are lost":                {deaf: true},
+		"some events are lost":                {losesEvents: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			noticed(t, func(seed uint64) *singleWorld { return placeHistory(seed, b) })

@@ -59,18 +59,18 @@ type singleWorld struct {
 	apart   bool           // no two znodes ever have the same version
 	crashes int
 	wrong   string
-	story   []string
+	trace   []string
 }
 
 // singleBroken are deliberate faults: the tests show that the checks find each of them.
 type singleBroken struct {
-	noSync bool // sync does nothing
-	blind  bool // an operation whose answer was lost takes it for not carried out
-	torn   bool // only the first operation of a transaction is carried out
-	keep   bool // the znodes of ended sessions are not removed
-	vague  bool // each event claims that a znode was created
-	loose  bool // versions are not compared
-	deaf   bool // some events are lost
+	noSync      bool // sync does nothing
+	blind       bool // an operation whose answer was lost takes it for not carried out
+	torn        bool // only the first operation of a transaction is carried out
+	keep        bool // the znodes of ended sessions are not removed
+	vague       bool // each event claims that a znode was created
+	loose       bool // versions are not compared
+	losesEvents bool // some events are lost
 }
 
 func newSingleWorld(choose func(int) int, b singleBroken) *singleWorld {
@@ -78,7 +78,7 @@ func newSingleWorld(choose func(int) int, b singleBroken) *singleWorld {
 }
 
 func (w *singleWorld) tellf(format string, args ...any) {
-	w.story = append(w.story, fmt.Sprintf("%7.1fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
+	w.trace = append(w.trace, fmt.Sprintf("%7.1fs ", w.now.Seconds())+fmt.Sprintf(format, args...))
 }
 
 func (w *singleWorld) violated(format string, args ...any) {
@@ -130,8 +130,8 @@ func (w *singleWorld) crash(a *actor) {
 	w.next(a)
 }
 
-// bury removes the znodes of an ended session.
-func (w *singleWorld) bury(id wire.SessionID) {
+// removeSession removes the znodes of an ended session.
+func (w *singleWorld) removeSession(id wire.SessionID) {
 	if w.broken.keep {
 		return
 	}
@@ -150,7 +150,7 @@ func (w *singleWorld) expire(a *actor) {
 	w.lose(a)
 	old := a.session
 	w.enter(a)
-	w.bury(old)
+	w.removeSession(old)
 	a.inbox = append(a.inbox, claim.Expired{}, claim.Attached{Session: a.session})
 }
 
@@ -181,7 +181,7 @@ func (w *singleWorld) catchUp(a *actor, to int) {
 				a.known = a.seen // the event shows it
 			}
 			delete(a.watches, p)
-			if w.broken.deaf && w.choose(4) == 0 {
+			if w.broken.losesEvents && w.choose(4) == 0 {
 				continue
 			}
 			if fired := (claim.Fired{Path: parent, Type: w.event(before[p], after[p], kids), N: by}); a.req != nil && by == a.req.N {
@@ -484,7 +484,7 @@ func (w *singleWorld) act() {
 	case n == 36 && w.choose(3) == 0:
 		w.crash(a)
 	case n == 38 && len(w.dead) > 0:
-		w.bury(w.dead[0])
+		w.removeSession(w.dead[0])
 		w.dead = w.dead[1:]
 	case n == 37 && w.choose(4) == 0:
 		w.tellf("%s gives up", a.name)
@@ -508,7 +508,7 @@ func (w *singleWorld) pass(d time.Duration) {
 // settle runs the actors without faults until nothing is left to do.
 func (w *singleWorld) settle() {
 	for _, id := range w.dead {
-		w.bury(id)
+		w.removeSession(id)
 	}
 	for round := 0; round < 2000 && w.wrong == ""; round++ {
 		busy := false

@@ -277,9 +277,9 @@ func TestTaskThatIsGone(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestHandInOfAnItemThatIsGone checks an acknowledgement of an item that does not exist: it gives up the
+// TestAcknowledgementOfAMissingItem checks an acknowledgement of an item that does not exist: it gives up the
 // claim, reports that there is no item, and carries out none of the operations that were to go with it.
-func TestHandInOfAnItemThatIsGone(t *testing.T) {
+func TestAcknowledgementOfAMissingItem(t *testing.T) {
 	mine := claim.Result{Stat: wire.Stat{EphemeralOwner: 1}}
 	d := &claimtest.Dialogue{T: t, M: queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: modelQueue + "/a", Claim: modelClaims + "/a", Session: 1, More: true})}
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)

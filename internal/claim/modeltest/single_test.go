@@ -32,15 +32,15 @@ const (
 // queueWorld has producers and consumers of one queue.
 type queueWorld struct {
 	*singleWorld
-	claims  string // where items are claimed; empty: a taken item is deleted at once
-	most    int    // deliveries after which an item is dead. If it is not 0, some items are due later than they are put
-	hasty   bool   // a deliberate fault: producers name a time before the item is due
-	nonces  int
-	puts    int            // items that are still to be put
-	got     map[string]int // how often an item was taken or acknowledged, by its data
-	due     map[string]int64
-	claimed map[string]int // how often an item was claimed, by its data
-	over    map[string]int // how often an item was acknowledged or declared dead, by its data
+	claims      string // where items are claimed; empty: a taken item is deleted at once
+	most        int    // deliveries after which an item is dead. If it is not 0, some items are due later than they are put
+	dueTooEarly bool   // a deliberate fault: producers name a time before the item is due
+	nonces      int
+	puts        int            // items that are still to be put
+	got         map[string]int // how often an item was taken or acknowledged, by its data
+	due         map[string]int64
+	claimed     map[string]int // how often an item was claimed, by its data
+	over        map[string]int // how often an item was acknowledged or declared dead, by its data
 }
 
 func newQueueWorld(choose func(int) int, b singleBroken, claims string) *queueWorld {
@@ -48,8 +48,8 @@ func newQueueWorld(choose func(int) int, b singleBroken, claims string) *queueWo
 }
 
 // newLateWorld has items that are not due at once, and that die after three deliveries.
-func newLateWorld(choose func(int) int, b singleBroken, hasty bool) *queueWorld {
-	return newQueueWorldOf(&queueWorld{singleWorld: newSingleWorld(choose, b), claims: modelClaims, most: 3, hasty: hasty})
+func newLateWorld(choose func(int) int, b singleBroken, dueTooEarly bool) *queueWorld {
+	return newQueueWorldOf(&queueWorld{singleWorld: newSingleWorld(choose, b), claims: modelClaims, most: 3, dueTooEarly: dueTooEarly})
 }
 
 func newQueueWorldOf(w *queueWorld) *queueWorld {
@@ -84,7 +84,7 @@ func (w *queueWorld) newPut() claimtest.Single {
 	if w.most > 0 && w.choose(2) == 0 {
 		due := w.clock() + int64(w.choose(4000)) - 500
 		w.due[n] = due
-		if w.hasty {
+		if w.dueTooEarly {
 			due -= 1000
 		}
 		cfg.Items, cfg.Prefix, cfg.Wake = modelLater, queues.DuePrefix(time.UnixMilli(due))+cfg.Prefix, claim.Join(modelQueue, n+"-due")
@@ -149,7 +149,7 @@ func (w *queueWorld) isEffect(a *actor, ops []claim.Op) bool {
 			if due := w.due[string(o.Data)]; o.Kind == claim.OpCreate && due > w.clock() {
 				w.violated("%s is delivered %d ms before it is due", o.Data, due-w.clock())
 			}
-			if _, handIn := a.m.(*queues.Acknowledgement); handIn && o.Kind == claim.OpDelete {
+			if _, acknowledges := a.m.(*queues.Acknowledgement); acknowledges && o.Kind == claim.OpDelete {
 				w.over[w.tree()[o.Path].Data]++
 			}
 			if w.most > 0 {
@@ -226,7 +226,7 @@ func (w *queueWorld) checkRest() {
 
 func (w *singleWorld) fail(t interface{ Fatalf(string, ...any) }) {
 	if w.wrong != "" {
-		t.Fatalf("%s\n%s", w.wrong, strings.Join(w.story[max(0, len(w.story)-80):], "\n"))
+		t.Fatalf("%s\n%s", w.wrong, strings.Join(w.trace[max(0, len(w.trace)-80):], "\n"))
 	}
 }
 

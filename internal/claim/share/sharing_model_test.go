@@ -21,18 +21,18 @@ type partner struct {
 	w    *shareWorld
 	id   string
 	m    *Sharing
-	here bool                // whether the member wants to be registered
-	told map[string]nameList // by root: the names that each open cache has reported
-	shut []string            // roots of caches that are about to be closed
-	bids map[string]*plea    // by part
-	tidy map[string]bool     // parts whose election is being deleted
-	left bool                // the member has been told to leave, or has failed
-	done map[string]bool     // parts whose owner has returned by itself, until the part has been assigned to another member
-	knew map[string]int      // by task: the value of made when the member was last told about tasks. It tells apart tasks of the same name
+	here bool                 // whether the member wants to be registered
+	told map[string]nameList  // by root: the names that each open cache has reported
+	shut []string             // roots of caches that are about to be closed
+	bids map[string]*bidState // by part
+	tidy map[string]bool      // parts whose election is being deleted
+	left bool                 // the member has been told to leave, or has failed
+	done map[string]bool      // parts whose owner has returned by itself, until the part has been assigned to another member
+	knew map[string]int       // by task: the value of made when the member was last told about tasks. It tells apart tasks of the same name
 }
 
-// plea is one bid of a member.
-type plea struct {
+// bidState is one bid of a member.
+type bidState struct {
 	told   bool
 	ended  *claim.TermEnd // why the bid has ended; set before the member is told
 	before bool           // the bid ended before the owner was told to let go
@@ -59,7 +59,7 @@ func (w *shareWorld) cfg(id string) SharingConfig {
 // begin starts a member, or starts it again after its end.
 func (p *partner) begin() {
 	p.m, p.here, p.left, p.shut = NewSharing(p.w.cfg(p.id)), false, false, nil
-	p.told, p.bids, p.tidy, p.done, p.knew = map[string]nameList{}, map[string]*plea{}, map[string]bool{}, map[string]bool{}, map[string]int{}
+	p.told, p.bids, p.tidy, p.done, p.knew = map[string]nameList{}, map[string]*bidState{}, map[string]bool{}, map[string]bool{}, map[string]int{}
 	p.carryOut()
 }
 
@@ -81,7 +81,7 @@ func (p *partner) carryOut() {
 			p.told[d.Path] = nameList{root: d.Path}
 		case claim.OpBid:
 			ok = p.bids[d.Part()] == nil && !p.tidy[d.Part()] && !p.left && !p.done[d.Part()]
-			p.bids[d.Part()] = &plea{}
+			p.bids[d.Part()] = &bidState{}
 		case claim.OpResign:
 			b := p.bids[d.Part()]
 			ok = b != nil && !b.told
@@ -101,7 +101,7 @@ func (p *partner) carryOut() {
 			p.w.Fatalf("%s is to %v, with %+v", p.id, d, p)
 		}
 	}
-	if n := slices.Collect(maps.Values(p.bids)); p.w.most > 0 && len(slices.DeleteFunc(n, func(b *plea) bool { return b.told })) > p.w.most {
+	if n := slices.Collect(maps.Values(p.bids)); p.w.most > 0 && len(slices.DeleteFunc(n, func(b *bidState) bool { return b.told })) > p.w.most {
 		p.w.Fatalf("%s bids for %v", p.id, p.bids)
 	}
 }
@@ -312,12 +312,12 @@ func TestSharingUnderChanges(t *testing.T) {
 		w.rest()
 		w.check()
 		for i, p := range w.partners {
-			p.leave(fmt.Errorf("left: %w", claimtest.ErrDeaf))
+			p.leave(fmt.Errorf("left: %w", claimtest.ErrGivenUp))
 			w.rest()
 			if !p.m.Over() || w.members[p.id] || !p.left {
 				t.Fatalf("%+v is not over", p)
 			}
-			if i == 0 && p.m.Err() != nil && errors.Is(p.m.Err(), claimtest.ErrDeaf) == errors.Is(p.m.Err(), claimtest.ErrRefused) {
+			if i == 0 && p.m.Err() != nil && errors.Is(p.m.Err(), claimtest.ErrGivenUp) == errors.Is(p.m.Err(), claimtest.ErrRefused) {
 				t.Fatalf("%s has ended with %v", p.id, p.m.Err())
 			}
 			w.check()

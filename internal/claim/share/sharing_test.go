@@ -12,33 +12,33 @@ import (
 	"bellwether/internal/claim/claimtest"
 )
 
-// talk steps a Sharing of parts below /s event by event.
-type talk struct {
+// dialogue steps a Sharing of parts below /s event by event.
+type dialogue struct {
 	t *testing.T
 	m *Sharing
 }
 
-func share(t *testing.T, cfg SharingConfig) *talk {
+func share(t *testing.T, cfg SharingConfig) *dialogue {
 	cfg.Parent = "/s"
-	d := &talk{t, NewSharing(cfg)}
+	d := &dialogue{t, NewSharing(cfg)}
 	d.wants("register /s/members/" + cfg.ID)
 	return d
 }
 
 // step steps an event, and fails unless exactly these operations begin.
-func (d *talk) step(ev claim.Event, starts ...string) {
+func (d *dialogue) step(ev claim.Event, starts ...string) {
 	d.t.Helper()
 	d.m.Step(claim.Moment{}, ev)
 	d.wants(starts...)
 }
 
-func (d *talk) wants(starts ...string) {
+func (d *dialogue) wants(starts ...string) {
 	d.t.Helper()
 	claimtest.WantStarts(d.t, d.m.Ready().Start, starts)
 }
 
 // ends fails unless the Sharing has ended with this error.
-func (d *talk) ends(err error) {
+func (d *dialogue) ends(err error) {
 	d.t.Helper()
 	if !d.m.Over() || !errors.Is(d.m.Err(), err) || err == nil && d.m.Err() != nil {
 		d.t.Errorf("over: %v, by %v, not %v", d.m.Over(), d.m.Err(), err)
@@ -69,7 +69,7 @@ func seen(root, names string) Seen {
 const theMembers, theTasks = "/s/members", "/s/tasks"
 
 // sole returns a member that is alone and bids for both parts.
-func sole(t *testing.T) *talk {
+func sole(t *testing.T) *dialogue {
 	t.Helper()
 	d := share(t, SharingConfig{ID: "a", Parts: []string{"q", "p"}})
 	d.step(Registered{}, "follow /s/members")
@@ -132,13 +132,13 @@ func TestSharingOfTasks(t *testing.T) {
 	d.step(seen(theTasks, "q -p"), "resign p")
 	d.step(BidOver{Part: "p", Resigned: true}, "tidy p")
 	d.step(Tidied{"q"}, "bid q")
-	d.step(CacheOver{Path: theTasks, Err: claimtest.ErrDeaf}, "unfollow /s/members", "resign q")
+	d.step(CacheOver{Path: theTasks, Err: claimtest.ErrGivenUp}, "unfollow /s/members", "resign q")
 	d.step(CacheOver{Path: theMembers})
 	d.step(Tidied{"p"})
 	d.step(BidOver{Part: "q", Resigned: true}, "tidy q")
 	d.step(Tidied{"q"}, "deregister /s/members/a")
 	d.step(RegistrationOver{Err: claimtest.ErrRefused})
-	d.ends(claimtest.ErrDeaf)
+	d.ends(claimtest.ErrGivenUp)
 	d.ends(claimtest.ErrRefused)
 }
 
@@ -167,18 +167,18 @@ func TestSharingFails(t *testing.T) {
 	d.ends(claimtest.ErrRefused)
 
 	d = sole(t)
-	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrDeaf}}, "unfollow /s/members", "resign p")
+	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrGivenUp}}, "unfollow /s/members", "resign p")
 	d.step(RegistrationOver{})
 	d.step(CacheOver{Path: theMembers})
 	d.step(BidOver{Part: "p", Resigned: true})
-	d.ends(claimtest.ErrDeaf)
+	d.ends(claimtest.ErrGivenUp)
 
 	d = sole(t) // the second owner fails by itself before it has let go of its part
-	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrDeaf}}, "unfollow /s/members", "resign p")
+	d.step(BidOver{Part: "q", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrGivenUp}}, "unfollow /s/members", "resign p")
 	d.step(BidOver{Part: "p", TermEnd: claim.TermEnd{Returned: true, Err: claimtest.ErrRefused}})
 	d.step(CacheOver{Path: theMembers}, "deregister /s/members/a")
 	d.step(RegistrationOver{})
-	d.ends(claimtest.ErrDeaf)
+	d.ends(claimtest.ErrGivenUp)
 
 	d = share(t, SharingConfig{ID: "a", Parts: []string{"p"}}) // the member leaves before it is registered
 	d.step(claim.Resign{}, "deregister /s/members/a")

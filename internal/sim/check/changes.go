@@ -64,13 +64,13 @@ func (c *Changed) AsOf(z wire.Zxid) (at wire.Zxid, lives bool) {
 func (h *History) noteKid(path string, z wire.Zxid, lives bool) {
 	h.at(path).change(z, lives)
 	up := h.at(ParentOf(path))
-	up.Kids = append(up.Kids, z)
+	up.Children = append(up.Children, z)
 }
 
 // noteDeleted records that a znode was deleted.
 func (h *History) noteDeleted(path string, z wire.Zxid) {
 	h.noteKid(path, z, false)
-	h.at(path).Kids = append(h.at(path).Kids, z)
+	h.at(path).Children = append(h.at(path).Children, z)
 }
 
 // ParentOf returns the path of a znode's parent.

@@ -7,16 +7,18 @@ import (
 	"bellwether/wire"
 )
 
-// handOvers checks leadership transfers. The successor that a leader names has everything
+// leadershipTransfers checks leadership transfers. The successor that a leader names has everything
 // that was proposed on its disk, and the old leader neither proposes nor pings in its epoch
 // any more.
-type handOvers struct{ ended map[wire.Epoch]wire.Zxid }
+type leadershipTransfers struct{ ended map[wire.Epoch]wire.Zxid }
 
-func newHandOvers() *handOvers { return &handOvers{map[wire.Epoch]wire.Zxid{}} }
+func newLeadershipTransfers() *leadershipTransfers {
+	return &leadershipTransfers{map[wire.Epoch]wire.Zxid{}}
+}
 
-func (*handOvers) Name() string { return "HandOver" }
+func (*leadershipTransfers) Name() string { return "LeadershipTransfers" }
 
-func (c *handOvers) See(o any) string {
+func (c *leadershipTransfers) See(o any) string {
 	switch e := o.(type) {
 	case Promised:
 		return c.sent(e)
@@ -31,7 +33,7 @@ func (c *handOvers) See(o any) string {
 }
 
 // sent checks what a leader sends.
-func (c *handOvers) sent(e Promised) string {
+func (c *leadershipTransfers) sent(e Promised) string {
 	z := e.Packet.Zxid
 	switch {
 	case e.ByLearner:
@@ -44,7 +46,7 @@ func (c *handOvers) sent(e Promised) string {
 	case e.Packet.Type != peerwire.PacketHandOver:
 		return ""
 	}
-	var h peerwire.HandOver
+	var h peerwire.Handover
 	if err := wire.Decode(e.Packet.Data, &h); err != nil {
 		return err.Error()
 	}

@@ -31,9 +31,9 @@ type Entry struct {
 // Changed holds the zxids of what happened to a path, in order. Data and Lives have the
 // same length.
 type Changed struct {
-	Data  []wire.Zxid // the znode was created, changed or deleted
-	Lives []bool      // for each of Data, whether the znode exists since then
-	Kids  []wire.Zxid // a child was created or deleted, or the znode itself was deleted
+	Data     []wire.Zxid // the znode was created, changed or deleted
+	Lives    []bool      // for each of Data, whether the znode exists since then
+	Children []wire.Zxid // a child was created or deleted, or the znode itself was deleted
 }
 
 // NewHistory returns an empty history over an empty tree.

@@ -22,7 +22,7 @@ func Protocol(h *History) []Checker {
 	return []Checker{
 		newLeadership(h), newPrefixConsistency(h), newIntegrity(), newAgreement(), newTotalOrder(),
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
-		equalDigest{h}, nothingUndone{h}, newEphemerals(h), newHandOvers(),
+		equalDigest{h}, nothingUndone{h}, newEphemerals(h), newLeadershipTransfers(),
 	}
 }
 
@@ -84,8 +84,8 @@ type (
 		Index  int
 		Txn    *record.Txn
 	}
-	// Handed says that a transaction is the next one that a server applies.
-	Handed struct {
+	// Applies says that a transaction is the next one that a server applies.
+	Applies struct {
 		Server ensemble.ServerID
 		Txn    *record.Txn
 	}

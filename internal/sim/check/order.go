@@ -23,7 +23,7 @@ func (c *totalOrder) See(o any) string {
 		delete(c.last, e.Server)
 	case Rebuilt:
 		delete(c.last, e.Server)
-	case Handed:
+	case Applies:
 		if last, ok := c.last[e.Server]; ok && e.Txn.Zxid <= last {
 			return fmt.Sprintf("server %d delivers %v behind %v", e.Server, e.Txn.Zxid, last)
 		}
@@ -52,7 +52,7 @@ func (c *localPrimaryOrder) See(o any) string {
 		delete(c.last, e.Server)
 	case Stands:
 		c.last[e.Server] = max(c.last[e.Server], e.Zxid)
-	case Handed:
+	case Applies:
 		last, ok := c.last[e.Server]
 		if z := e.Txn.Zxid; ok && last.Epoch() == z.Epoch() && z != last+1 || ok && last.Epoch() != z.Epoch() && z.Counter() != 1 {
 			return fmt.Sprintf("server %d delivers %v behind %v", e.Server, z, last)
@@ -80,7 +80,7 @@ func (c *globalPrimaryOrder) See(o any) string {
 		delete(c.epoch, e.Server)
 	case Rebuilt:
 		delete(c.epoch, e.Server)
-	case Handed:
+	case Applies:
 		if now := e.Txn.Zxid.Epoch(); now < c.epoch[e.Server] {
 			return fmt.Sprintf("server %d delivers %v after transactions of epoch %d", e.Server, e.Txn.Zxid, c.epoch[e.Server])
 		}

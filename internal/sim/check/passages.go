@@ -8,21 +8,21 @@ import (
 	"bellwether/internal/record"
 )
 
-// passages checks barriers. A client that passes or has opened a barrier does so only if
+// barrierPasses checks barriers. A client that passes or has opened a barrier does so only if
 // the barrier was open at some moment since the client began. A client that has closed it
 // does so only if it was closed at such a moment.
-type passages struct {
+type barrierPasses struct {
 	n                int // number of transactions so far
 	closed           bool
 	wasOpen, wasShut int // the number of the last transaction after which the barrier was open, or closed
 	began            map[int]int
 }
 
-func newPassages() *passages { return &passages{wasShut: -1, began: map[int]int{}} }
+func newBarrierPasses() *barrierPasses { return &barrierPasses{wasShut: -1, began: map[int]int{}} }
 
-func (*passages) Name() string { return "Passages" }
+func (*barrierPasses) Name() string { return "BarrierPasses" }
 
-func (c *passages) See(o any) string {
+func (c *barrierPasses) See(o any) string {
 	switch e := o.(type) {
 	case Committed:
 		c.n++
@@ -44,7 +44,7 @@ func (c *passages) See(o any) string {
 	return ""
 }
 
-func (c *passages) change(body record.TxnBody) {
+func (c *barrierPasses) change(body record.TxnBody) {
 	switch b := body.(type) {
 	case *record.CreateTxn:
 		c.closed = c.closed || b.Path == BarrierPath
@@ -53,7 +53,7 @@ func (c *passages) change(body record.TxnBody) {
 	}
 }
 
-func (c *passages) ended(worker int, act barrier.Act) string {
+func (c *barrierPasses) ended(worker int, act barrier.Act) string {
 	was, want := c.wasOpen, "open"
 	if act == barrier.CloseBarrier {
 		was, want = c.wasShut, "closed"

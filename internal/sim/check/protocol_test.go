@@ -79,16 +79,16 @@ var brokenRules = []broken{
 		return []any{Delivered{a, setTxn(z(1, 1), "x"), 0}, Delivered{a, setTxn(z(2, 1), "x"), 0}, Delivered{b, setTxn(z(1, 2), "x"), 0}}
 	}},
 	{"delivered out of order", func(*History) Checker { return newTotalOrder() }, func(_ *History) []any {
-		return []any{Handed{a, setTxn(z(1, 2), "x")}, Handed{b, setTxn(z(1, 1), "x")}, Handed{a, setTxn(z(1, 1), "x")}}
+		return []any{Applies{a, setTxn(z(1, 2), "x")}, Applies{b, setTxn(z(1, 1), "x")}, Applies{a, setTxn(z(1, 1), "x")}}
 	}},
 	{"a gap in an epoch", func(*History) Checker { return newLocalPrimaryOrder() }, func(_ *History) []any {
-		return []any{Handed{a, setTxn(z(1, 1), "x")}, Handed{a, setTxn(z(1, 3), "x")}}
+		return []any{Applies{a, setTxn(z(1, 1), "x")}, Applies{a, setTxn(z(1, 3), "x")}}
 	}},
 	{"an epoch without its beginning", func(*History) Checker { return newLocalPrimaryOrder() }, func(_ *History) []any {
-		return []any{Stands{a, z(1, 1), 0, 0}, Handed{a, setTxn(z(2, 2), "x")}}
+		return []any{Stands{a, z(1, 1), 0, 0}, Applies{a, setTxn(z(2, 2), "x")}}
 	}},
 	{"an earlier epoch behind a later one", func(*History) Checker { return newGlobalPrimaryOrder() }, func(_ *History) []any {
-		return []any{Handed{a, setTxn(z(2, 1), "x")}, Handed{a, setTxn(z(1, 2), "x")}}
+		return []any{Applies{a, setTxn(z(2, 1), "x")}, Applies{a, setTxn(z(1, 2), "x")}}
 	}},
 	{"a leader that did not deliver first", func(*History) Checker { return newPrimaryIntegrity() }, func(_ *History) []any {
 		return []any{
@@ -118,16 +118,16 @@ var brokenRules = []broken{
 			Promised{Server: a, ByLearner: true, Packet: ack},
 		}
 	}},
-	{"logged behind a transfer of leadership", func(*History) Checker { return newHandOvers() }, func(_ *History) []any {
+	{"logged behind a transfer of leadership", func(*History) Checker { return newLeadershipTransfers() }, func(_ *History) []any {
 		return []any{transfers(a, b, 0), Ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(1, 1), "x")}}, false}}
 	}},
-	{"pings behind a transfer of leadership", func(*History) Checker { return newHandOvers() }, func(_ *History) []any {
+	{"pings behind a transfer of leadership", func(*History) Checker { return newLeadershipTransfers() }, func(_ *History) []any {
 		ping := func(e wire.Epoch) Promised {
 			return Promised{Server: a, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z(e, 0)}}
 		}
 		return []any{ping(1), transfers(a, b, 0), ping(2), ping(1)}
 	}},
-	{"leadership transferred to one that lacks something", func(*History) Checker { return newHandOvers() }, func(_ *History) []any {
+	{"leadership transferred to one that lacks something", func(*History) Checker { return newLeadershipTransfers() }, func(_ *History) []any {
 		other, wiped, named := transfers(a, b, 5), transfers(a, b, 5), transfers(a, b, 5)
 		other.To.Server = a
 		wiped.To.Wiped = true
@@ -157,7 +157,7 @@ var brokenRules = []broken{
 
 // transfers returns a packet with which a leader of epoch 1 names its successor.
 func transfers(leader, to ensemble.ServerID, end wire.Zxid) Promised {
-	named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: end, Data: wire.Append(nil, &peerwire.HandOver{Leader: to})}
+	named := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: end, Data: wire.Append(nil, &peerwire.Handover{Leader: to})}
 	return Promised{Server: leader, Packet: named, Epoch: 1, To: Receiver{Server: to}}
 }
 

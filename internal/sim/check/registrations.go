@@ -16,7 +16,7 @@ import (
 // nothing is left of a registrant that has left.
 type registrations struct {
 	present Present
-	at      map[string]lodging
+	at      map[string]znode
 	makers  map[wire.Zxid]wire.SessionID  // who created a znode, by its czxid
 	written map[wire.Zxid]map[string]bool // all data ever written to a znode, by its czxid
 	lost    map[wire.Zxid]bool            // an operator or its own registrant has deleted the znode, and its owner may not know
@@ -25,8 +25,8 @@ type registrations struct {
 	now     map[int]RegistrationState
 }
 
-// lodging is the znode at a place.
-type lodging struct {
+// znode is the znode at a place.
+type znode struct {
 	czxid   wire.Zxid
 	owner   wire.SessionID
 	version int32
@@ -34,7 +34,7 @@ type lodging struct {
 
 func newRegistrations(p Present) *registrations {
 	return &registrations{
-		present: p, at: map[string]lodging{}, makers: map[wire.Zxid]wire.SessionID{}, written: map[wire.Zxid]map[string]bool{},
+		present: p, at: map[string]znode{}, makers: map[wire.Zxid]wire.SessionID{}, written: map[wire.Zxid]map[string]bool{},
 		lost: map[wire.Zxid]bool{}, ended: map[wire.SessionID]bool{}, saw: map[int]wire.Stat{}, now: map[int]RegistrationState{},
 	}
 }
@@ -67,7 +67,7 @@ func (r *registrations) changed(txn *record.Txn, body record.TxnBody) (wrong str
 	switch b := body.(type) {
 	case *record.CreateTxn:
 		if slices.Contains(Places, b.Path) {
-			r.at[b.Path] = lodging{txn.Zxid, txn.Session, 0}
+			r.at[b.Path] = znode{txn.Zxid, txn.Session, 0}
 			r.makers[txn.Zxid] = txn.Session
 			r.written[txn.Zxid] = map[string]bool{string(b.Data): true}
 		}
@@ -95,7 +95,7 @@ func (r *registrations) changed(txn *record.Txn, body record.TxnBody) (wrong str
 // touched checks a session that has set or deleted the znode at a place. A registrant of
 // the place may do so if it took the znode for its own: the one that it had last seen was
 // its own and had the same version.
-func (r *registrations) touched(session wire.SessionID, place string, n lodging) string {
+func (r *registrations) touched(session wire.SessionID, place string, n znode) string {
 	all := r.present.Registrants()
 	i := slices.IndexFunc(all, func(t Registrant) bool { return t.Place == place && slices.Contains(t.Own, session) })
 	if i < 0 { // the session is an operator's
@@ -132,19 +132,19 @@ func (r *registrations) stands(s RegistrationState) string {
 		return fmt.Sprintf("registrant %d believes in its registration of session %v by the znode of %v, which session %v has created", s.Client, s.Session, s.Token, r.makers[s.Token])
 	case !r.written[s.Token][s.Data]:
 		return fmt.Sprintf("registrant %d believes that its znode holds %s, which was never written", s.Client, s.Data)
-	case !r.rightly(s.RegistrantState):
+	case !r.owned(s.RegistrantState):
 		return ""
 	}
 	for _, t := range r.present.Registrants() {
-		if o := r.now[t.Client]; t.Client != s.Client && t.Place == s.Place && o.Stands && !o.Doubtful && r.rightly(o.RegistrantState) {
+		if o := r.now[t.Client]; t.Client != s.Client && t.Place == s.Place && o.Stands && !o.Doubtful && r.owned(o.RegistrantState) {
 			return fmt.Sprintf("registrants %d and %d both believe in their registration at %s", s.Client, t.Client, s.Place)
 		}
 	}
 	return ""
 }
 
-// rightly reports whether the session of the registration lives and its znode was not
+// owned reports whether the session of the registration lives and its znode was not
 // deleted by others.
-func (r *registrations) rightly(s registry.RegistrantState) bool {
+func (r *registrations) owned(s registry.RegistrantState) bool {
 	return !r.ended[s.Session] && !r.lost[s.Token]
 }

@@ -124,7 +124,7 @@ func (c watchOrder) missed(client int, w *Watch, z wire.Zxid) string {
 	}
 	at := Within(ch.Data, w.Zxid, z)
 	if w.Children {
-		at = Within(ch.Kids, w.Zxid, z)
+		at = Within(ch.Children, w.Zxid, z)
 	}
 	if at == 0 {
 		return ""

@@ -127,7 +127,7 @@ func (c *realEvents) See(o any) string {
 	}
 	c.last[e.Client] = told{e.Connection, z}
 	ch := c.history.Changes[e.Event.Path]
-	if ch == nil || !contains(ch.Data, z) && !contains(ch.Kids, z) {
+	if ch == nil || !contains(ch.Data, z) && !contains(ch.Children, z) {
 		return fmt.Sprintf("client %d gets the event %v of %s at %v, but that transaction did not change it", e.Client, e.Event.Type, e.Event.Path, z)
 	}
 	return ""

@@ -43,11 +43,11 @@ var brokenWork = []broken{
 	{"an acknowledgement of nothing", itemRule, func(_ *History) []any {
 		return []any{ended(done(queues.NewAcknowledgement(queues.AcknowledgementConfig{Session: 1})), false)}
 	}},
-	{"a barrier passed while it is closed", passageRule, func(_ *History) []any {
+	{"a barrier passed while it is closed", barrierPassRule, func(_ *History) []any {
 		m := done(barrier.NewBarrier(BarrierPath, barrier.OpenBarrier))
 		return []any{WorkBegan{1, m}, ended(m, false), shuts(a), ended(m, false), WorkBegan{1, m}, ended(m, false)}
 	}},
-	{"a barrier closed by who has not", passageRule, func(_ *History) []any {
+	{"a barrier closed by who has not", barrierPassRule, func(_ *History) []any {
 		m := done(barrier.NewBarrier(BarrierPath, barrier.CloseBarrier))
 		return []any{shuts(a), WorkBegan{1, m}, wrote(a, 1, &record.DeleteTxn{Path: BarrierPath}), ended(m, false), WorkBegan{1, m}, ended(m, false)}
 	}},
@@ -68,7 +68,7 @@ var brokenWork = []broken{
 func itemRule(*History) Checker  { return newItems() }
 func countRule(*History) Checker { return newCounts() }
 
-func passageRule(*History) Checker { return newPassages() }
+func barrierPassRule(*History) Checker { return newBarrierPasses() }
 
 func shuts(v ensemble.ServerID) Committed { return wrote(v, 1, &record.CreateTxn{Path: BarrierPath}) }
 
