@@ -574,7 +574,7 @@ func TestEveryRecipeMayBeRefused(t *testing.T) {
 						})
 						var stays error
 						if op == wire.OpMulti {
-							stays = code // the requests that remove it are refused too
+							stays = code // the server also refuses the requests that remove the znode
 						}
 						if op == wire.OpGetData && u.name == "transaction" {
 							stays = code // a vote is a promise, and stays

@@ -30,7 +30,8 @@ func eachSize(t *testing.T, test func(t *testing.T, s *fakeServer, n int)) {
 	}
 }
 
-// costs fails the test unless do costs exactly so many events and requests. Pings do not count.
+// costs fails the test unless the function do causes exactly this many events and requests.
+// Pings do not count.
 func (s *fakeServer) costs(what string, events, requests int, do func()) {
 	s.t.Helper()
 	e, r := s.eventCount(), s.asked()

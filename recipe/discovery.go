@@ -152,7 +152,7 @@ type Provider struct {
 	mu   sync.Mutex
 	seen int // revision of the Cache from which all and open were read; -1 before the first read
 	all  []Instance
-	open []Instance // those that are not disabled
+	open []Instance // the instances that are not disabled
 }
 
 // Provider opens a Provider of the service with this name. The service need not exist yet. A

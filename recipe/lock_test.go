@@ -151,13 +151,13 @@ func TestLockExcludes(t *testing.T) {
 			t.Errorf("tokens %v, %v, %v", a.Token(), b.Token(), c.Token())
 		}
 		release(t, c)
-		release(t, c) // changes nothing
+		release(t, c) // releasing it again changes nothing
 		s.empty(parent)
 	})
 }
 
 // TestLockWakesOne checks that a release wakes one of 10, 100 and 1,000 waiting clients. A release costs
-// the servers the delete, one event, and the look of the woken client.
+// the servers the delete, one event, and the read of the woken client.
 func TestLockWakesOne(t *testing.T) {
 	for _, n := range sizes() {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -37,7 +37,7 @@ func TestSemaphoreHasItsLeases(t *testing.T) {
 			for range 3 {
 				line = append(line, acquireLater(t.Context(), s.semaphore(3, o).Acquire))
 			}
-			for i, h := range []*Hold{holds[1], holds[2], holds[0]} { // in no particular order
+			for i, h := range []*Hold{holds[1], holds[2], holds[0]} { // release the leases in another order than that of their bids
 				waits(t, line[i])
 				release(t, h)
 				holds[i] = got(t, line[i])

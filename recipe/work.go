@@ -61,12 +61,12 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 	return nil
 }
 
-// Run makes this client a member with this id, and does tasks until the context ends. It calls do
-// with each task that the member owns. The context of do ends when the member no longer owns the task.
-// When do returns nil, Run deletes the task. If the member loses the task before that, another member does
-// it again. If do returns an error, the task stays for other members, and
-// Run ends with that error, unless it is one of those after which [Election.Lead] campaigns again: then
-// this member stands for the task again after a pause.
+// Run makes this client a member with this id, and does tasks until the context ends. It calls do with
+// each task that the member owns. The context of do ends when the member no longer owns the task. When do
+// returns nil, Run deletes the task. If the member loses the task before that, another member does it
+// again. If do returns an error, the task stays for other members, and Run ends with that error, unless it
+// is one of those after which [Election.Lead] campaigns again: then this member makes a bid for the task
+// again after a pause.
 func (w *Work) Run(ctx context.Context, id string, do func(ctx context.Context, t Task, h *Handle) error) error {
 	own := func(ctx context.Context, part string, h *Handle) error { return w.do(ctx, part, h, do) }
 	return newSharing(w.c, w.cfg(id), w.opt.Election, own).run(ctx)

@@ -61,7 +61,7 @@ func TestAuditOfLostConnections(t *testing.T) {
 		}
 		c.write(all)
 		if i%2 == 0 {
-			c.nc.Close() // its last requests may be lost on the way
+			c.nc.Close() // the client's last requests may be lost on the way
 			continue
 		}
 		for range writes {

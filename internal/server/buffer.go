@@ -16,8 +16,8 @@ type buffer struct {
 
 // Sizes of pooled buffers.
 const (
-	bufferStart = 1 << 10  // capacity of a new one
-	bufferKept  = 64 << 10 // capacity of a large one; a buffer of any other size is left to the collector
+	bufferStart = 1 << 10  // capacity of a new buffer
+	bufferKept  = 64 << 10 // capacity of a large buffer; a buffer of any other size is left to the garbage collector
 )
 
 // There are two pools, so that a caller that needs a large buffer rarely gets a small

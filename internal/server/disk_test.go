@@ -134,7 +134,7 @@ func crashRun(t *testing.T, o Options, n int) (acked int, err error) {
 	r := &running{Server: s, t: t}
 	acked = workload(r, n)
 	if acked == n {
-		s.fail(store.ErrCrashed) // the crash would have come later
+		s.fail(store.ErrCrashed) // the workload ended before the crash
 	}
 	return acked, <-done
 }

@@ -146,7 +146,7 @@ func (s *simulatedPair) lead(c net.Conn) {
 	if peerwire.ReadPacket(r, &p, peerwire.PacketMax) == nil && p.Type == peerwire.PacketAckEpoch {
 		select {
 		case s.joins <- epoch.Epoch():
-		case <-s.t.Context().Done(): // anonymousReader waits for a server that joins again
+		case <-s.t.Context().Done(): // the test does not wait for a server that joins again
 		}
 	}
 }

@@ -178,9 +178,9 @@ func TestTransferIsRefused(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	eventually(t, "the other server is named", func() bool { // it may be slow to follow
+	eventually(t, "the other server is named", func() bool { // the former leader may be slow to follow
 		h, err := l.TransferLeadership(ended, peerwire.NoServer)
-		return h.To != peerwire.NoServer && (err != nil || h.Epoch > epoch) // or it leads by now
+		return h.To != peerwire.NoServer && (err != nil || h.Epoch > epoch) // or it has become the leader again meanwhile
 	})
 	g.settled()
 }

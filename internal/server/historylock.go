@@ -13,9 +13,9 @@ import (
 )
 
 // historyLock separates those that write or read the files of the history from changes that
-// take some of the history back. The keeper and the readers of old logs hold mu for reading
-// while they work. The log writer holds it for writing when it truncates or replaces the
-// history. urgent makes the others stop early.
+// take some of the history back. The snapshotter and the readers of old logs hold mu for
+// reading while they work. The log writer holds it for writing when it truncates or
+// replaces the history. urgent makes the others stop early.
 type historyLock struct {
 	mu     sync.RWMutex
 	urgent atomic.Bool

@@ -15,7 +15,7 @@ import (
 
 // memberLoop is what the loop of a server of an ensemble holds in addition.
 type memberLoop struct {
-	nextHeartbeat int64 // ns of the server's clock at which Beat is to be called
+	nextHeartbeat int64 // ns of the server's clock at which Heartbeat is to be called
 	alarm         *time.Timer
 	listens       bool
 	dialled       ensemble.ServerID

@@ -59,7 +59,7 @@ type Server struct {
 	disk         *diskWatch
 	member       *member         // nil: the server is standalone
 	audit        *audit.Log      // nil: there is no audit log
-	secrets      replica.Secrets // those of the start
+	secrets      replica.Secrets // the session secrets of the configuration at the start
 	client       net.Listener    // nil: no client port is configured
 	secureClient net.Listener    // nil: no client port with TLS is configured
 	certs        certificates

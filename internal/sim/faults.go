@@ -143,14 +143,14 @@ func (s *Sim) Do(a Act) {
 		}
 		v.Clock.Offset += a.Value
 	case TransferLeadership:
-		v.handOver(a)
+		v.transferLeadership(a)
 	default:
 		s.doNet(a)
 	}
 }
 
-// handOver makes a leader transfer leadership, as far as it can.
-func (v *server) handOver(a Act) {
+// transferLeadership makes a leader transfer leadership, as far as it can.
+func (v *server) transferLeadership(a Act) {
 	to := peerwire.NoServer
 	if a.B > 0 {
 		to = ensemble.ServerID(a.B)

@@ -23,14 +23,14 @@ func (c lockTally) See(o any) string {
 	return ""
 }
 
-// TestSeveralLocks lets clients take two or three of three locks together, named in any
+// TestMultiLocks lets clients take two or three of three locks together, named in any
 // order, under all faults. It checks that no lock has two holders, that a client which
 // reports all its locks holds each of them, and that in the end no client waits forever.
-func TestSeveralLocks(t *testing.T) {
+func TestMultiLocks(t *testing.T) {
 	all := lockTally{}
 	for seed := range uint64(3) {
 		s := New(Options{
-			Seed: seed + 1, Events: 100_000, Recipe: client.SeveralLocks,
+			Seed: seed + 1, Events: 100_000, Recipe: client.MultiLocks,
 			Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
 			rule: func() check.Checker { return all },
 		})

@@ -241,16 +241,16 @@ func (n *nemesis) act() {
 		a.Kind, a.Value = SlowPort, d.Below(5*machine.Second)
 		n.do(a, long, SlowPort)
 	default:
-		n.handOver(long)
+		n.transferLeadership(long)
 	}
 	if d.Chance(10) {
 		n.sim.Do(Act{Kind: Heal, A: 1})
 	}
 }
 
-// handOver makes the leader transfer leadership. After that the old leader stops or goes on.
+// transferLeadership makes the leader transfer leadership. After that the old leader stops or goes on.
 // Often a fault hits one of the two servers, or the network between them, during the transfer.
-func (n *nemesis) handOver(long int64) {
+func (n *nemesis) transferLeadership(long int64) {
 	old, d := n.sim.leader(), n.random
 	if old == nil {
 		return

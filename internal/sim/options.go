@@ -117,7 +117,7 @@ func drawn(o Options, d *machine.Random) Options {
 	}
 	set(&o.Leases, 1, 3)
 	if several := d.Chance(50); said == "" && o.Recipe == client.Lock && several {
-		o.Recipe = client.SeveralLocks
+		o.Recipe = client.MultiLocks
 	}
 	if least := client.CandidatesMin[o.Recipe]; o.Candidates > 0 {
 		o.Candidates = max(o.Candidates, least)

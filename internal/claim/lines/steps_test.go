@@ -191,8 +191,8 @@ func TestAnotherSessionEndsTheClaim(t *testing.T) {
 	}
 }
 
-// TestChecklist10FoundBidMustBelongToTheSession checks that name, owner and content of a found bid must all match.
-func TestChecklist10FoundBidMustBelongToTheSession(t *testing.T) {
+// TestChecklist10FoundBidMustMatch checks that name, owner and content of a found bid must all match.
+func TestChecklist10FoundBidMustMatch(t *testing.T) {
 	for _, c := range []struct {
 		owner wire.SessionID
 		data  string

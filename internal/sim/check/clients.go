@@ -5,7 +5,7 @@ func Clients(h *History, p Present, reached SessionsReached) []Checker {
 	return []Checker{
 		newAtMostOnce(), ackedWrites{h}, sessionOrder{}, newWatchOrder(h), newRealTime(), claims{p}, &fence{}, shown{h},
 		newAsIssued(), newRealEvents(h), possibleLeaders{p}, newCommits(), newBarriers(p), newItems(), newCaches(h), newCounts(),
-		newBarrierPasses(), newShares(p, h), newSeveral(p), newAnnouncements(), newRegistrations(p), onlyCommitted{h},
+		newBarrierPasses(), newShares(p, h), newMultiLocks(p), newAnnouncements(), newRegistrations(p), onlyCommitted{h},
 		newLocalSessions(p, reached),
 	}
 }

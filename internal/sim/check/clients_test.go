@@ -199,30 +199,30 @@ func electedRule(have bool) func(*History) Checker {
 	}
 }
 
-// brokenSeveral are sequences of observations that break the rule of locks that are taken
+// brokenMultiLocks are sequences of observations that break the rule of locks that are taken
 // together.
-var brokenSeveral = []broken{
-	{"a lock with two holders", severalRule, func(*History) []any {
+var brokenMultiLocks = []broken{
+	{"a lock with two holders", multiLockRule, func(*History) []any {
 		return []any{LockTaken{lock(2, "q"), 2}, LockProven{lock(2, "q")}, LockTaken{lock(3, "p"), 3}}
 	}},
-	{"a holder's token that is older than the last", severalRule, func(*History) []any {
+	{"a holder's token that is older than the last", multiLockRule, func(*History) []any {
 		return []any{LockTaken{lock(1, "p"), 3}, LockTaken{lock(2, "q"), 2}, LockTaken{lock(1, "p"), 3}}
 	}},
-	{"a holder of all that lacks one", severalRule, func(*History) []any {
+	{"a holder of all that lacks one", multiLockRule, func(*History) []any {
 		return []any{AllTaken{1, []string{"p"}, []string{"p"}}, AllTaken{1, []string{"p", "q"}, []string{"p"}}}
 	}},
-	{"a lock that a client holds twice", severalRule, func(*History) []any {
+	{"a lock that a client holds twice", multiLockRule, func(*History) []any {
 		again := lock(1, "p")
 		again.Attempt = 2
 		return []any{LockTaken{lock(1, "p"), 3}, LockTaken{again, 4}}
 	}},
-	{"a holder's session ends before its term", severalRule, func(*History) []any {
+	{"a holder's session ends before its term", multiLockRule, func(*History) []any {
 		return []any{Committed{a, 1, closes(99)}, Committed{a, 1, closes(1)}}
 	}},
 }
 
-func severalRule(*History) Checker {
-	return newSeveral(&present{locks: []Lock{lock(1, "p"), lock(2, "q")}})
+func multiLockRule(*History) Checker {
+	return newMultiLocks(&present{locks: []Lock{lock(1, "p"), lock(2, "q")}})
 }
 
 // lock returns a lock that a client holds.

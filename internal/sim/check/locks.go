@@ -8,20 +8,20 @@ import (
 	"bellwether/wire"
 )
 
-// several checks locks that clients take together. No lock has two holders at once, and
+// multiLocks checks locks that clients take together. No lock has two holders at once, and
 // each holder's token is larger than the earlier ones. As long as a holder's deadline has
 // not passed, its session lives. A client that reports to have all its locks holds each of
 // them.
-type several struct {
+type multiLocks struct {
 	present Present
 	tokens  map[string]wire.Zxid // token of the last holder, by path
 }
 
-func newSeveral(p Present) *several { return &several{p, map[string]wire.Zxid{}} }
+func newMultiLocks(p Present) *multiLocks { return &multiLocks{p, map[string]wire.Zxid{}} }
 
-func (*several) Name() string { return "Several" }
+func (*multiLocks) Name() string { return "MultiLocks" }
 
-func (c *several) See(o any) string {
+func (c *multiLocks) See(o any) string {
 	switch e := o.(type) {
 	case LockTaken:
 		if last := c.tokens[e.Path]; e.Token <= last {
@@ -47,7 +47,7 @@ func (c *several) See(o any) string {
 
 // beside returns what is wrong if the same lock is held by another client, or by the same
 // client with another bid.
-func (c *several) beside(k Lock) string {
+func (c *multiLocks) beside(k Lock) string {
 	for _, other := range c.present.Locks() {
 		if (other.Client != k.Client || other.Attempt != k.Attempt) && other.Path == k.Path {
 			return fmt.Sprintf("multi-lock clients %d and %d hold %s at the same time", k.Client, other.Client, k.Path)
@@ -57,7 +57,7 @@ func (c *several) beside(k Lock) string {
 }
 
 // ended returns what is wrong if a client still holds a lock after the end of its session.
-func (c *several) ended(t *record.Txn) string {
+func (c *multiLocks) ended(t *record.Txn) string {
 	for _, k := range c.present.Locks() {
 		if k.Session == t.Session {
 			return fmt.Sprintf("session %v of multi-lock client %d is ended by %v, but the client still holds %s", t.Session, k.Client, t.Zxid, k.Path)

@@ -63,7 +63,7 @@ func (s *Group) Cast(c *Client, n int) {
 		c.Player = newWorker(c, []job{guard, pass}[min(n, 1)])
 	case Partitioner, Work:
 		c.Player = newSharer(c, n)
-	case SeveralLocks:
+	case MultiLocks:
 		c.Player = newMultiLock(c)
 	case Configuration:
 		newAnnouncer(c)

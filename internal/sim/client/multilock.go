@@ -257,7 +257,7 @@ func (k *lockAttempt) over(st lines.State) {
 		case claim.Passing(st.Reason):
 			k.bid()
 		default:
-			k.c.group.Fail("Several", "multi-lock client %d cannot have %s: %v: %v", k.c.ID, k.path, st.Reason, st.Err)
+			k.c.group.Fail("MultiLocks", "multi-lock client %d cannot have %s: %v: %v", k.c.ID, k.path, st.Reason, st.Err)
 		}
 	})
 }

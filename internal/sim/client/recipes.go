@@ -21,16 +21,16 @@ const (
 	Caches        Recipe = "caches"
 	Partitioner   Recipe = "partitioner"
 	Work          Recipe = "work"
-	SeveralLocks  Recipe = "several locks"
+	MultiLocks    Recipe = "multi-locks"
 )
 
 // Claims are the recipes in which a claim passes from one holder to the next.
 var Claims = []Recipe{Election, Lock, ReadWriteLock, Semaphore}
 
-// Recipes are all recipes. The seed draws the last one, SeveralLocks, only in place of
+// Recipes are all recipes. The seed draws the last one, MultiLocks, only in place of
 // Lock.
 var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, WorkQueue, Count, DoubleBarrier,
-	KazooBarrier, Barrier, Configuration, Registration, Caches, Partitioner, Work, SeveralLocks}
+	KazooBarrier, Barrier, Configuration, Registration, Caches, Partitioner, Work, MultiLocks}
 
 // CandidatesMin is the smallest number of candidates that a recipe needs.
-var CandidatesMin = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3, Partitioner: 2, Work: 2, SeveralLocks: 2}
+var CandidatesMin = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3, Partitioner: 2, Work: 2, MultiLocks: 2}
