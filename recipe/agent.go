@@ -52,7 +52,7 @@ func (a *agent) validate() error { return checkPath(a.recipe, a.path) }
 // checkPath returns an error if path is not a valid path of a znode.
 func checkPath(recipe, path string) error {
 	if !wire.ValidPath(path) {
-		return fmt.Errorf("%s: %q is not the path of a znode, as /app/x is, without an empty, . or .. part: %w", recipe, path, zk.ErrBadArguments)
+		return fmt.Errorf("%s: %q is not the path of a znode; want a path such as /app/x, in which no part is empty, . or ..: %w", recipe, path, zk.ErrBadArguments)
 	}
 	return nil
 }

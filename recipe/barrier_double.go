@@ -35,7 +35,7 @@ type DoubleBarrier struct {
 func NewDoubleBarrier(c *zk.Client, path string, n int, o *BarrierOptions) (*DoubleBarrier, error) {
 	d := &DoubleBarrier{b: barrierAgent(c, path, o), path: path, n: n, kazoo: o != nil && o.Kazoo, turn: newTurn()}
 	if n < 1 {
-		return d, fmt.Errorf("barrier %s: for %d members, want 1 or more", path, n)
+		return d, fmt.Errorf("barrier %s: %d members, want 1 or more", path, n)
 	}
 	return d, d.b.validate()
 }

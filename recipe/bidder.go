@@ -48,7 +48,7 @@ func (b *bidder) validate() error {
 	}
 	switch {
 	case b.opt.Naming > GoZKNames:
-		return fmt.Errorf("%s %s: no naming %v", b.recipe, b.path, b.opt.Naming)
+		return fmt.Errorf("%s %s: naming %v does not exist", b.recipe, b.path, b.opt.Naming)
 	case !utf8.ValidString(b.cfg.ID):
 		return fmt.Errorf("%s %s: id %q is not UTF-8", b.recipe, b.path, b.cfg.ID)
 	}

@@ -79,7 +79,7 @@ func (c *committer) config(path, site string) commit.Config {
 // root find only such paths, and a znode at any other path must not be treated as a transaction.
 func (c *committer) checkTx(tx string) error {
 	if name := path.Base(tx); tx != claim.Join(c.root, name) || !wire.ValidPath(tx) || !strings.HasPrefix(name, claim.TxPrefix) {
-		return fmt.Errorf("commit: %q is not the path of a transaction, as Coordinator.Path makes them: %s…: %w",
+		return fmt.Errorf("commit: %q is not the path of a transaction; want a path that Coordinator.Path has returned, which begins with %s: %w",
 			tx, claim.Join(c.root, claim.TxPrefix), zk.ErrBadArguments)
 	}
 	return nil

@@ -82,10 +82,10 @@ func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) 
 	case path == items && (opt.DeliveriesMax != 0 || opt.DeadLetters != ""):
 		return q, fmt.Errorf("queue %s: DeliveriesMax and DeadLetters are only for a WorkQueue: %w", path, zk.ErrBadArguments)
 	case opt.DeadLetters == path, opt.DeadLetters != "" && !wire.ValidPath(opt.DeadLetters), opt.DeliveriesMax < 0:
-		return q, fmt.Errorf("queue %s: %d deliveries, then to %q, which must be the path of another queue: %w", path, opt.DeliveriesMax, opt.DeadLetters, zk.ErrBadArguments)
+		return q, fmt.Errorf("queue %s: with DeliveriesMax %d, DeadLetters must be the path of another queue, and it is %q: %w", path, opt.DeliveriesMax, opt.DeadLetters, zk.ErrBadArguments)
 	}
 	if path == "/" || opt.Naming > PlainItems {
-		return q, fmt.Errorf("queue %s: the path is /, or there is no naming %d", path, opt.Naming)
+		return q, fmt.Errorf("queue %s: the path is /, or naming %d does not exist", path, opt.Naming)
 	}
 	return q, nil
 }

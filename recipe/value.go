@@ -135,7 +135,7 @@ func (v *Value) CompareAndSet(ctx context.Context, old, data []byte) (bool, erro
 	return err == nil, err
 }
 
-var errOther = errors.New("the value is another")
+var errOther = errors.New("the value is not the expected one")
 
 // Close removes the mark, which otherwise stays until the session ends. Close returns an
 // error if the context ends, the client has ended, or a server refuses a request. It may

@@ -152,7 +152,7 @@ func checkHost(host string) error {
 	ip := net.ParseIP(host)
 	switch {
 	case ip != nil && ip.IsUnspecified():
-		return fmt.Errorf("the address %s is no address that others dial: name the one in the server line of the other members", host)
+		return fmt.Errorf("the address %s cannot be reached from other machines: give the one in the server line of the other members", host)
 	case ip != nil:
 		return nil
 	case host == "" || len(host) > 253 || strings.Trim(host, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.*") != "":

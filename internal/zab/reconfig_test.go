@@ -214,7 +214,7 @@ func TestReconfigurationIsCommittedByBoth(t *testing.T) {
 		}
 		ack(l, "2.2", 1, 2)
 		if c.one == 1 && l.log.Applied() != zx("2.1") {
-			t.Error("those who are gone still decide")
+			t.Error("removed servers still decide")
 		}
 		ack(l, "2.2", 4)
 		if l.log.Applied() != zx("2.2") {

@@ -9,7 +9,7 @@ import (
 
 // ErrTaken means that the consumer no longer owns the item. Its session expired, or another client deleted
 // its claim, so another consumer may have taken the item.
-var ErrTaken = errors.New("the item is not this consumer's any more")
+var ErrTaken = errors.New("the item no longer belongs to this consumer")
 
 // AcknowledgementConfig describes an Acknowledgement.
 type AcknowledgementConfig struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // ErrTaskLost means that the bid by which the member owned the task is gone, so the task was not removed.
-var ErrTaskLost = errors.New("the task is not this member's any more")
+var ErrTaskLost = errors.New("the task no longer belongs to this member")
 
 // TaskConfig describes a Task.
 type TaskConfig struct {
