@@ -22,7 +22,7 @@ func (r *running) operator() *client {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() { nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(eventTimeout)); err != nil {
 		r.t.Fatal(err)
 	}
 	c := &client{t: r.t, nc: nc}

@@ -343,7 +343,7 @@ func TestPlainTextIsRefusedAtOnce(t *testing.T) {
 			if _, err := io.WriteString(nc, text); err != nil {
 				t.Fatal(err)
 			}
-			nc.SetReadDeadline(time.Now().Add(patience))
+			nc.SetReadDeadline(time.Now().Add(eventTimeout))
 			if n, err := nc.Read(make([]byte, 100)); n > 0 || os.IsTimeout(err) {
 				t.Errorf("%s answers %q with %d bytes: %v", at, text, n, err)
 			}
