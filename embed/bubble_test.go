@@ -35,8 +35,8 @@ func TestBubbleSessionExpires(t *testing.T) {
 	}
 }
 
-// TestBubbleFailover shows that another server leads after the leader of three was stopped, by the bubble's
-// clock.
+// TestBubbleFailover shows that another server leads after the leader of three servers was stopped. The
+// test measures the time with the clock of the bubble.
 func TestBubbleFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

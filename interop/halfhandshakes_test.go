@@ -19,7 +19,8 @@ import (
 
 const (
 	halfHandshakes = 10_000
-	// halfMemoryMax is how many KiB of the server's memory each of them may use.
+	// halfMemoryMax is how many KiB of the server's memory an unfinished handshake may
+	// use.
 	halfMemoryMax = 64
 	// besideMax is how long a client may wait for a connection or a reply meanwhile.
 	besideMax = 5 * time.Second

@@ -196,7 +196,7 @@ func useTries(ctx context.Context, c *zk.Client) error {
 	m, _ := NewSemaphore(c, "/app/semaphore", 2, nil)
 	var errs []error
 	for _, try := range []func(context.Context) (*Hold, error){l.TryLock, rw.TryLock, rw.TryRLock, m.TryAcquire} {
-		if err := holdOnce(ctx, try); !errors.Is(err, ErrHeld) { // its own previous bid may still exist
+		if err := holdOnce(ctx, try); !errors.Is(err, ErrHeld) { // the previous bid of this client may still exist
 			errs = append(errs, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // is in use.
 type agent struct {
 	c      *zk.Client
-	recipe string // its name in errors
+	recipe string // name of the recipe in errors
 	path   string // path of the recipe
 	id     string // id of the candidate or holder, for the log; may be empty
 	acl    zk.ACLs

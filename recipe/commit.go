@@ -30,7 +30,7 @@ const (
 
 // Tx is a transaction, as the functions of the application get it.
 type Tx struct {
-	Path  string // its znode; no other transaction ever has this path
+	Path  string // path of the transaction's znode; no other transaction ever has this path
 	Sites []string
 	Data  []byte
 }

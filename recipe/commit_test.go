@@ -316,7 +316,7 @@ func TestChecklist14RecoveredSite(t *testing.T) {
 		}()
 		<-voted
 		synctest.Wait()
-		p.stop[1]() // its session is still alive, and its vote stays
+		p.stop[1]() // the session of the site is still alive, and its vote stays
 		close(block)
 		if d := <-out; d != Commit {
 			t.Fatalf("decision %v", d)

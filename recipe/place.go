@@ -8,8 +8,8 @@ import (
 // Place is a candidate's position in an election, as far as the candidate knows it without asking a
 // server.
 type Place struct {
-	Stands bool // its bid exists, and leads as soon as no bid is before it
-	Leads  bool // it leads, and its handle has not ended
+	Stands bool // the candidate's bid exists, and leads as soon as no bid is before it
+	Leads  bool // the candidate leads, and its handle has not ended
 	// Ahead is how many bids were before it when it last listed the bids. It lists them again only when
 	// the bid right before its own goes, so there may be fewer now. Candidates asks a server.
 	Ahead int

@@ -36,9 +36,9 @@ type fakeServer struct {
 
 	ahead   time.Duration // how far its clock is ahead of that of the clients
 	away    bool          // no client can connect
-	poor    bool          // it has no quorum: it accepts only clients that allow that, and no writes
-	guarded bool          // it lets no transaction set data
-	old     bool          // it knows what 3.4 knows, and ends the connection at any other request
+	poor    bool          // the server has no quorum: it accepts only clients that allow that, and no writes
+	guarded bool          // the server lets no transaction set data
+	old     bool          // the server knows what 3.4 knows, and ends the connection at any other request
 	// before sees each request. Its result decides what happens to the request.
 	before  func(p *peer, op wire.OpCode, path string) fate
 	refusal wire.Code // the code with which deny answers; ErrNoAuth by default

@@ -14,10 +14,10 @@ const (
 	ErrSystem               Code = -1  // marks the range of these codes; ZooKeeper never sends it
 	ErrRuntimeInconsistency Code = -2  // the result of an operation that follows the failed one in a multi
 	ErrDataInconsistency    Code = -3  // never on the wire
-	ErrConnectionLoss       Code = -4  // made only by clients: the connection ended before the answer
+	ErrConnectionLoss       Code = -4  // used only by clients: the connection ended before the answer
 	ErrMarshalling          Code = -5  // the request could not be decoded
 	ErrUnimplemented        Code = -6  // the server does not know the operation
-	ErrOperationTimeout     Code = -7  // made only by clients
+	ErrOperationTimeout     Code = -7  // used only by clients
 	ErrBadArguments         Code = -8  // a path, flag or TTL is not allowed
 	ErrInvalidState         Code = -9  // made only by the C client
 	ErrUnknownSession       Code = -12 // never on the wire
@@ -42,14 +42,14 @@ const (
 // Errors of the session or the connection.
 const (
 	ErrSessionExpired           Code = -112
-	ErrInvalidCallback          Code = -113 // made only by clients
+	ErrInvalidCallback          Code = -113 // used only by clients
 	ErrAuthFailed               Code = -115 // the server then closes the connection
-	ErrClosing                  Code = -116 // made only by clients
+	ErrClosing                  Code = -116 // used only by clients
 	ErrNothing                  Code = -117 // made only by the C client: no answer to process
 	ErrSessionMoved             Code = -118 // never in a reply: the connection is closed
 	ErrNotReadOnly              Code = -119 // a write on a read-only server
 	ErrEphemeralOnLocalSession  Code = -120
-	ErrRequestTimeout           Code = -122 // made only by clients
+	ErrRequestTimeout           Code = -122 // used only by clients
 	ErrReconfigDisabled         Code = -123
 	ErrSessionClosedRequireAuth Code = -124 // enforced authentication; the server closes the connection
 	ErrThrottledOp              Code = -127

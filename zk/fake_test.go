@@ -192,8 +192,8 @@ func (p *peer) one() bool {
 	return p.standard(h, body)
 }
 
-// sayDelay answers the lease question: with the path, as ZooKeeper does, unless the test
-// has set a delay.
+// sayDelay answers the client's question about the lease delay. Without a delay of the
+// test, the answer contains only the path, as ZooKeeper's answer to a sync does.
 func (p *peer) sayDelay(h wire.RequestHeader) bool {
 	p.e.mu.Lock()
 	p.e.questions++

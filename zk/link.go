@@ -32,7 +32,7 @@ const (
 type link struct {
 	conn     net.Conn
 	r        *bufio.Reader
-	server   server  // its entry in the server list
+	server   server  // entry of the server in the server list
 	address  address // the address that was dialled
 	session  SessionID
 	timeout  time.Duration

@@ -145,7 +145,7 @@ func (p *protected) remove(ctx context.Context) error {
 		case err == nil, errors.Is(err, ErrNoNode):
 			return nil
 		case errors.Is(err, ErrSessionExpired) && p.ephemeral():
-			return nil // it was deleted with the session
+			return nil // the znode was deleted with the session
 		case ctx.Err() != nil, p.c.Err() != nil, !isLost(err) && !errors.Is(err, ErrSessionExpired):
 			return err
 		}

@@ -17,12 +17,12 @@ import (
 type TLSFiles struct {
 	CA   string // the authorities that sign the servers' certificates; empty: the system's
 	Cert string // the client's own certificate and chain; empty: none
-	Key  string // its private key; empty: in the file Cert
+	Key  string // the client's private key; empty: in the file Cert
 }
 
 // Server is a server to which the client is connecting.
 type Server struct {
-	Host    string // its name or address in the server list, or the name that an SRV record gives
+	Host    string // name or address of the server in the server list, or the name that an SRV record gives
 	Address string // IP:port of the connection
 }
 

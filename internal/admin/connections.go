@@ -171,7 +171,7 @@ func wchc(_ *texts, s *server.Server) string {
 			size += 2 + len(path)
 		}
 	}
-	b.Grow(size) // one allocation, because it takes long to copy many megabytes
+	b.Grow(size) // allocate once, because it takes long to copy many megabytes
 	for _, o := range list {
 		fmt.Fprintf(&b, "%v\n", o.Session)
 		writePaths(&b, o.Paths)

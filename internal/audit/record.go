@@ -144,8 +144,8 @@ func ZnodeType(flags int32) string {
 	return ""
 }
 
-// ACL returns the value of acl: scheme:id:permissions of each entry. ZooKeeper puts
-// nothing between two entries, and so does this.
+// ACL returns the value of acl: scheme:id:permissions of each entry. As in ZooKeeper,
+// nothing separates two entries.
 func ACL(acl []wire.ACL) string {
 	var b []byte
 	for _, a := range acl {

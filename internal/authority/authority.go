@@ -21,7 +21,7 @@ import (
 // The files of an authority.
 const (
 	CertFile = "ca.pem"     // the authority's certificate: every server and client trusts it
-	KeyFile  = "ca-key.pem" // its private key, with which certificates are issued
+	KeyFile  = "ca-key.pem" // the private key of the authority, with which certificates are issued
 )
 
 // How long certificates are valid.
@@ -52,7 +52,7 @@ func Open(dir string) (*Authority, error) {
 	}
 	key, err := readKey(filepath.Join(dir, KeyFile))
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) { // it is an authority, but it cannot issue anything
+		if errors.Is(err, fs.ErrNotExist) { // the folder belongs to an authority, but its key is missing
 			return nil, fmt.Errorf("%s is here without %s, the key of this authority: put the key back, or use another folder", CertFile, filepath.Join(dir, KeyFile))
 		}
 		return nil, err
@@ -76,7 +76,7 @@ func Create(dir, name string, now time.Time) (*Authority, error) {
 	template := &x509.Certificate{
 		SerialNumber: serial(), Subject: pkix.Name{CommonName: name},
 		NotBefore: now.Add(-backdated), NotAfter: now.AddDate(0, 0, authorityDays),
-		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, // it issues certificates of servers and clients only
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, // the authority issues certificates of servers and clients only
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	cert, err := sign(template, template, &key.PublicKey, key)

@@ -38,9 +38,9 @@ type Status string
 
 // What Init did with a file.
 const (
-	Created Status = "created" // it was missing
-	Kept    Status = "kept"    // it is still good
-	Renewed Status = "renewed" // it has a new key and certificate: the old one expires soon, or its names differ
+	Created Status = "created" // the certificate was missing
+	Kept    Status = "kept"    // the certificate is still good
+	Renewed Status = "renewed" // the certificate and its key are new, because the old one expires soon or has other names
 )
 
 // File is a file that Init made or kept.

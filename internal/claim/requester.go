@@ -13,8 +13,8 @@ type Outcome uint8
 const (
 	Underway  Outcome = iota
 	Succeeded         // the operation was carried out
-	Failed            // it was not carried out, and will not be
-	Withdrawn         // it was not carried out, because the caller resigned
+	Failed            // the operation was not carried out, and will not be
+	Withdrawn         // the operation was not carried out, because the caller resigned
 	Unclear           // the answer was lost, and the outcome can no longer be determined
 )
 

@@ -220,7 +220,7 @@ type TLS struct {
 	ClientUnified bool // the port without TLS accepts TLS too
 	ClientReload  bool // the files of Clients are read again when they change
 	Quorum        bool // this server dials others with TLS
-	QuorumUnified bool // it accepts connections of both kinds
+	QuorumUnified bool // the port accepts connections of both kinds
 	QuorumReload  bool // the files of Servers are read again when they change
 
 	Clients secure.Settings // the keys ssl.*, for connections of clients

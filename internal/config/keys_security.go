@@ -103,7 +103,7 @@ var securityKeys = []key{
 		effect: "Section of the JAAS file with which it lets others log in.",
 		into:   func(c *Config) any { return &c.SASL.Quorum.ServerSection }},
 	{name: "quorum.auth.kerberos.servicePrincipal", kind: parsed, form: text, def: "zkquorum/localhost", status: inEnsemble,
-		effect: "Kerberos name of the servers to which it logs in. The host _HOST stands for the host in the server line of each.",
+		effect: "Kerberos name of the servers to which this server logs in. The host _HOST stands for the host in the server line of each server.",
 		into:   func(c *Config) any { return &c.SASL.Quorum.ServicePrincipal }},
 	{name: "fips-mode", kind: system, form: boolean, def: "true",
 		effect: "With true, a server does not log in to others by DIGEST-MD5. Clients can log in by it in both cases, as with ZooKeeper 3.9.5, and TLS uses the algorithms that the ssl.* keys allow.",

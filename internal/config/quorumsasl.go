@@ -10,7 +10,7 @@ import (
 type QuorumSASL struct {
 	Enable          bool // other servers can log in to this one
 	LearnerRequires bool // this server logs in to those to which it connects
-	ServerRequires  bool // it refuses servers that do not log in
+	ServerRequires  bool // the server refuses servers that do not log in
 
 	LearnerSection string // section of the JAAS file for logging in
 	ServerSection  string // section of the JAAS file for accepting logins

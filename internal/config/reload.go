@@ -14,8 +14,8 @@ import (
 type Changes struct {
 	Taken   []string // took effect, in order of the table
 	Restart []string // take effect after a restart, in order of the table, then server lines
-	Renewed []string // their new certificates are in use
-	Refused []string // their certificates cannot be used, and the old ones stay in use
+	Renewed []string // files whose new certificates are in use
+	Refused []string // files whose certificates cannot be used, so that the old ones stay in use
 }
 
 // String lists the keys that took effect, those that need a restart, and the certificates that were replaced or refused.

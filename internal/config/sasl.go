@@ -12,7 +12,7 @@ import (
 type SASL struct {
 	File     string     // as java.security.auth.login.config names it; empty: there are no logins
 	JAAS     *jaas.File // what that file holds; nil: there is none
-	Section  string     // its section with which clients log in; it may be missing
+	Section  string     // section of the file with which clients log in; it may be missing
 	Quorum   QuorumSASL
 	Krb5Conf string // path of the configuration of Kerberos
 	// ServerRealm is the realm of other servers if Quorum.ServicePrincipal names none; empty: that

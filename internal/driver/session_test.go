@@ -9,7 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// tick reports one session to one Tick, and returns what the replica was told.
+// tick steps a Tick in which one session was heard from, and returns what the replica was
+// told.
 func tick(b *Batch, core *fakeCore, h *Heard, now int64) string {
 	core.out.Reset()
 	b.Begin(replica.Time{Mono: now}, 0, true)

@@ -114,7 +114,7 @@ func implausible(n *peerwire.Notification) string {
 	case n.State == peerwire.Looking && n.ElectionEpoch < 0, n.ElectionEpoch < -1, n.ElectionEpoch > roundMax:
 		return "no election reaches this round"
 	case n.Leader == peerwire.NoServer:
-		return "" // it names nobody, so it is not counted
+		return "" // the vote names nobody, so it is not counted
 	case n.Zxid < NoHistory:
 		return "the zxid is negative"
 	case n.PeerEpoch < -1 || n.PeerEpoch > epochMax:
@@ -387,7 +387,7 @@ func (e *Election) adopt(n *peerwire.Notification) bool {
 	}
 	if n.Config != e.parsed.text || e.parsed.m == nil {
 		e.parsed.text = n.Config
-		e.parsed.m, _ = ensemble.Parse(n.Config) // it cannot be parsed; the vote still counts
+		e.parsed.m, _ = ensemble.Parse(n.Config) // the vote still counts if its configuration cannot be parsed
 	}
 	m := e.parsed.m
 	if m == nil || m.Version() <= e.committed.Version() || len(m.Voters()) == 0 {

@@ -28,7 +28,7 @@ const (
 	joinedAdopted                // the vote is of a later round, and better
 	earlier                      // the vote is of an earlier round, and was answered
 	hasRole                      // by a server that has a role
-	notCounted                   // without history, or heard by a server without history
+	notCounted                   // a vote without history, or a vote that a server without history received
 	madeUp                       // gives this server a history it does not have
 )
 
@@ -79,7 +79,7 @@ type SentVote struct {
 // Wait is a time in which a quorum agreed and the server waited for a better vote.
 type Wait struct {
 	AtMS  int64
-	MaxMS int64 // it ended earlier if a better vote came, or if no better one could come
+	MaxMS int64 // the wait ended earlier if a better vote came, or if no better one could come
 }
 
 // Phase is a part of the time from the loss of a leader to service.

@@ -101,7 +101,7 @@ func (e *Election) heardInRole(h Heard) {
 func (e *Election) heardCandidate(h Heard) {
 	n := &h.Notification
 	round, itself := e.current.round, n.Leader == e.current.Leader
-	b, heard := e.votes[h.From] // it was in this round, because the message is of this round
+	b, heard := e.votes[h.From] // the sender was in this round, because the message is of this round
 	ran := heard && b.state == peerwire.Looking && b.agrees(e.current)
 	switch {
 	case n.State == peerwire.Leading && itself && e.dialBy != Never && !e.byTransfer && !e.forward:

@@ -20,7 +20,7 @@ const (
 	Observer                // follows without a vote
 )
 
-// String returns the word of the server line.
+// String returns the name of the role as a server line spells it.
 func (r Role) String() string {
 	if r == Observer {
 		return "observer"

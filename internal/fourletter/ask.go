@@ -22,7 +22,7 @@ func Ask(ctx context.Context, conn net.Conn, word string, timeout time.Duration)
 	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return "", err
 	}
-	if ctx.Err() != nil { // it ended before the deadline was set
+	if ctx.Err() != nil { // ctx ended before the deadline was set
 		return "", ctx.Err()
 	}
 	if _, err := io.WriteString(conn, word); err != nil {

@@ -110,7 +110,7 @@ func (m *Mesh) callBack(id ensemble.ServerID, advertised []string) (complaint st
 		r.conn.Close()
 		r.conn = nil
 	}
-	r.advertisedFailed = r.advertisedFailed || r.callsLeft > 0 && r.dialling != nil // it connects again while it is being dialled back
+	r.advertisedFailed = r.advertisedFailed || r.callsLeft > 0 && r.dialling != nil // the server connects again while it is being dialled back
 	r.callsLeft = callsMax
 	r.cancelDial()
 	r.backoff, r.next = retryMin, time.Now()

@@ -146,7 +146,7 @@ func (p *ports) serve(ctx context.Context, address string, ln net.Listener) {
 				return
 			}
 			wait = min(2*wait, reopenMax)
-			ln, _ = p.listen(address) // its error was logged when it broke
+			ln, _ = p.listen(address) // the error was logged when the listener broke
 			continue
 		}
 		served, err := p.accept(ctx, ln)

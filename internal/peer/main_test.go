@@ -86,7 +86,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 type loopbackNet struct {
 	t  *testing.T
 	mu sync.Mutex
-	// ready are listeners that hold a port until somebody listens there.
+	// ready holds the listeners that occupy a port until a server of the test listens
+	// there.
 	ready map[string]net.Listener
 	ms    *ensemble.Membership
 }

@@ -46,7 +46,7 @@ type remote struct {
 	cancel context.CancelFunc
 	wake   chan struct{} // has capacity one: run must check what there is to do
 
-	stranger         bool     // not in the membership
+	stranger         bool     // the server is not in the membership
 	keep             bool     // a connection is wanted even if nothing waits to be sent
 	addresses        []string // addresses in the membership
 	advertised       []string // addresses in its last initial message
@@ -368,7 +368,7 @@ func (r *remote) attach(nc net.Conn) (start func()) {
 func (r *remote) disconnected(c *conn, good bool, err error) (down bool) {
 	r.m.mu.Lock()
 	defer r.m.mu.Unlock()
-	if r.conn != c { // it was replaced, or the remote was dropped
+	if r.conn != c { // the connection was replaced, or the remote was dropped
 		return false
 	}
 	r.conn = nil

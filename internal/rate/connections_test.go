@@ -49,17 +49,17 @@ func TestDropProbabilityExactly(t *testing.T) {
 		missing int
 	}{
 		{5, 4, 0, true, 0, 4},
-		{10, 1, 0, false, 0, 4},    // not more than the freeze time yet
+		{10, 1, 0, false, 0, 4},    // the freeze time has not been exceeded yet
 		{11, 1, 0.4, false, .5, 4}, // 0.4 is below the probability
 		{12, 1, 0.6, false, .5, 4}, // no token
 		{22, 1, 0.9, false, 1, 4},
-		{33, 1, 0.9, false, 1, 4},   // not above 1
+		{33, 1, 0.9, false, 1, 4},   // the probability stays at 1
 		{120, 1, 0.9, false, 1, 3},  // a token came, but the probability is 1
-		{221, 1, 0.9, true, .75, 3}, // half of the tokens are missing: few enough
+		{221, 1, 0.9, true, .75, 3}, // half of the tokens are missing, so the probability falls
 		{432, 1, 0.7, true, .5, 2},
 		{532, 0, 0.5, true, .25, 2}, // 100 ms are not more than the fill time
 		{543, 0, 0.5, true, 0, 1},
-		{554, 0, 0, true, 0, 1}, // not below 0
+		{554, 0, 0, true, 0, 1}, // the probability stays at 0
 	} {
 		got := c.Admit(step.ms*1e6, step.cost, step.random)
 		if got != step.admits || c.DropProbability() != step.drop || c.Missing() != step.missing {

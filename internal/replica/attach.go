@@ -24,7 +24,7 @@ import (
 //     sends after the question does the rest. The two answers set lives and synced.
 //   - A local session needs only a sync (local.go).
 type attaching struct {
-	local  bool // it was a local session when the connection asked for it
+	local  bool // the session was local when the connection asked for it
 	lives  bool
 	synced bool
 }

@@ -32,7 +32,7 @@ type Connect struct {
 	Password  []byte
 	TimeoutMS int32
 	Seen      wire.Zxid
-	ReadOnly  bool // it accepts a server without a quorum
+	ReadOnly  bool // the client accepts a server without a quorum
 }
 
 // Request: an attached connection asks for a write, a sync, to close its

@@ -100,7 +100,7 @@ type conn struct {
 	requestedID wire.SessionID // the id with which a new session was requested; 0: none
 	session     wire.SessionID // 0 until the connection is attached to its session
 	timeout     int32          // negotiated, in ms
-	closing     bool           // its closeSession is proposed: later requests are ignored
+	closing     bool           // a closeSession of the session is proposed: later requests are ignored
 	ended       bool           // the connection has ended
 	waiting     fifo.Queue[*Request]
 	attach      attaching

@@ -39,7 +39,7 @@ type Seen struct {
 	Chain          []*x509.Certificate // what the server has shown
 	Asked          bool                // the server has asked for a certificate
 	Authorities    []string            // the authorities that it named then
-	Shown          bool                // it got one
+	Shown          bool                // the server has received a certificate
 }
 
 // UnreachableError is the error of a server with which no connection could be opened.
@@ -156,7 +156,7 @@ func awaitRefusal(conn *tls.Conn) error {
 		return err
 	}
 	if _, err = conn.Read(make([]byte, 1)); isTimeout(err) {
-		return nil // it keeps the connection
+		return nil // the server keeps the connection
 	}
 	return ended(err)
 }

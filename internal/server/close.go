@@ -117,7 +117,7 @@ func (c *conn) stopReading() {
 	c.net.SetReadDeadline(time.Unix(1, 0))
 	c.out.mu.Lock()
 	defer c.out.mu.Unlock()
-	_, secured := c.net.(*secureConn) // its reads may write, and wait for the client
+	_, secured := c.net.(*secureConn) // reads of a connection with TLS may write, and wait for the client
 	if c.out.writing || secured {
 		c.net.SetWriteDeadline(time.Now().Add(lingerStopping))
 	}

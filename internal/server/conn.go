@@ -31,11 +31,11 @@ type conn struct {
 	raw  syscall.RawConn // raw form of net; nil: net is not a socket of the operating system
 	addr netip.AddrPort
 
-	operator    bool         // it belongs to an operator of the admin port; set before it runs
+	operator    bool         // the connection belongs to an operator of the admin port; set before the reader runs
 	mutual      bool         // the client has shown a certificate; set before Connect
 	hasReadOnly bool         // the client sent the flag byte; set before Connect
 	seen        wire.Zxid    // the client's last zxid if it is the start of an epoch; set before Connect
-	readOnly    bool         // its session belongs to read-only service; set before attached is closed
+	readOnly    bool         // the session belongs to read-only service; set before attached is closed
 	session     atomic.Int64 // set by the loop before attached is closed
 	timeout     atomic.Int32 // ms
 	ids         atomic.Pointer[[]wire.ID]

@@ -26,7 +26,7 @@ const operatorScheme = "operator"
 var ErrNotServing = errors.New("the server does not serve clients now: wait until it has a quorum, or until its start is complete")
 
 // Connect returns the client's end of a connection within the process, which has the rights of
-// super. Its requests take the way of all other clients' requests, and the audit log names the
+// super. Its requests are handled like those of all other clients, and the audit log names the
 // operator. The caller must close it.
 func (s *Server) Connect(o Operator) (net.Conn, error) {
 	if !s.Serving() || s.stopping.Load() {

@@ -28,7 +28,7 @@ type simulatedPair struct {
 	mu    sync.Mutex
 	epoch wire.Epoch // the epoch of the leader
 	round wire.Epoch
-	elect bool // they look for a leader, in the next round
+	elect bool // the two servers look for a leader, in the next round
 	conns []net.Conn
 	lines map[ensemble.ServerID]net.Conn // election connections of server 3
 	asked []time.Time                    // times at which server 3 tried to join

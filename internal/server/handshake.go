@@ -20,7 +20,7 @@ func (c *conn) handshake() bool {
 		return false
 	}
 	if frame == nil {
-		return false // it was a four-letter word
+		return false // the client sent a four-letter word
 	}
 	c.identify()
 	c.note(&batch{packets: 1, bytes: int64(frameHead + len(frame))})
@@ -80,7 +80,7 @@ func isWord(b []byte) bool {
 // FourLetterWord is a four-letter word that a client has sent.
 type FourLetterWord struct {
 	Name  string
-	Local bool // it came over the loopback interface
+	Local bool // the word came over the loopback interface
 	// Arg reads the eight bytes that follow a word with an argument. It returns false if
 	// they do not arrive within argTimeout. Only a command that is executed may call it,
 	// so that others are answered at once.

@@ -167,7 +167,7 @@ func (a *peerAuth) host(id ensemble.ServerID, address string) string {
 			return dialled
 		}
 	}
-	return member.Addresses[0].Host // it was dialled at an address that it has sent
+	return member.Addresses[0].Host // the server was dialled at an address that it has sent
 }
 
 // undecidedMax is how long a server that need not log in may take to begin. The connection is

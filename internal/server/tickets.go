@@ -49,7 +49,7 @@ func newTickets(login *kerberos.Login, limit time.Duration) *tickets {
 func (t *tickets) close() {
 	t.once.Do(func() {
 		close(t.ended)
-		go t.login.Close() // it waits for a request to the KDC
+		go t.login.Close() // Close waits for a request to the KDC
 	})
 }
 

@@ -274,7 +274,7 @@ func (s *Server) tlsLinks() peer.Secure {
 			}
 			c, err := s.dialPeer(c, address)
 			if err == nil {
-				err = s.checkMember(certificateOf(c), id) // it may have been dialled at an address that it has sent
+				err = s.checkMember(certificateOf(c), id) // the member may have been dialled at an address that it has sent
 			}
 			return c, err
 		}

@@ -79,8 +79,8 @@ func (a *app) watchUsage() string {
 	return "wait for the next event and print it"
 }
 
-// wantsWatch reports whether a command with the flag -w sets a watch: in the interactive shell not
-// if there is one already.
+// wantsWatch reports whether a command with the flag -w sets a watch. In the interactive shell it
+// sets none if there is one already.
 func (a *app) wantsWatch(flag bool, kind watchKind, path string) bool {
 	return flag && (a.shell == nil || !a.shell.events.watches(kind, path))
 }

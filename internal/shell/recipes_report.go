@@ -135,8 +135,8 @@ func (s *surveyor) orphaned(ctx context.Context, o survey.Orphan) (bool, error) 
 	return !there, err
 }
 
-// locked checks a circle again. If all its znodes existed before and exist now, they all
-// existed at one moment. Places in a line never change, so the circle is a deadlock.
+// locked checks a cycle again. If all its znodes existed before and exist now, they all
+// existed at one moment. Places in a line never change, so the cycle is a deadlock.
 func (s *surveyor) locked(ctx context.Context, circle []survey.Link) (bool, error) {
 	for _, l := range circle {
 		for _, st := range []survey.Participant{l.Holds, l.Wait} {
@@ -171,7 +171,7 @@ func (s *surveyor) command(name, path string) string {
 	return "bellwether " + name + " " + quoted(path)
 }
 
-// deadlockOf describes a circle. To resolve it, the newest holder loses its claim.
+// deadlockOf describes a cycle. To resolve it, the newest holder loses its claim.
 func (s *surveyor) deadlockOf(d []survey.Link) deadlockJSON {
 	var out deadlockJSON
 	last := d[0].Holds

@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// position says how far a server has come.
+// position says how much of the history a server has applied and shown.
 type position struct {
 	zxid  wire.Zxid // the applied zxid; -1: not observed since the tree was replaced
 	shown wire.Zxid // the largest zxid whose state clients may have seen

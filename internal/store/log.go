@@ -255,7 +255,7 @@ func (s *Store) cutBack() error {
 	if w.synced > 0 {
 		return nil
 	}
-	if err := s.fs.Remove(w.path); err != nil { // it contains nothing
+	if err := s.fs.Remove(w.path); err != nil { // the file contains nothing
 		return err
 	}
 	return w.close()

@@ -22,7 +22,8 @@ import (
 // wrong length with an intact payload. Nor can a torn write begin more than syncMax
 // before the last byte: everything before that was fsynced.
 
-// syncMax limits the bytes written between two fsyncs, unless a single record is larger.
+// syncMax limits the bytes that are written between two fsyncs, unless a single record is
+// larger.
 const syncMax = 8 << 20
 
 // judge decides why there is no whole record at offset s.off. n is the payload length

@@ -39,7 +39,7 @@ type Participant struct {
 	Since   int64    // creation time or, for a leader, the time of publication; ms since 1970
 	Role    string   // leads, holds, waits, works, is next, is in, coordinates
 	Behind  []string // paths of the znodes for which it waits, the nearest last
-	AnyOf   bool     // it waits until one of Behind is gone, not all of them
+	AnyOf   bool     // the client waits until one of Behind is gone, not all of them
 }
 
 // Recipe is one recipe in use. Participants, Items and Orphans are final only after Assemble.

@@ -221,7 +221,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestDeadlocks shows that sessions that wait for each other in a circle are found. Sessions that wait behind
+// TestDeadlocks shows that sessions that wait for each other in a cycle are found. Sessions that wait behind
 // them, and sessions that will get their turn, are not part of the result.
 func TestDeadlocks(t *testing.T) {
 	lock := func(at string, sessions ...int) Parent {

@@ -62,7 +62,7 @@ func (w *writer) op() wire.Op {
 	return wire.Op{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: w.path(), Version: version}}
 }
 
-// request draws any write.
+// request returns a random write.
 func (w *writer) request() *Request {
 	req := &Request{Session: rapid.SampledFrom(w.sessions).Draw(w.T, "session"), Identities: []wire.ID{id("digest:a:b")}}
 	var rec wire.Record

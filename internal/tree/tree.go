@@ -170,8 +170,9 @@ func (t *Tree) listAdd(n *node) {
 	}
 }
 
-// detach removes a znode and everything below it. A znode that is deleted may still have
-// children only over a fuzzy snapshot: later transactions have created them.
+// detach removes a znode and everything below it. A znode that is deleted has children
+// only if the log is replayed over a fuzzy snapshot, which may contain znodes of later
+// transactions.
 func (t *Tree) detach(n *node, path string) {
 	if n.children != nil {
 		var below []*node

@@ -35,12 +35,12 @@ type stranger struct {
 	got   atomic.Int64 // bytes that servers have sent to it, inside TLS if it uses TLS
 }
 
-// throw opens a connection, sends bytes, and reads until the server ends the connection, or has sent nothing
-// for a short time.
+// throw opens a connection, sends bytes, and reads until the server ends the connection or is silent for a
+// short time.
 func (p *stranger) throw(ctx context.Context, address string, b []byte) {
 	raw, err := p.dial(ctx, "tcp", address)
 	if err != nil {
-		return // the port is closed, or the server accepts no more
+		return // the port is closed, or the server accepts no more connections
 	}
 	defer raw.Close()
 	raw.SetDeadline(time.Now().Add(300 * time.Millisecond))

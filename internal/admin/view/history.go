@@ -28,7 +28,7 @@ type PathChange struct {
 	Zxid    string    `json:"zxid"`
 	At      time.Time `json:"at"`
 	What    string    `json:"what"`    // create, setData, setACL or delete; deleteSession: the session of the ephemeral ended
-	Session string    `json:"session"` // that asked for it; empty: the server itself
+	Session string    `json:"session"` // session that requested the change; empty: the server itself made it
 	Address string    `json:"address,omitempty"`
 	Bytes   *int      `json:"bytes,omitempty"`   // of the new data
 	Version *int32    `json:"version,omitempty"` // the new version of the data or the access-control list

@@ -36,13 +36,13 @@ type Participant struct {
 	State   string    `json:"state"`        // leads, holds, waits, works, is next, is in or coordinates
 	ID      string    `json:"id,omitempty"` // the data of the bid, if it is text
 	Bid     string    `json:"bid"`          // path of its znode
-	Naming  string    `json:"naming"`       // whose library names bids so
+	Naming  string    `json:"naming"`       // the naming of the bids
 	Token   string    `json:"token"`        // czxid of the bid, which fences off earlier holders
 	Since   time.Time `json:"since"`
 	Session string    `json:"session,omitempty"`
 	Address string    `json:"address,omitempty"` // if it is connected to this server
 	Behind  []string  `json:"behind,omitempty"`  // bids for which it waits
-	AnyOf   bool      `json:"any_of,omitempty"`  // it waits until one of them is gone, not all
+	AnyOf   bool      `json:"any_of,omitempty"`  // the client waits until one of these bids is gone, not all of them
 }
 
 // Orphan is a znode that will not disappear by itself, or that no client seems to own.
@@ -50,7 +50,7 @@ type Orphan struct {
 	Path  string `json:"path"`
 	Why   string `json:"why"`
 	Token string `json:"token"` // its czxid
-	Bid   bool   `json:"bid"`   // it is a bid, which can be kicked; otherwise it can be deleted
+	Bid   bool   `json:"bid"`   // the znode is a bid, which can be kicked; otherwise it can be deleted
 }
 
 // Deadlock is a circle of sessions that wait for each other.

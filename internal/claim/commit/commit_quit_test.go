@@ -41,7 +41,7 @@ func TestSiteThatGivesUpKeepsItsVote(t *testing.T) {
 	d.Step(d.Lost())
 	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpStat, claim.OpStat)
 	d.Step(d.Answer(claim.Result{}, claimtest.Of(3, 5, 0), claimtest.Of(1, 6, 0)), claim.OpDelete)
-	d.Step(d.Answer(claim.Result{Err: wire.ErrBadVersion})) // it has voted
+	d.Step(d.Answer(claim.Result{Err: wire.ErrBadVersion})) // the site has voted
 	if got := s.State(); got.Phase != TxOver || got.Err != nil || !got.Withdrawn {
 		t.Errorf("%+v", got)
 	}

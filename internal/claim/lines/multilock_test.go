@@ -113,7 +113,7 @@ func TestMultiLockIsRefused(t *testing.T) {
 	d.step(LockTaken{"/a"}, "take /b")
 	d.step(LockLost{"/a"}, "stop taking /b", "give back /a")
 	d.step(LockRefused{Path: "/b"})
-	d.step(claim.Resign{Err: claimtest.ErrGivenUp}) // and does not start again
+	d.step(claim.Resign{Err: claimtest.ErrGivenUp}) // the machine does not start again
 	d.step(LockGone{"/a"})
 	d.is(false, true, claimtest.ErrGivenUp)
 }

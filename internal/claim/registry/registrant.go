@@ -95,8 +95,8 @@ type RegistrantState struct {
 	Stands   bool           // the znode existed at the last read, and the session is not known to be over
 	Doubtful bool           // Stands is true, but the connection is lost
 	Session  wire.SessionID // the last session
-	Token    wire.Zxid      // if Stands is true: the czxid of the znode
-	Have     int            // if Stands is true: the number of its data
+	Token    wire.Zxid      // czxid of the znode; valid if Stands is true
+	Have     int            // number of the znode's data; valid if Stands is true
 	Foreign  bool           // the znode is foreign
 	Owner    wire.SessionID // if Foreign is true: session that owns the znode; 0: the znode is persistent
 	Err      error          // any other reason why the registration does not stand

@@ -225,7 +225,7 @@ func (w *shareWorld) act() {
 			p.tidied(some(slices.Sorted(maps.Keys(p.tidy))))
 		}
 	case 11:
-		if delete(w.members, p.id); rapid.Bool().Draw(w.T, "leaves") { // else its session is lost
+		if delete(w.members, p.id); rapid.Bool().Draw(w.T, "leaves") { // otherwise its session is lost
 			p.leave(nil)
 		}
 	case 12:

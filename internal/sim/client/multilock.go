@@ -48,7 +48,7 @@ type lockAttempt struct {
 	keepAlive bool        // it pings every tenth of the timeout
 	taken     bool
 	lost      bool // the lock was lost after it was taken
-	mustEnd   bool // the state machine has asked for its end
+	mustEnd   bool // the state machine has asked to end this attempt
 	number    int  // among the attempts of the client
 }
 
