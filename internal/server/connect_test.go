@@ -84,7 +84,7 @@ func TestOperatorsEndSessions(t *testing.T) {
 			t.Fatalf("server %d ends a session of server %d: %v", m.id, at.id, err)
 		}
 		eventually(t, "the ephemeral to be deleted", func() bool {
-			return at.Tree().Exists(nobody{}, path, false, new(wire.StatResponse)) == wire.ErrNoNode
+			return at.Tree().Exists(anonymousReader{}, path, false, new(wire.StatResponse)) == wire.ErrNoNode
 		})
 		c.untilEnd()
 		if err := m.CloseSession(ops, c.session.Session); !errors.Is(err, ErrNoSession) {
