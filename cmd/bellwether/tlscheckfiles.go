@@ -119,6 +119,9 @@ func serverPorts(c *config.Config, p *portReport) {
 		proof := memberProof{Server: int64(s.ID)}
 		if c.TLS.Servers.VerifyServerNames {
 			proof.Names = hostsOf(s)
+			if shared := c.TLS.Servers.SharedName; shared != "" && len(proof.Names) > 0 {
+				proof.Names = append(proof.Names, shared)
+			}
 		}
 		p.Members = append(p.Members, proof)
 	}
@@ -226,7 +229,7 @@ func (r *tlsReport) ownCertificate(ctx context.Context, store *secure.Store, c *
 	}
 	self, ok := c.Ensemble.Members.Server(c.Ensemble.ID)
 	hosts := hostsOf(self)
-	if !ok || len(hosts) == 0 || !c.TLS.Servers.VerifyServerNames {
+	if !ok || len(hosts) == 0 {
 		return
 	}
 	if err := store.CheckOwnMember(ctx, hosts...); err != nil {

@@ -145,6 +145,8 @@ func tlsKeys() []key {
 		}
 	}
 	return append(keys,
+		key{name: "ssl.quorum.sharedName", kind: system, form: text, tls: true,
+			effect: "A name. A server whose certificate has it can be any member, so that all members can use one certificate. Other certificates must have the names of their own server line. ZooKeeper ignores this key."},
 		key{name: "ssl.sslProvider", kind: system, form: text, def: "JDK", effect: "Java library that does TLS.",
 			status: ignored, reason: "there is one TLS library"},
 		key{name: "ssl.*", kind: system, form: pattern, tls: true, secret: true, effect: "Any other TLS key. The keys ssl.x509.clientCertId* say which part of a certificate is a client's id; the log names an unknown key."})

@@ -118,6 +118,8 @@ func TestHandshakes(t *testing.T) {
 		{"wrong server, not verified", elsewhere, nil, good, []string{"hostnameVerification", "false"}, "", ""},
 		{"wrong client", good, nil, elsewhere, nil, "are not those of the other end (127.0.0.1", "it refused the connection"},
 		{"wrong client, not verified", good, []string{"clientHostnameVerification", "false"}, elsewhere, nil, "", ""},
+		{"shared name", elsewhere, []string{"sharedName", "elsewhere.example.com"}, elsewhere, []string{"sharedName", "Elsewhere.example.com"}, "", ""},
+		{"another shared name", good, []string{"sharedName", "zk.example.com"}, elsewhere, nil, "are not those of the other end (127.0.0.1", "it refused the connection"},
 		{"server signed by itself", self, nil, good, nil, "it refused the connection", `"CN=self": it is signed by itself and not trusted: add it to ssl.quorum.trustStore.location`},
 		{"old client", good, nil, good, []string{"protocol", "TLSv1.1"}, "no version of TLS is enabled at both ends", "enable the same version of TLS in enabledProtocols"},
 		{"TLS 1.2", good, []string{"protocol", "TLSv1.2"}, good, nil, "", ""},

@@ -5,7 +5,7 @@
 // [Parse] makes [Settings] of the keys of a family (ssl. or ssl.quorum.). [Open] reads their
 // files into a [Store]. [Store.Server] and [Store.Client] return what crypto/tls needs to
 // accept and to dial. [Store.Watch] reads the files again when they change. [Explain] says
-// why a handshake failed. [CheckMember] tells whether a certificate belongs to a member of
+// why a handshake failed. [Store.CheckMember] tells whether a certificate belongs to a member of
 // the ensemble, [IdentityRule.Of] who a client is in the scheme x509, and [ValidSubject]
 // whether a text can be such an id. [Detect] finds out whether a connection begins with TLS.
 //

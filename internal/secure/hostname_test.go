@@ -150,4 +150,11 @@ func TestMemberNames(t *testing.T) {
 	// Every member's certificate may hold a loopback address, so whoever changes what a name resolves to must not
 	// make the certificate of one member prove another one.
 	wants(t, "a loopback address", checkMember(t.Context(), byAddress, []string{"zk2.example.com"}, dns), "are none of [zk2.example.com]")
+
+	with := func(more ...string) *Store { return openStore(t, Servers, nil, authority(t, "ca"), more...) }
+	wants(t, "no shared name", with().CheckMember(t.Context(), cert, "10.0.0.2"), "are none of [10.0.0.2]")
+	wants(t, "the shared name", with("sharedName", "zk1.example.com").CheckMember(t.Context(), cert, "10.0.0.2"), "")
+	wants(t, "another shared name", with("sharedName", "zk.example.com").CheckMember(t.Context(), cert, "10.0.0.2"), "are none of [10.0.0.2]")
+	wants(t, "its own name beside a shared one", with("sharedName", "zk.example.com").CheckMember(t.Context(), cert, "zk1.example.com"), "")
+	wants(t, "not compared", with("hostnameVerification", "false").CheckMember(t.Context(), cert, "10.0.0.2"), "")
 }

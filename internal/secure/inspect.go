@@ -99,10 +99,10 @@ func (s *Store) CheckOwnNames(hosts ...string) error {
 }
 
 // CheckOwnMember returns a *Refusal if other members would not believe that the certificate that this end shows
-// belongs to the member with these hosts. See CheckMember.
+// belongs to the member with these hosts, as CheckMember would.
 func (s *Store) CheckOwnMember(ctx context.Context, hosts ...string) error {
 	if chain := s.loaded.Load().shown(); chain != nil {
-		return CheckMember(ctx, chain[0], hosts...)
+		return s.CheckMember(ctx, chain[0], hosts...)
 	}
 	return nil
 }

@@ -44,10 +44,11 @@ type Settings struct {
 	MaxVersion           uint16
 	CipherSuites         []uint16 // up to TLS 1.2; nil: those of crypto/tls
 	ClientAuth           ClientAuth
-	VerifyServerNames    bool // the names of servers that are dialled must be in their certificates
-	VerifyClientNames    bool // the certificates of clients must contain the names or addresses of these clients
-	ReverseLookup        bool // for these checks an address may be resolved to a name
-	CRL, OCSP            bool // revocation is checked. If both are set, OCSP comes first
+	VerifyServerNames    bool   // the names of servers that are dialled must be in their certificates
+	VerifyClientNames    bool   // the certificates of clients must contain the names or addresses of these clients
+	SharedName           string // a certificate with this name is for every server; empty: none is. Only in the family Servers
+	ReverseLookup        bool   // for these checks an address may be resolved to a name
+	CRL, OCSP            bool   // revocation is checked. If both are set, OCSP comes first
 	DetectionTimeout     time.Duration
 	Identity             IdentityRule // which text of a client's certificate is its id; only in the family Clients
 	Notices              []string     // settings that are accepted, but have another effect than an operator may expect
@@ -95,6 +96,9 @@ func Parse(f Family, values map[string]Value) (Settings, error) {
 		if _, set := p.text("clientHostnameVerification"); set {
 			p.notice("%sclientHostnameVerification has no effect while %shostnameVerification is false, as in ZooKeeper", f, f)
 		}
+	}
+	if f == Servers {
+		s.SharedName = p.sharedName(s.VerifyServerNames)
 	}
 	p.versions(&s)
 	p.ciphers(&s)
@@ -162,6 +166,24 @@ func (p *parser) boolean(name string, def bool) bool {
 		p.notice("%s%s=%s means false, as in ZooKeeper: only true means true", p.family, name, v)
 	}
 	return v == "true"
+}
+
+// sharedName returns the name that the certificates of all servers may have in place of their own names.
+func (p *parser) sharedName(verified bool) string {
+	const name = "sharedName"
+	v, set := p.text(name)
+	v = strings.TrimSpace(v)
+	switch {
+	case v == "":
+	case strings.ContainsAny(v, "*, "):
+		p.refuse(name, v, "not one name", "use a name that all certificates of servers have, without an asterisk")
+	case !verified:
+		p.notice("%s%s has no effect while %shostnameVerification is false", p.family, name, p.family)
+	}
+	if !set {
+		return ""
+	}
+	return v
 }
 
 func (p *parser) clientAuth() ClientAuth {

@@ -155,6 +155,9 @@ func TestUnusableSettings(t *testing.T) {
 			t.Errorf("%s=%s: %v; want %q", c.key, c.value, err, c.want)
 		}
 	}
+	if _, err := Parse(Servers, given("ssl.quorum.sharedName", "*.example.com")); err == nil || !strings.Contains(err.Error(), "not one name: use a name that all certificates of servers have, without an asterisk") {
+		t.Errorf("a pattern as the shared name: %v", err)
+	}
 	for want, values := range map[string]map[string]Value{
 		"none of these suites is one of TLSv1.3, the only version enabled": given("ssl.enabledProtocols", "TLSv1.3", "ssl.ciphersuites", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
 		"all of these suites are of TLSv1.3, which is not enabled":         given("ssl.protocol", "TLSv1.2", "ssl.ciphersuites", "TLS_AES_128_GCM_SHA256"),
@@ -190,7 +193,11 @@ func TestNotices(t *testing.T) {
 			t.Errorf("%s=%s: %q, %v", c.key, c.value, s.Notices, err)
 		}
 	}
-	s, err := Parse(Clients, given("ssl.hostnameVerification", "false", "ssl.clientHostnameVerification", "true"))
+	s, err := Parse(Servers, given("ssl.quorum.hostnameVerification", "false", "ssl.quorum.sharedName", "zk"))
+	if err != nil || len(s.Notices) != 1 || !strings.Contains(s.Notices[0], "ssl.quorum.sharedName has no effect while ssl.quorum.hostnameVerification is false") {
+		t.Errorf("%q, %v", s.Notices, err)
+	}
+	s, err = Parse(Clients, given("ssl.hostnameVerification", "false", "ssl.clientHostnameVerification", "true"))
 	if err != nil || s.VerifyClientNames || len(s.Notices) != 1 || !strings.Contains(s.Notices[0], "no effect while ssl.hostnameVerification is false") {
 		t.Errorf("%+v, %v", s, err)
 	}

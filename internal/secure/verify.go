@@ -56,7 +56,7 @@ func (v *verifier) check(ctx context.Context, state tls.ConnectionState, e end, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkMax)
 	defer cancel()
-	if server && v.settings.VerifyServerNames || !server && v.settings.VerifyClientNames {
+	if (server && v.settings.VerifyServerNames || !server && v.settings.VerifyClientNames) && !v.settings.shared(leaf) {
 		var lookup resolver
 		if v.settings.ReverseLookup {
 			lookup = v.lookup
@@ -111,10 +111,18 @@ func isForOne(c *x509.Certificate, hosts []string) bool {
 	return slices.ContainsFunc(hosts, func(host string) bool { return matches(c, host) })
 }
 
+// shared reports whether a certificate has the name that is good for every server.
+func (s *Settings) shared(c *x509.Certificate) bool {
+	return s.SharedName != "" && matches(c, s.SharedName)
+}
+
 // CheckMember returns a *Refusal if a certificate does not belong to the member of the ensemble that a peer claims
 // to be. It must be for one of the hosts, which are those of the member's server line, or for an address of one of
-// them.
-func CheckMember(ctx context.Context, c *x509.Certificate, hosts ...string) error {
+// them, unless the settings say that names are not compared, or the certificate has the shared name.
+func (s *Store) CheckMember(ctx context.Context, c *x509.Certificate, hosts ...string) error {
+	if !s.settings.VerifyServerNames || s.settings.shared(c) {
+		return nil
+	}
 	return checkMember(ctx, c, hosts, net.DefaultResolver)
 }
 

@@ -305,11 +305,12 @@ const resolveMax = 2 * time.Second
 
 // checkMember returns an error if a certificate does not belong to the member of the
 // ensemble whose id its owner claims: it must hold a name or an address of that member's
-// server line, unless ssl.quorum.hostnameVerification is off. A server that is no member,
+// server line, unless ssl.quorum.hostnameVerification is off or the certificate has the name of
+// ssl.quorum.sharedName. A server that is no member,
 // or whose line has no address that others dial, can prove nothing.
 func (s *Server) checkMember(cert *x509.Certificate, id ensemble.ServerID) error {
 	member, ok := s.config().Ensemble.Members.Server(id)
-	if cert == nil || !ok || !s.certs.servers.Settings().VerifyServerNames {
+	if cert == nil || !ok {
 		return nil
 	}
 	var hosts []string
@@ -321,7 +322,7 @@ func (s *Server) checkMember(cert *x509.Certificate, id ensemble.ServerID) error
 	}
 	ctx, cancel := context.WithTimeout(s.member.securing, resolveMax)
 	defer cancel()
-	if err := secure.CheckMember(ctx, cert, hosts...); err != nil {
+	if err := s.certs.servers.CheckMember(ctx, cert, hosts...); err != nil {
 		return fmt.Errorf("it claims to be server.%d: %w", id, err)
 	}
 	return nil

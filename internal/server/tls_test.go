@@ -363,6 +363,31 @@ func TestMembersProveWhoTheyAre(t *testing.T) {
 	}
 }
 
+// TestMembersShareAName shows that an ensemble whose members have one certificate, with a name that stands in no
+// server line, needs ssl.quorum.sharedName.
+func TestMembersShareAName(t *testing.T) {
+	k := newCerts(t)
+	g := newTestEnsemble(t, 3, 0, false)
+	var log logBook
+	g.book = &log
+	also := []string{"sharedName=elsewhere.example"}
+	g.change = func(c *config.Config) {
+		c.TLS = config.TLS{Quorum: true, Servers: k.settings(secure.Servers, also...)}
+		c.TLS.Servers.KeyStore.Location = filepath.Join(k.dir, "elsewhere.pem")
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled().connect().create("/a", "x")
+	m := g.follower()
+	g.kill(m)
+	also = nil
+	g.start(m)
+	eventually(t, "without the key the shared certificate is refused", func() bool {
+		return strings.Contains(log.String(), "its names (elsewhere.example) are not those of the other end (127.0.0.1")
+	})
+}
+
 // TestFailedHandshakesDoNotFillTheLog shows that port scans cause no log lines at all, and
 // that many failed handshakes with texts of the client's own cause one.
 func TestFailedHandshakesDoNotFillTheLog(t *testing.T) {
