@@ -47,7 +47,7 @@ func (s *Series) Chart() (string, error) {
 	opt.YAxis[0].LabelFontStyle.FontSize = labelSize
 	opt.YAxis[0].Min, opt.YAxis[0].LabelCount = charts.Ptr(0.0), 4
 	if s.Maximum == nil || *s.Maximum <= 0 {
-		opt.YAxis[0].Max = charts.Ptr(1.0)
+		opt.YAxis[0].Max, opt.YAxis[0].LabelCount = charts.Ptr(1.0), 2
 	}
 	opt.ValueFormatter = Figure
 	p := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: width, Height: height, Theme: theme})

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"path"
 	"strings"
+
+	"bellwether/internal/admin/theatre"
 )
 
 //go:embed assets
@@ -38,6 +40,9 @@ func readAssets() map[string]asset {
 		b, err := assetFiles.ReadFile("assets/" + f.Name())
 		if err != nil {
 			panic(err) // unreachable, as above
+		}
+		if f.Name() == "theatre.css" {
+			b = append([]byte(theatre.Style), b...) // the style of the drawings, and of the page around them
 		}
 		sum := sha256.Sum256(b)
 		all[f.Name()] = asset{kindOf(f.Name()), hex.EncodeToString(sum[:6]), string(b)}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"bellwether/internal/admin/access"
+	"bellwether/internal/admin/history"
 	"bellwether/internal/admin/operate"
 	"bellwether/internal/admin/view"
 	"bellwether/internal/server"
@@ -26,8 +27,9 @@ type Options struct {
 	Server  *server.Server
 	View    *view.View
 	Changes *operate.Changes
-	Version string       // version of the program, for the foot of each page
-	Log     *slog.Logger // nil: nothing is logged
+	History *history.History // nil: the page of the last hour says that there is none
+	Version string           // version of the program, for the foot of each page
+	Log     *slog.Logger     // nil: nothing is logged
 }
 
 // Page is the handler of all pages.

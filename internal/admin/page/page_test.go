@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"bellwether/internal/admin/access"
+	"bellwether/internal/admin/history"
 	"bellwether/internal/admin/operate"
 	"bellwether/internal/admin/view"
 	"bellwether/internal/config"
@@ -49,7 +50,7 @@ func serve(t *testing.T) *server.Server {
 // pageOf returns the page of a server.
 func pageOf(t *testing.T, s *server.Server) *Page {
 	t.Helper()
-	p, err := New(Options{Server: s, View: view.New(s, "1"), Changes: operate.New(s), Version: "1"})
+	p, err := New(Options{Server: s, View: view.New(s, "1"), Changes: operate.New(s), History: history.New(s), Version: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,8 @@ var sheets = []sheet{
 	{"/recipes", "Recipes", "recipes.html", (*Page).recipes},
 	{"/sessions", "Sessions", "sessions.html", (*Page).sessions},
 	{"/watches", "Watches", "watches.html", (*Page).watches},
+	{"/elections", "Elections", "elections.html", (*Page).elections},
+	{"/history", "The last hour", "hour.html", (*Page).lastHour},
 }
 
 // others are the pages that are not in the menu.

@@ -20,7 +20,7 @@ func (s *scene) arrow(w *svg, i int) {
 	x1, y1 := from.x, rowY(from.line)+ribbonY+down*ribbonHalf
 	if a.stop < 0 {
 		w.put(`<g class="vote unheard %s" data-x="%s" data-end="%s"><title>%s</title><path d="M%s %sl%s %s"/><circle cx="%s" cy="%s" r="2.5"/></g>`,
-			s.colour(a.vote.Leader), x1, x1+stubLength/2, a.describe(), x1, y1, stubLength/2.0, down*stubLength*0.6, x1+stubLength/2+1.4, y1+down*(stubLength*0.6+2.2))
+			colour(a.vote.Leader), x1, x1+stubLength/2, a.describe(), x1, y1, stubLength/2.0, down*stubLength*0.6, x1+stubLength/2+1.4, y1+down*(stubLength*0.6+2.2))
 		return
 	}
 	to := &s.points[a.stop]
@@ -28,7 +28,7 @@ func (s *scene) arrow(w *svg, i int) {
 	angle := math.Atan2(y2-y1, x2-x1)
 	hx, hy := x2-7*math.Cos(angle), y2-7*math.Sin(angle)
 	w.put(`<g class="vote %s %s" data-x="%s" data-end="%s"><title>%s</title><path d="M%s %sL%s %s"/><path class="head" d="M%s %sL%s %sL%s %sz"/></g>`,
-		a.class(), s.colour(a.vote.Leader), x1, x2, a.describe(), x1, y1, hx, hy,
+		a.class(), colour(a.vote.Leader), x1, x2, a.describe(), x1, y1, hx, hy,
 		x2, y2, hx-4*math.Sin(angle), hy+4*math.Cos(angle), hx+4*math.Sin(angle), hy-4*math.Cos(angle))
 }
 

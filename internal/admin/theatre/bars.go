@@ -10,7 +10,7 @@ import (
 const (
 	barPitch  = 24
 	barHeight = 12
-	barText   = 350 // width of the numbers to the right of the bars
+	barText   = 340 // width of the numbers to the right of the bars
 	barHead   = 30
 )
 
@@ -54,7 +54,7 @@ func (e *Election) bars(width, top float64) *bars {
 	for i := range e.records {
 		b.total = max(b.total, e.began(i).Sub(start).Milliseconds()+lasted(&e.records[i]))
 	}
-	b.bottom = top + barHead + float64(min(len(e.records), linesMax)+1)*barPitch + 46
+	b.bottom = top + barHead + float64(min(len(e.records), linesMax)+1)*barPitch + 64
 	return b
 }
 
@@ -86,7 +86,7 @@ func (b *bars) draw(w *svg, name string) {
 		y += barPitch
 		b.server(w, &b.e.records[i], b.e.began(i).Sub(start).Milliseconds(), y, name)
 	}
-	legend(w, y+barPitch+20)
+	b.legend(w, y+barPitch+20)
 	w.WriteString("</g>\n")
 }
 
@@ -163,13 +163,16 @@ func (e *Election) withoutLeader() (until int64, led bool) {
 }
 
 // legend says what the lines of arrows mean.
-func legend(w *svg, y float64) {
+func (b *bars) legend(w *svg, y float64) {
 	x := 10.0
 	for _, l := range [...]struct{ class, text string }{
 		{"vote adopted c0", "a vote that changed the receiver's vote"}, {"vote plain c0", "another vote"},
 		{"vote role c0", "from a server that follows or leads"}, {"vote guessed c0", "sent earlier, time unknown"},
 		{"vote unheard c0", "arrival not recorded"},
 	} {
+		if x+34+proseWidth(l.text) > b.width {
+			x, y = 10, y+18
+		}
 		w.put(`<g class="%s"><path d="M%s %sh26"/></g>`, l.class, x, y-4)
 		if l.class == "vote unheard c0" {
 			w.put(`<g class="%s"><circle cx="%s" cy="%s" r="2.5"/></g>`, l.class, x+28, y-4)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
-	"bellwether/internal/peerwire"
 )
 
 // Style is the style sheet of the drawings.
@@ -63,13 +62,13 @@ func (e *Election) Draw(name string, alone bool) Drawing {
 	return d
 }
 
-// colour returns the class of a server's colour: a number by its place among the
-// lifelines.
-func (s *scene) colour(id ensemble.ServerID) string {
-	if i := s.line(id); i >= 0 && id != peerwire.NoServer {
-		return "c" + number64(int64(i%9+1))
+// colour returns the class of a server's colour, which is the same in all drawings. There
+// are nine; names and labels tell servers apart that share one.
+func colour(id ensemble.ServerID) string {
+	if id <= 0 {
+		return "c0"
 	}
-	return "c0"
+	return "c" + number64((int64(id)-1)%9+1)
 }
 
 // patterns defines the hatching of waits and phases.

@@ -14,7 +14,7 @@ const (
 	textWidth  = 6.4 // at most, of a letter of another text, at 11 px
 	arrowRun   = 40  // least width of an arrow
 	tailMax    = 60  // letters of the text at the end of a lifeline
-	widthMin   = 1080
+	widthMin   = 900
 	spanMax    = 190
 )
 

@@ -9,7 +9,7 @@ func rowY(i int) float64 { return headHeight + float64(i)*rowHeight }
 func (s *scene) base(w *svg, g *geometry, i int) {
 	l := &s.lines[i]
 	y := rowY(i) + ribbonY
-	w.put(`<g class="line %s">`, s.colour(l.id))
+	w.put(`<g class="line %s">`, colour(l.id))
 	if l.rec != nil && l.rec.State == leading && decided(l.rec) {
 		w.put(`<rect class="leader" x="0" y="%s" width="%s" height="%d" rx="8"/>`, y-rowHeight/2+4, g.width, rowHeight-8)
 	}
@@ -72,7 +72,7 @@ func (s *scene) said(w *svg, i int) {
 			continue
 		}
 		w.put(`<g class="piece said %s" data-x="%s"><rect x="%s" y="%s" width="%s" height="%d" rx="2"/>`,
-			s.colour(p.vote.Leader), p.x, p.x, y-ribbonHalf+2, voteWidth(p.chip)-3, 2*ribbonHalf-4)
+			colour(p.vote.Leader), p.x, p.x, y-ribbonHalf+2, voteWidth(p.chip)-3, 2*ribbonHalf-4)
 		w.text("", p.x+padding-1, y+4, voteWidth(p.chip)-2*padding, p.chip)
 		w.WriteString("</g>\n")
 	}
@@ -91,7 +91,7 @@ func (s *scene) pieces(g *geometry, i int) (out []piece) {
 		case departs, arrives:
 			continue
 		case changes:
-			next = piece{class: "looks", colour: s.colour(p.vote.Leader), text: p.chip, title: fmt.Sprintf("Server %d votes for %s", l.id, p.chip)}
+			next = piece{class: "looks", colour: colour(p.vote.Leader), text: p.chip, title: fmt.Sprintf("Server %d votes for %s", l.id, p.chip)}
 		case decides:
 			next = s.decision(l, p)
 		case discovered, synchronised:
@@ -120,7 +120,7 @@ func (s *scene) pieces(g *geometry, i int) (out []piece) {
 func (s *scene) decision(l *lifeline, p *point) piece {
 	d := piece{class: "decision", colour: "c0", text: p.chip, title: fmt.Sprintf("Server %d: %s", l.id, l.rec.Ending)}
 	if decided(l.rec) {
-		d.colour = s.colour(p.vote.Leader)
+		d.colour = colour(p.vote.Leader)
 	}
 	return d
 }

@@ -1,0 +1,96 @@
+package page
+
+import (
+	"fmt"
+	"html/template"
+	"net/http"
+	"strings"
+	"time"
+
+	"bellwether/internal/admin/theatre"
+	"bellwether/internal/ensemble"
+)
+
+// electionsContent is what the page of elections shows.
+type electionsContent struct {
+	Standalone bool
+	Missing    []string // servers whose records are not here, and why
+	Left       string   // id of the first election that is shown
+	Shown      []play
+	List       []recorded // newest first
+}
+
+// play is an election that is shown.
+type play struct {
+	theatre.Drawing
+	*theatre.Election
+	Name    string // of its elements, so that two can be shown side by side
+	Omitted string // what is not drawn
+}
+
+// SVG returns the drawing for the template. Package theatre has escaped what servers say.
+func (p play) SVG() template.HTML { return template.HTML(p.Drawing.SVG) } //nolint:gosec // see above
+
+// recorded is a row of the list.
+type recorded struct {
+	ID, Line, Servers string
+	Began             time.Time
+	Chosen            bool
+}
+
+// elections shows up to two elections, those that the request names or the last one, and
+// the list of all.
+func (p *Page) elections(r *http.Request) (any, error) {
+	all := p.o.View.Elections(r.Context())
+	c := &electionsContent{Standalone: p.o.Server.Config().Standalone(), Missing: all.Missing}
+	chosen := map[string]bool{}
+	for _, side := range []string{"left", "right"} {
+		id := r.URL.Query().Get(side)
+		e := theatre.Find(all.List, id)
+		switch {
+		case e == nil && id != "":
+			return nil, &Problem{Status: http.StatusNotFound, What: fmt.Sprintf("No server has a record of the election %s.", visible(id)),
+				Do: "Servers keep their last elections in memory until they end. Choose one from the list on the page Elections."}
+		case e == nil && side == "left" && len(all.List) > 0:
+			e = &all.List[len(all.List)-1]
+		case e == nil:
+			continue
+		}
+		if !chosen[e.ID()] {
+			c.Shown = append(c.Shown, playOf(e, side))
+			chosen[e.ID()] = true
+		}
+	}
+	if len(c.Shown) > 0 {
+		c.Left = c.Shown[0].ID()
+	}
+	for i := range all.List {
+		e := &all.List[len(all.List)-1-i]
+		c.List = append(c.List, recorded{ID: e.ID(), Line: e.Line(), Servers: serverList(e.Servers()), Began: e.Began(), Chosen: chosen[e.ID()]})
+	}
+	return c, nil
+}
+
+func playOf(e *theatre.Election, name string) play {
+	p := play{Drawing: e.Draw(name, false), Election: e, Name: name}
+	var omitted []string
+	if n := p.LeftOut; n > 0 {
+		omitted = append(omitted, plural(int64(n), "vote")+" left out, because the drawing has room for no more.")
+	}
+	if n := p.Unrecorded; n > 0 {
+		omitted = append(omitted, plural(int64(n), "vote")+" not recorded, because there were so many.")
+	}
+	p.Omitted = strings.Join(omitted, " ")
+	return p
+}
+
+func serverList(ids []ensemble.ServerID) string {
+	var out []string
+	for _, id := range ids {
+		out = append(out, fmt.Sprint(id))
+	}
+	if len(out) == 1 {
+		return "server " + out[0]
+	}
+	return "servers " + strings.Join(out, ", ")
+}
