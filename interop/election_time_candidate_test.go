@@ -106,7 +106,7 @@ type jumper struct {
 	clock *target.WallClock
 }
 
-// span is what a jumper has printed about one term.
+// span holds what a jumper has printed about one term.
 type span struct {
 	of          *jumper
 	first, last time.Duration // first and last instant at which it was unexpired

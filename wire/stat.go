@@ -1,6 +1,6 @@
 package wire
 
-// Stat is what a client is told about a znode besides its data. Times are milliseconds
+// Stat holds what a client is told about a znode besides its data. Times are milliseconds
 // since 1970 by the leader's clock. EphemeralOwner is 0 for all znodes that are not
 // ephemeral.
 type Stat struct {

@@ -34,7 +34,7 @@ func (t EventType) String() string {
 // StateSyncConnected is the state in every event of a server.
 const StateSyncConnected int32 = 3
 
-// WatcherEvent is what a watch sends, behind a ReplyHeader with XidEvent.
+// WatcherEvent holds what a watch sends, behind a ReplyHeader with XidEvent.
 type WatcherEvent struct {
 	Type  EventType
 	State int32

@@ -70,7 +70,7 @@ type Client struct {
 	over    error // the error of all calls once run is ending
 }
 
-// session is what the client knows about its session. The session's Zxid is in Client.
+// session holds what the client knows about its session. The session's Zxid is in Client.
 type session struct {
 	Session
 	granted  time.Duration // the timeout at the last attachment; 0 before the first one

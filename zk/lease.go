@@ -12,7 +12,7 @@ import (
 // ticks of 2 s.
 const leaseDelayUnknown = 14 * time.Second
 
-// Lease is what the client can prove about its session: the session lives at least until
+// Lease holds what the client can prove about its session: the session lives at least until
 // Confirmed + Timeout - Delay, less one percent for clocks that drift.
 type Lease struct {
 	Session SessionID // 0: no session or a closing one, nothing is proved

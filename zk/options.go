@@ -119,7 +119,7 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// Session is what a client must know to continue a session.
+// Session holds what a client must know to continue a session.
 type Session struct {
 	ID       SessionID // 0: none
 	Password []byte

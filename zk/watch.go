@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// Event is what a watch reports. Zxid is the transaction that caused it, or -1 if the
+// Event holds what a watch reports. Zxid is the transaction that caused it, or -1 if the
 // server does not say so (before 3.9). An event of type Reconnected, which only a Stream
 // delivers, means that the connection was lost and is back: events after Zxid may have
 // been missed, so the program must read the state again.

@@ -78,7 +78,7 @@ func newTLSCheck() *cobra.Command {
 	return c
 }
 
-// tlsReport is what tls check has found.
+// tlsReport holds what tls check has found.
 type tlsReport struct {
 	Ports        []portReport `json:"ports,omitempty"`
 	Handshake    *seenReport  `json:"handshake,omitempty"`

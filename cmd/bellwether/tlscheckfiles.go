@@ -14,7 +14,7 @@ import (
 	"bellwether/internal/shell"
 )
 
-// portReport is what the ports of one family of settings accept.
+// portReport holds what the ports of one family of settings accept.
 type portReport struct {
 	For     string   `json:"for"` // clients or servers
 	TLS     []string `json:"tls,omitempty"`
@@ -26,7 +26,7 @@ type portReport struct {
 	Members     []memberProof `json:"members,omitempty"`
 }
 
-// acceptReport is what the settings of a port with TLS allow.
+// acceptReport holds what the settings of a port with TLS allow.
 type acceptReport struct {
 	Versions       []string `json:"protocols"`
 	Suites         []string `json:"suites"`
@@ -46,7 +46,7 @@ func ofSettings(s secure.Settings) acceptReport {
 	}
 }
 
-// memberProof is what the certificate of a member must hold.
+// memberProof holds what the certificate of a member must hold.
 type memberProof struct {
 	Server int64    `json:"server"`
 	Names  []string `json:"one_of,omitempty"` // empty: the certificate may have any name

@@ -25,7 +25,7 @@ type portFlags struct {
 	timeout time.Duration
 }
 
-// tlsFlags is how the names of the flags and variables for TLS begin.
+// tlsFlags and tlsVariables are the prefixes of the names of the flags and variables for TLS.
 const (
 	tlsFlags     = "tls-"
 	tlsVariables = "BELLWETHER_TLS_"
@@ -41,7 +41,7 @@ func (f *portFlags) add(c *cobra.Command) {
 	f.flags.DurationVar(&f.timeout, "connect-timeout", 10*time.Second, "with HOST:PORT: how long to try")
 }
 
-// seenReport is what a handshake has shown.
+// seenReport holds what a handshake has shown.
 type seenReport struct {
 	Address     string   `json:"address"`
 	Version     string   `json:"protocol,omitempty"`

@@ -231,7 +231,7 @@ func TestCloseWithAFullDisk(t *testing.T) {
 	}
 }
 
-// sharedText is what was logged. It is safe for concurrent use.
+// sharedText holds what was logged. It is safe for concurrent use.
 type sharedText struct {
 	mu   sync.Mutex
 	text bytes.Buffer

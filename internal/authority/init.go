@@ -23,7 +23,7 @@ type Subject struct {
 	Hosts []string
 }
 
-// Plan is what Init makes.
+// Plan holds what Init makes.
 type Plan struct {
 	Dir      string // the folder; it is created if it is missing
 	Subjects []Subject

@@ -15,7 +15,7 @@ import (
 	"bellwether/zk"
 )
 
-// encryption is what connections with TLS share.
+// encryption holds what connections with TLS share.
 type encryption struct {
 	store      *secure.Store
 	serverName string            // verified in place of each server's own name; empty: none

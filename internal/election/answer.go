@@ -56,7 +56,7 @@ func (e *Election) broadcast() {
 	e.resendAt = e.now + e.interval
 }
 
-// answer is what was last sent to a server without a vote, and when.
+// answer holds what was last sent to a server without a vote, and when.
 type answer struct {
 	vote  Vote
 	state peerwire.ServerState

@@ -112,7 +112,7 @@ func (Tick) event()        {}
 // Never is the Wake of an election that waits for nothing.
 const Never = math.MaxInt64
 
-// Ready is what is to be done after the steps since the last one. Each field says
+// Ready holds what is to be done after the steps since the last one. Each field says
 // what must be done before it.
 type Ready struct {
 	// Adopt is a membership learned from another server, to be made durable as the

@@ -16,7 +16,7 @@ const dialMS = 1000
 // Then this server orders them as if no term had failed.
 const splitMS = 400
 
-// Failed is what a server remembers of a candidate whose last terms ended before they
+// Failed holds what a server remembers of a candidate whose last terms ended before they
 // served. The zero value is that of any other candidate.
 type Failed struct {
 	Candidate ensemble.ServerID

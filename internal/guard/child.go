@@ -327,7 +327,7 @@ func (c *Child) reapGuardian(reaped chan<- syscall.WaitStatus) {
 	}
 }
 
-// overdue is what the parent knows of a guardian that has not ended its command in time.
+// overdue holds what the parent knows of a guardian that has not ended its command in time.
 type overdue struct {
 	killer killer
 	heard  int           // lines received at the last check

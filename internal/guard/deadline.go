@@ -83,10 +83,10 @@ func parseOrder(s string) (o order, err error) {
 // The first words of the lines that the guardian writes to the parent, and what follows them.
 const (
 	startedWord = "started" // the command's process id
-	lostWord    = "lost"    // nothing: the command was asked to end because the claim ends
-	endedWord   = "ended"   // nothing: the command has ended, but other processes that it started may live
+	lostWord    = "lost"    // nothing follows: the command was asked to end because the claim ends
+	endedWord   = "ended"   // nothing follows: the command has ended, but other processes that it started may live
 	stoppedWord = "stopped" // the number of the signal that stopped the command
 	leftWord    = "left"    // a message for the user about processes that SIGKILL did not end
-	goneWord    = "gone"    // nothing: all processes of the command have ended, or it was not started
+	goneWord    = "gone"    // nothing follows: all processes of the command have ended, or it was not started
 	errorWord   = "error"   // a message for the user: why the command could not be started
 )

@@ -230,7 +230,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// input is what a link reads from. It counts, and reports progress while a snapshot
+// input is the stream that a link reads. It counts, and reports progress while a snapshot
 // arrives. Only the reader uses it.
 type input struct {
 	net.Conn

@@ -24,7 +24,7 @@ type electionVector struct {
 	Decoded json.RawMessage
 }
 
-// electionFile is what the tests use of testdata/election.json.
+// electionFile holds what the tests use of testdata/election.json.
 type electionFile struct {
 	Vectors       []electionVector
 	Probes        []electionVector

@@ -47,7 +47,7 @@ func TestPortblockProcess(t *testing.T) {
 // TestBlocksLieOutside shows that no block contains a port that the system assigns itself.
 func TestBlocksLieOutside(t *testing.T) {
 	for _, c := range []struct{ low, high, first, n int }{
-		{32768, 60999, 10_000, 45 + 9}, // up to 32499, and from 61000
+		{32768, 60999, 10_000, 45 + 9}, // blocks up to port 32499, and from 61000 on
 		{32768, 65535, 10_000, 45},
 		{15001, 65535, 10_000, 10},
 		{14999, 65535, 10_000, 9},

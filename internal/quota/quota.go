@@ -18,7 +18,7 @@ const (
 	StatsName  = "zookeeper_stats"
 )
 
-// Quota is what either of the two znodes holds. Its fields are numbers of znodes and
+// Quota holds what either of the two znodes holds. Its fields are numbers of znodes and
 // bytes of data; -1 is no limit, or not given. The hard limits are those that a
 // server can enforce.
 type Quota struct{ Count, Bytes, HardCount, HardBytes int64 }

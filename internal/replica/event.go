@@ -175,7 +175,7 @@ type Duty struct {
 	Generation uint64
 }
 
-// Ready is what came of the steps since the last one. The loop hands Duties to the
+// Ready holds what came of the steps since the last one. The loop hands Duties to the
 // log writer and does not wait for them. It does the rest at once: a message that
 // promises something about the disk is in a later Ready, after the event that says
 // it is durable.

@@ -42,7 +42,7 @@ const (
 	shiftMax = 20
 )
 
-// failedTerm is what a server remembers about one candidate. Invariant: times >= 1.
+// failedTerm holds what a server remembers about one candidate. Invariant: times >= 1.
 type failedTerm struct {
 	times        int // failed terms in a row
 	at           int64

@@ -50,7 +50,7 @@ type Member struct {
 	CounterMax uint32
 }
 
-// member is what a server in an ensemble holds in addition to a Replica. Invariants: at
+// member holds what a server in an ensemble holds in addition to a Replica. Invariants: at
 // most one of leader and learner is set; serving implies that one of them is set;
 // saved.accepted <= accepted and saved.current <= current.
 type member struct {

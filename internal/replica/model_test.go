@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// asked is what the model knows about one unanswered request.
+// asked holds what the model knows about one unanswered request.
 type asked struct {
 	xid   int32
 	op    wire.OpCode

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// DigestLogin is what a client needs for a login.
+// DigestLogin holds what a client needs for a login.
 type DigestLogin struct {
 	Service  Service
 	User     string

@@ -35,7 +35,7 @@ type Acceptor interface {
 // refuses the login.
 type Authorize func(authenticationID, authorizationID string) (string, error)
 
-// Service is what the two ends of a DIGEST-MD5 exchange must agree on. Server is also the
+// Service holds what the two ends of a DIGEST-MD5 exchange must agree on. Server is also the
 // realm.
 type Service struct {
 	Protocol, Server string

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// vectors is what Record.java recorded with the JDK and ZooKeeper 3.8.0.
+// vectors holds what Record.java recorded with the JDK and ZooKeeper 3.8.0.
 type vectors struct {
 	Users   map[string]string
 	Servers []serverVector

@@ -80,7 +80,7 @@ func (e *FileError) Error() string {
 // Unwrap returns the cause.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// contents is what a key store or trust store holds.
+// contents holds what a key store or trust store holds.
 type contents struct {
 	keys    []keyEntry
 	trusted []*x509.Certificate

@@ -33,7 +33,7 @@ func (s *Store) Probe(address, serverName string) Probe {
 	return p
 }
 
-// Seen is what a probe has seen.
+// Seen holds what a probe has seen.
 type Seen struct {
 	Version, Suite string              // empty: no handshake took place
 	Chain          []*x509.Certificate // what the server has shown

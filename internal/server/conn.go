@@ -196,7 +196,7 @@ func (c *conn) serve() error {
 	}
 }
 
-// batch is what a reader records about requests that arrived together.
+// batch holds what a reader records about requests that arrived together.
 type batch struct {
 	start   int64 // the clock when they were read
 	packets int64

@@ -54,7 +54,7 @@ type inbox struct {
 	parks   int // bytes of all parked requests
 }
 
-// leaderLink is what the inbox knows about a link to a leader.
+// leaderLink holds what the inbox knows about a link to a leader.
 type leaderLink struct{ serves bool } // UPTODATE has arrived
 
 // parked holds the REQUESTs of a learner that wait until the disk has caught up, in their

@@ -27,7 +27,7 @@ import (
 	"bellwether/wire"
 )
 
-// member is what a server of an ensemble has in addition: the connections to the other
+// member holds what a server of an ensemble has in addition: the connections to the other
 // servers, and the snapshots that arrive on them.
 type member struct {
 	srv  *Server

@@ -13,7 +13,7 @@ import (
 	"bellwether/internal/zab"
 )
 
-// memberLoop is what the loop of a server of an ensemble holds in addition.
+// memberLoop holds what the loop of a server of an ensemble holds in addition.
 type memberLoop struct {
 	nextHeartbeat int64 // ns of the server's clock at which Heartbeat is to be called
 	alarm         *time.Timer

@@ -52,7 +52,7 @@ var exceeded = [limitKinds]string{
 	"requests for a path wait: they exceed pathBytesPerSecond",
 }
 
-// charge is what a request takes from one bucket.
+// charge holds what a request takes from one bucket.
 type charge struct {
 	bucket *rate.Bucket
 	limit  rate.Limit
@@ -125,7 +125,7 @@ func refusable(op wire.OpCode) bool {
 	return true
 }
 
-// addrCost is what a request takes from the buckets of its client's address.
+// addrCost holds what a request takes from the buckets of its client's address.
 type addrCost struct {
 	key             netip.Prefix
 	requests, bytes int64

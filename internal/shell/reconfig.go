@@ -17,7 +17,7 @@ const reconfigLong = `Change the members of the ensemble and print the new confi
 --members or --file. The server must allow it (reconfigEnabled=true), and the client must be allowed to write
 /zookeeper/config. ZooKeeper's spelling of the options, -add, -remove, -members and -file, works too.`
 
-// reconfiguration is what the command reconfig asks for.
+// reconfiguration holds what the command reconfig asks for.
 type reconfiguration struct {
 	joining, leaving []string
 	members, file    string

@@ -13,7 +13,7 @@ import (
 	"bellwether/wire"
 )
 
-// Report is what Check found. Damage lists defects that no crash causes; a store without
+// Report holds what Check found. Damage lists defects that no crash causes; a store without
 // them can be loaded. Notes list what a crash left behind, what a start ignores, and what
 // matters only if an older state is needed. Notes do not prevent loading.
 type Report struct {

@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// contents is what a snapshot says about itself, apart from its name. The name is the
+// contents holds what a snapshot says about itself, apart from its name. The name is the
 // last transaction that the snapshot certainly contains. It may contain effects of later
 // ones, because it is written while the tree changes.
 type contents struct {

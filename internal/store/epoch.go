@@ -59,7 +59,7 @@ func (s *Store) Epochs() (Epochs, error) {
 	return e, nil
 }
 
-// epochsOnDisk is what the epoch files contain.
+// epochsOnDisk holds what the epoch files contain.
 type epochsOnDisk struct {
 	Epochs
 	hasCurrent, hasAccepted bool

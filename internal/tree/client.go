@@ -25,7 +25,7 @@ type Client interface {
 	Reserve(z wire.Zxid)
 }
 
-// Event is what a watch delivers. Zxid is that of the transaction that caused the event;
+// Event holds what a watch delivers. Zxid is that of the transaction that caused the event;
 // it is -1 if setWatches found that the event had happened before.
 type Event struct {
 	Type wire.EventType
@@ -49,7 +49,7 @@ type Request struct {
 	WithoutStat []bool
 }
 
-// Result is what the reply to a transaction says.
+// Result holds what the reply to a transaction says.
 type Result struct {
 	Zxid wire.Zxid
 	// Err is the code of the reply's header. For a failed multi it is OK, and the codes

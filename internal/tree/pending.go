@@ -6,7 +6,7 @@ import (
 	"bellwether/wire"
 )
 
-// pending is what has been prepared and not applied yet: an overlay of the committed
+// pending holds what has been prepared and not applied yet: an overlay of the committed
 // state, by path.
 //
 // Invariants: touched and closings ascend by zxid; each view, session and list of
@@ -209,7 +209,7 @@ func (p *proposal) permits(list []wire.ACL, perm int32) bool {
 	return p.rulings.permits(p.t, list, perm, p.ids)
 }
 
-// undoStep is what the overlay held for a path before a change.
+// undoStep holds what the overlay held for a path before a change.
 type undoStep struct {
 	path string
 	view *view

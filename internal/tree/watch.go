@@ -77,7 +77,7 @@ type watchedPath struct {
 // search.
 const indexMin = 16
 
-// watch is what one client watches at a path. The shard's mutex guards it, except slot,
+// watch holds what one client watches at a path. The shard's mutex guards it, except slot,
 // which the watcher's mutex guards.
 type watch struct {
 	watcher *watcher

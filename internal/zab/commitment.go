@@ -43,7 +43,7 @@ type commitment struct {
 	servers   map[ensemble.ServerID]*link
 }
 
-// acks is what one server has acknowledged in this term. The acks of a learner belong
+// acks holds what one server has acknowledged in this term. The acks of a learner belong
 // to its link: what the learner acknowledged on an earlier link does not count, since
 // the learner may have lost its disk meanwhile.
 //

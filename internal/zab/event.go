@@ -151,7 +151,7 @@ func (Tick) event()        {}
 // Never is the Wake of a machine that waits for nothing.
 const Never = math.MaxInt64
 
-// Ready is what is to be done after the steps since the last one. Each field
+// Ready holds what is to be done after the steps since the last one. Each field
 // says what must be done before it. There are three parts: duties for the disk,
 // which go to the log writer; what is done at once; and what the driver is told.
 // Nothing of a Ready waits for its own duties: a packet that promises something
@@ -300,7 +300,7 @@ type Established struct {
 	Installed bool
 }
 
-// Input is what a learner sent for the rest of the server. Exactly one of Request,
+// Input holds what a learner sent for the rest of the server. Exactly one of Request,
 // Revalidation and Touched is set.
 type Input struct {
 	Link         LinkID

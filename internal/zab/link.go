@@ -23,7 +23,7 @@ const (
 	linkServing                   // UPTODATE was sent
 )
 
-// link is what the leader knows of one connection of a learner.
+// link holds what the leader knows of one connection of a learner.
 //
 // Invariants, in addition to those of acks:
 //   - The leader finds the link by its id and in order, and from linkNamed on by its

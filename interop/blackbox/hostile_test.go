@@ -149,7 +149,7 @@ func (s *scene) attack(p *stranger, epoch wire.Epoch) {
 	s.t.Logf("%s: %d connections", p.what, n)
 }
 
-// steady is what must not change while a stranger attacks.
+// steady holds what must not change while a stranger attacks.
 type steady struct {
 	down    []int // servers that do not run
 	leader  int

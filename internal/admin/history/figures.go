@@ -36,7 +36,7 @@ var figures = []figure{
 
 const mebi = 1 << 20
 
-// reading is what was read at one time.
+// reading holds what was read at one time.
 type reading struct {
 	at                  time.Time
 	metrics             map[string]float64

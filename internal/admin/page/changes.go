@@ -60,7 +60,7 @@ const dataMax = 4 << 20
 // field is one field of a form that is to be confirmed.
 type field struct{ Name, Value string }
 
-// confirmContent is what the page of a confirmation shows.
+// confirmContent holds what the page of a confirmation shows.
 type confirmContent struct {
 	Name, Title, Effect, Button, Back string
 	Danger                            bool

@@ -18,7 +18,7 @@ func whoOf(r *http.Request) view.Who {
 	return view.Who{Addr: from.Addr(), Super: access.ViewerOf(r.Context()).MayChange()}
 }
 
-// overviewContent is what the first page shows.
+// overviewContent holds what the first page shows.
 type overviewContent struct {
 	*view.Ensemble
 	Leads bool          // this server leads
@@ -52,7 +52,7 @@ func (p *Page) overview(r *http.Request) (any, error) {
 	return c, nil
 }
 
-// treeContent is what the tree browser shows.
+// treeContent holds what the tree browser shows.
 type treeContent struct {
 	*view.Node
 	Crumbs   []crumb
@@ -96,7 +96,7 @@ func pathOf(q url.Values) string {
 	return path
 }
 
-// searchContent is what a search shows.
+// searchContent holds what a search shows.
 type searchContent struct {
 	*view.Found
 	Crumbs []crumb
@@ -112,7 +112,7 @@ func (p *Page) search(r *http.Request) (any, error) {
 	return searchContent{f, crumbs(below)}, nil
 }
 
-// historyContent is what the history of a znode shows.
+// historyContent holds what the history of a znode shows.
 type historyContent struct {
 	*view.History
 	Crumbs []crumb
@@ -127,7 +127,7 @@ func (p *Page) history(r *http.Request) (any, error) {
 	return historyContent{h, crumbs(path)}, nil
 }
 
-// recipesContent is what the page of recipes shows.
+// recipesContent holds what the page of recipes shows.
 type recipesContent struct {
 	*view.Recipes
 	Crumbs []crumb
@@ -142,7 +142,7 @@ func (p *Page) recipes(r *http.Request) (any, error) {
 	return recipesContent{found, crumbs(below)}, nil
 }
 
-// sessionsContent is what the page of sessions shows.
+// sessionsContent holds what the page of sessions shows.
 type sessionsContent struct {
 	*view.Sessions
 	Orders      []string
@@ -174,7 +174,7 @@ func (p *Page) sessions(r *http.Request) (any, error) {
 	return c, nil
 }
 
-// watchesContent is what the page of watches shows.
+// watchesContent holds what the page of watches shows.
 type watchesContent struct {
 	*view.Watches
 	Herds []view.HotWatch // those with a warning

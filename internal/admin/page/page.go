@@ -93,7 +93,7 @@ type Problem struct {
 
 func (e *Problem) Error() string { return strings.TrimSpace(e.What + " " + e.Do) }
 
-// frame is what layout.html needs, around the content of a page.
+// frame holds what layout.html needs, around the content of a page.
 type frame struct {
 	Title   string
 	At      string // path of the page in the menu

@@ -23,7 +23,7 @@ var (
 	leading   = peerwire.Leading.String()
 )
 
-// message is what one server said to another.
+// message holds what one server said to another.
 type message struct {
 	from, to ensemble.ServerID
 	state    string

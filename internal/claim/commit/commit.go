@@ -106,7 +106,7 @@ type State struct {
 // Due reports whether the application must act: prepare, or carry out the decision.
 func (s State) Due() bool { return s.Phase == TxPrepare || s.Phase == TxDecided && !s.Carried }
 
-// ballot is what is known of one site's znode. If watched is set, the fields below it are current until
+// ballot holds what is known of one site's znode. If watched is set, the fields below it are current until
 // the watch fires.
 type ballot struct {
 	watched  bool // a watch is set on the znode

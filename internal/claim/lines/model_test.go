@@ -40,7 +40,7 @@ type replica struct {
 	watches map[string]map[*candidate]bool
 }
 
-// session is what the leader knows of a session.
+// session holds what the leader knows of a session.
 type session struct {
 	id      wire.SessionID
 	touched time.Duration // latest time at which the leader knows that the session was alive

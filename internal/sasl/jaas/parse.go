@@ -17,7 +17,7 @@ type File struct {
 	Sections []Section
 }
 
-// Section is what a login context has: its modules in their order.
+// Section holds what a login context has: its modules in their order.
 type Section struct {
 	Name    string
 	Modules []Module

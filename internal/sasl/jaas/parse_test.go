@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// recorded is what the JDK has read in one file of testdata.
+// recorded holds what the JDK has read in one file of testdata.
 type recorded struct {
 	Sections map[string][]recordedModule
 	Error    string

@@ -17,7 +17,7 @@ type caches struct {
 	shown   map[int]*shows // by client
 }
 
-// shows is what one cache has reported.
+// shows holds what one cache has reported.
 type shows struct {
 	nodes map[string]*cache.Node
 	last  map[string]wire.Zxid // zxid of the newest change reported, by path

@@ -65,7 +65,7 @@ type (
 		Disk      Durable    // the sender's disk
 		To        Receiver
 	}
-	// Durable is what a server has on its disk.
+	// Durable holds what a server has on its disk.
 	Durable struct {
 		Accepted, Current wire.Epoch
 		Zxid              wire.Zxid

@@ -28,7 +28,7 @@ type Request struct {
 	Issued  int64 // µs at which it was sent
 }
 
-// Watching is what a client watches. Its slices are valid only during See.
+// Watching holds what a client watches. Its slices are valid only during See.
 type Watching struct {
 	Watches []Watch
 	Trees   []TreeWatch
@@ -266,7 +266,7 @@ type Present interface {
 	Sessions(ensemble.ServerID) []wire.SessionID
 }
 
-// Recipe is what the checkers must know of the recipe and the options of a run.
+// Recipe holds what the checkers must know of the recipe and the options of a run.
 type Recipe struct {
 	Leases        int  // number of leases of the semaphore; 0: there is no semaphore
 	GateSize      int  // how many members must be at the double barrier before any is let in

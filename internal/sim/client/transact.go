@@ -36,7 +36,7 @@ type Party struct {
 	Refuses float64 // percent of the transactions that it votes to abort
 }
 
-// Note is what a party has written down about a transaction. It survives a crash.
+// Note holds what a party has written down about a transaction. It survives a crash.
 type Note struct {
 	Begun    bool // coordinator: the transaction may exist
 	Prepared bool // site: it has promised to commit
