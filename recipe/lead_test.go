@@ -280,7 +280,7 @@ func TestChecklist13ObserversLearnThroughLeader(t *testing.T) {
 			change()
 			synctest.Wait()
 			time.Sleep(time.Second)
-			if n := s.eventCount() - before; n > 3 { // one of them goes to a candidate
+			if n := s.eventCount() - before; n > 3 { // one of the events goes to a candidate
 				t.Errorf("%d events for a change", n)
 			}
 		}

@@ -313,7 +313,7 @@ func (l *Log) writeFile(b []byte) (written int, err error) {
 		return n, nil
 	}
 	whole := bytes.LastIndexByte(b[:n], '\n') + 1
-	if whole < n { // remove the part of a line
+	if whole < n { // remove the line that was written only in part
 		err = errors.Join(err, l.file.Truncate(l.size+int64(whole)))
 	}
 	l.closeFile()

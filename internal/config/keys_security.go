@@ -166,7 +166,7 @@ var tlsFamily = []key{
 	{name: "enabledProtocols", form: list, says: "by protocol", effect: "Versions of TLS that may be negotiated; this key overrides protocol."},
 	{name: "ciphersuites", form: list, says: "by the runtime", effect: "Cipher suites by their Java names. Those of TLSv1.3 cannot be chosen one by one. A suite that Go does not have stops the start."},
 	{name: "clientAuth", form: word, words: []string{"none", "want", "need"}, def: "need", effect: "Whether PEERS that connect must show a certificate: with want they may show none, with none they are not asked."},
-	{name: "hostnameVerification", form: boolean, def: "true", effect: "The names and addresses in a certificate are compared with the host that was dialled. Between servers also with the server line of the member whose id the other server claims."},
+	{name: "hostnameVerification", form: boolean, def: "true", effect: "The names and addresses in a certificate are compared with the host that was dialled. Between servers they are also compared with the server line of the member whose id the other server claims."},
 	{name: "clientHostnameVerification", form: boolean, says: "false for clients, true for servers", effect: "The certificate of PEERS that connect must hold the address from which they connect. Has no effect if hostnameVerification is false."},
 	{name: "allowReverseDnsLookup", form: boolean, says: "false for clients, true for servers", effect: "Addresses may be resolved to names for these comparisons."},
 	{name: "crl", form: boolean, def: "false", effect: "Revocation lists are consulted."},

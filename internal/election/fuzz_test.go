@@ -51,8 +51,8 @@ func FuzzHeard(f *testing.F) {
 	})
 }
 
-// mustEnd lets both other servers vote for the better one of them in the server's own
-// round.
+// mustEnd makes the two other servers vote for the better of the two, in the round of the
+// server under test.
 func mustEnd(t *testing.T, e *Election, now int64) {
 	if e.State().Role != peerwire.Looking {
 		e.Step(now, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})

@@ -163,8 +163,8 @@ func TestClientsWithTLS(t *testing.T) {
 	})
 }
 
-// TestWordsWithTLS shows that four-letter words are answered with TLS, on the port for TLS and on one for
-// both.
+// TestWordsWithTLS shows that four-letter words are answered with TLS, on a port that requires TLS and on
+// a port that accepts connections with and without it.
 func TestWordsWithTLS(t *testing.T) {
 	k := newCerts(t)
 	cfg := testConfig()

@@ -63,7 +63,7 @@ func commands(base maker) []*cobra.Command {
 	return commands
 }
 
-// dataCommand adds to a command of one session the flags that all of these have.
+// dataCommand adds the flags that all commands with one session have to such a command.
 func dataCommand(base maker, command func(*app) *cobra.Command) *cobra.Command {
 	a := base()
 	c := command(a)

@@ -126,8 +126,9 @@ func (f *madeSure) MkdirAll(dir string) error {
 	return f.Mem.MkdirAll(dir)
 }
 
-// TestOpenMakesDirectoriesDurable: a directory that exists may not be durable, so every
-// start makes both durable, even if it may not create them.
+// TestOpenMakesDirectoriesDurable: the name of an existing directory may not be durable,
+// so every start makes the data and log directories durable, even if it may not create
+// them.
 func TestOpenMakesDirectoriesDurable(t *testing.T) {
 	f := &madeSure{NewMem(1), map[string]int{}}
 	o := Options{DataDir: "/data", LogDir: "/log"}

@@ -142,7 +142,7 @@ func BytesOf(t testing.TB, s string) []byte {
 
 // Parts of messages in hex, in which blanks are for the reader; see [BytesOf].
 const (
-	Null     = "ffffffff "                                           // the length of what is Null
+	Null     = "ffffffff "                                           // the length of a null string, buffer or vector
 	MaxInt   = "7fffffff "                                           // a count that no input backs
 	HexWorld = "0000001f 00000005 776f726c64 00000006 616e796f6e65 " // one entry of an wire.ACL: world:anyone, all permissions
 	HexPath  = "00000002 2f61 "                                      // the path /a

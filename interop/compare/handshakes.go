@@ -16,7 +16,7 @@ import (
 
 const (
 	tlsClientsSession  = 40 * time.Second // session timeout of the TLS clients
-	tlsClientsMax      = 2 * time.Minute  // bounds the time until all of them are connected, and served again
+	tlsClientsMax      = 2 * time.Minute  // limit for the time until all clients are connected, and until all are served again
 	tlsClientsParallel = 64               // clients that connect at the same time
 	spareFiles         = 500              // files that a process may have open besides its connections
 )

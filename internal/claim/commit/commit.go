@@ -147,7 +147,7 @@ type commit struct {
 	carried       bool
 	marked        bool     // the znode that records the execution of the decision exists
 	swept         []string // the children that the last sweep tried to remove
-	stuck         bool     // the last sweep failed because one of them has children
+	stuck         bool     // the last request that removed the transaction failed, because one of its znodes has children
 }
 
 func newCommit(cfg Config) *commit {

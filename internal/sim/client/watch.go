@@ -47,7 +47,7 @@ func (c *Client) setWatch(k *Call) {
 	}
 	for _, o := range c.watches {
 		if o.Path == w.Path && o.Children == w.Children && o.tell == nil && w.tell == nil {
-			return // the server keeps only one watch for both
+			return // the server keeps only one watch for the two requests
 		}
 	}
 	c.watches = append(c.watches, w)
