@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 
 	"bellwether/internal/admin/access"
+	"bellwether/internal/admin/history"
 	"bellwether/internal/admin/operate"
 	"bellwether/internal/admin/view"
 	"bellwether/internal/server"
@@ -27,7 +28,8 @@ type Options struct {
 	Server  *server.Server
 	View    *view.View
 	Changes *operate.Changes
-	Log     *slog.Logger // nil: nothing is logged
+	History *history.History // nil: there is no last hour
+	Log     *slog.Logger     // nil: nothing is logged
 }
 
 // API is the handler of everything below /v1.
@@ -35,6 +37,7 @@ type API struct {
 	srv     *server.Server
 	view    *view.View
 	changes *operate.Changes
+	hour    *history.History
 	log     *slog.Logger
 	mux     *http.ServeMux
 	streams atomic.Int64 // open event streams
@@ -45,7 +48,7 @@ var description []byte
 
 // New returns the handler of the API. It must be behind access.Access.Guard.
 func New(o Options) *API {
-	a := &API{srv: o.Server, view: o.View, changes: o.Changes, log: o.Log, mux: http.NewServeMux()}
+	a := &API{srv: o.Server, view: o.View, changes: o.Changes, hour: o.History, log: o.Log, mux: http.NewServeMux()}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}

@@ -24,7 +24,7 @@ var writeOpenAPI = flag.Bool("openapi", false, "write openapi.json instead of co
 // directions: the file must describe every route, method, parameter, status and field, and nothing else. Write the
 // file anew with go test ./internal/admin/api -run TestOpenAPI -openapi
 func TestOpenAPI(t *testing.T) {
-	d := describer{t: t, schemas: object{}, types: map[string]reflect.Type{}, comments: comments(t, "../view", "../operate", "../elog", ".")}
+	d := describer{t: t, schemas: object{}, types: map[string]reflect.Type{}, comments: comments(t, "../view", "../operate", "../elog", "../history", ".")}
 	want := d.document()
 	text, err := json.MarshalIndent(want, "", " ")
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"bellwether/internal/admin"
 	"bellwether/internal/admin/elog"
+	"bellwether/internal/admin/history"
 	"bellwether/internal/admin/operate"
 	"bellwether/internal/admin/view"
 )
@@ -61,6 +62,7 @@ var routes = []route{
 	{method: "GET", path: "/v1/server", id: "getServer", summary: "this server", answer: typeOf[view.Server](), handle: (*API).server},
 	{method: "GET", path: "/v1/ensemble", id: "getEnsemble", summary: "the figures of all servers", answer: typeOf[view.Ensemble](), handle: (*API).ensemble},
 	{method: "GET", path: "/v1/elections", id: "getElections", summary: "the last elections as this server saw them, oldest first", answer: typeOf[[]elog.Election](), handle: (*API).elections},
+	{method: "GET", path: "/v1/history", id: "getLastHour", summary: "the last hour of the most important figures of this server", answer: typeOf[[]history.Series](), handle: (*API).lastHour},
 	{method: "GET", path: "/v1/tree", id: "getNode", summary: "a znode with a page of its children in the order of their names", answer: typeOf[view.Node](), handle: (*API).node,
 		errors: []int{bad, denied, missing, busy}, params: []param{pathParam,
 			{name: "prefix", in: "query", about: "only children whose names begin so"},
@@ -98,6 +100,13 @@ func (a *API) ensemble(ctx context.Context, _ *request) (any, error) {
 }
 
 func (a *API) elections(context.Context, *request) (any, error) { return admin.Elections(a.srv), nil }
+
+func (a *API) lastHour(context.Context, *request) (any, error) {
+	if a.hour == nil {
+		return []history.Series{}, nil
+	}
+	return a.hour.Series(), nil
+}
 
 func (a *API) node(ctx context.Context, q *request) (any, error) {
 	limit, err := q.integer("limit")

@@ -15,6 +15,8 @@ function partsOf(svg) {
     const part = { el, from: Number(el.dataset.x), until: Number(el.dataset.end || el.dataset.x), says: el.querySelector("title")?.textContent };
     const bar = el.matches("rect") ? el : el.querySelector("rect");
     const line = el.matches(".vote") ? el.querySelector("path") : null;
+    const text = bar && el.querySelector("text");
+    if (text) part.text = { el: text, until: Number(text.getAttribute("x")) + text.getComputedTextLength() };
     if (bar) part.bar = { el: bar, x: Number(bar.getAttribute("x")), width: Number(bar.getAttribute("width")) };
     if (line) {
       const [x1, y1, x2, y2] = line.getAttribute("d").match(/-?[\d.]+/g).map(Number);
@@ -28,6 +30,7 @@ function partsOf(svg) {
 function draw(part, x) {
   part.el.classList.toggle("later", x < part.from);
   if (part.bar) part.bar.el.setAttribute("width", clamp(x - part.bar.x, 0.1, part.bar.width));
+  part.text?.el.classList.toggle("later", x < part.text.until);
   if (!part.line?.head) return;
   const l = part.line, done = part.until > part.from ? clamp((x - part.from) / (part.until - part.from), 0, 1) : 1;
   l.head.classList.toggle("later", done < 1);
