@@ -49,6 +49,7 @@ survey() {
     need_command javac default-jdk-headless
     need_command node nodejs
     need_command npm npm
+    need /usr/bin/chromium chromium
 }
 
 # Debian's package prometheus starts a service when it is installed. The tests need only its two

@@ -67,6 +67,7 @@ func Make(o Options) (*Ensemble, error) {
 	if err != nil {
 		return nil, err
 	}
+	lines = e.withClients(lines, clients)
 	for i, s := range e.servers {
 		if err := e.configure(s, clients[i], lines); err != nil {
 			return nil, err
@@ -130,6 +131,19 @@ func (e *Ensemble) clientPorts(members []string) ([]int, error) {
 	return slices.DeleteFunc(free, func(port int) bool {
 		return strings.Contains(taken, fmt.Sprintf(":%d:", port)) || strings.Contains(taken, fmt.Sprintf(":%d\n", port))
 	})[:n], nil
+}
+
+// withClients adds to each server line where clients connect, so that each server can ask the
+// others. A server line cannot name a port with TLS.
+func (e *Ensemble) withClients(members []string, ports []int) []string {
+	if e.opt.Secure {
+		return members
+	}
+	lines := make([]string, len(members))
+	for i, line := range members {
+		lines[i] = fmt.Sprintf("%s;%s:%d", line, bracketed(e.opt.Host), ports[i])
+	}
+	return lines
 }
 
 // configure writes a server's zoo.cfg and myid.

@@ -287,9 +287,12 @@ func latencyOf(text string) *Latency {
 }
 
 // clientAddress returns where clients connect to a server: where its line says, otherwise at the
-// port of this server. A wildcard stands for the host between servers.
+// port of this server, if it runs on another machine. A wildcard stands for the host between servers.
 func (v *View) clientAddress(m ensemble.Server) string {
 	at := m.Client
+	if self, _ := v.srv.Config().Ensemble.Members.Server(v.srv.Config().Ensemble.ID); at.IsZero() && self.Addresses[0].Host == m.Addresses[0].Host {
+		return "" // both run on one machine, so their ports differ
+	}
 	if own, ok := firstAddr(v.srv.Addr(), v.srv.SecureAddr()).(*net.TCPAddr); at.IsZero() && ok {
 		at.Port = own.Port
 	}
