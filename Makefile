@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test tools format vet lint layout unit race cross interop fmt fuzz soak bench docs module clean
+.PHONY: build test tools format vet lint layout unit race cross interop fmt fuzz soak bench docs screenshots module clean
 
 # make module PATH=... passes the module's path in the variable that is also the shell's
 # search path. So the recipes get back the search path with which make was started.
@@ -115,6 +115,10 @@ soak: tools
 bench: tools
 	go test -run '^$$' -bench . -benchmem ./...
 	cd interop && go run ./compare $(COMPARE)
+
+# Makes the screenshots of the documentation with Chromium.
+screenshots: tools
+	cd interop && go test ./page -vet=off -count=1 -run TestScreenshots -screenshots "$(CURDIR)/docs/images"
 
 # Generates docs/configuration.md from the table of keys.
 docs:

@@ -111,10 +111,16 @@ func TestOperatorChanges(t *testing.T) {
 // candidates runs clients that stand in an election, and returns the ids of those that lead, in order.
 func candidates(t *testing.T, m *member, n int) <-chan string {
 	t.Helper()
+	return candidatesAt(t, m, "/election", n)
+}
+
+// candidatesAt is candidates for the election at a path.
+func candidatesAt(t *testing.T, m *member, path string, n int) <-chan string {
+	t.Helper()
 	leads := make(chan string, 16)
 	for i := range n {
 		zc, id := client(t, m), fmt.Sprintf("worker-%d", i+1)
-		e, err := recipe.NewElection(zc, "/election", id, nil)
+		e, err := recipe.NewElection(zc, path, id, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
