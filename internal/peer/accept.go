@@ -148,7 +148,7 @@ func (m *Mesh) find(id ensemble.ServerID) (r *remote, complaint string) {
 		}
 	}
 	if strangers >= strangersMax {
-		m.figures.Refused.Add(1)
+		m.o.refused(&m.figures)
 		return nil, "too many servers that are not in the membership are connected"
 	}
 	r = m.add(id)

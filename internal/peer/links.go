@@ -145,7 +145,7 @@ func (l *Links) welcome(raw net.Conn) bool {
 	c, err := l.o.Secure.server(raw, ForLearner, peerwire.NoServer)
 	if err != nil {
 		if !endedRemotely(err) {
-			l.figures.Refused.Add(1)
+			l.o.refused(&l.figures)
 			l.notices.Say(slog.LevelWarn, refusal("a connection to the quorum port was refused", err), raw.RemoteAddr().String(), "err", err)
 		}
 		return false
@@ -274,7 +274,7 @@ func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func
 	case l.closed || ctx.Err() != nil:
 		return false
 	case len(l.links) >= linksMax:
-		l.figures.Refused.Add(1)
+		l.o.refused(&l.figures)
 		l.notices.Say(slog.LevelWarn, "too many learners", in.RemoteAddr().String(), "max", linksMax)
 		return false
 	}

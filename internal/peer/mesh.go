@@ -237,7 +237,7 @@ func (m *Mesh) refuse(from net.Conn, id ensemble.ServerID, why string, err error
 	if endedRemotely(err) {
 		return
 	}
-	m.figures.Refused.Add(1)
+	m.o.refused(&m.figures)
 	args := []any{"err", err}
 	if id != peerwire.NoServer {
 		args = append(args, "sid", id)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/metrics"
 	"bellwether/internal/peerwire"
 )
 
@@ -52,6 +53,8 @@ type Options struct {
 	// link's reader. If it is nil a SNAP ends the link.
 	ReadSnapshot func(link peerwire.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error
 
+	// Refused counts the connections of both ports that are refused, as Figures do for each; nil: it does not.
+	Refused *metrics.Counter
 	// Secure wraps connections. A nil function leaves them as they are.
 	Secure Secure
 	// Dial and Listen replace TCP, for tests and networks within a process.
@@ -109,10 +112,19 @@ const (
 	queueMax       = 256 << 20
 )
 
+// refused counts a refused connection.
+func (o *Options) refused(f *Figures) {
+	f.Refused.Add(1)
+	o.Refused.Add(1)
+}
+
 // filled returns the options with the defaults filled in.
 func (o Options) filled() *Options {
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	if o.Refused == nil {
+		o.Refused = new(metrics.Counter)
 	}
 	o.ConnectTimeout = orDefault(o.ConnectTimeout, connectTimeout)
 	o.HandshakeTimeout = orDefault(o.HandshakeTimeout, HandshakeDefault)

@@ -118,7 +118,7 @@ func (m *member) open() error {
 		ID: c.Ensemble.ID, Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
 		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
 		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: peerHandshakeMax(c), ReadSnapshot: m.readSnapshot,
-		PacketMax: packetMax, Secure: m.srv.secureLinks(),
+		PacketMax: packetMax, Secure: m.srv.secureLinks(), Refused: m.stats.refused,
 		Dial: m.srv.opt.Hooks.Dial, Listen: m.srv.opt.Hooks.Listen,
 	}
 	m.links = peer.NewLinks(o)
@@ -214,6 +214,7 @@ func (m *member) handle(e peer.Event) {
 		b.push(replica.Linked{Leader: e.Leader, Link: e.Link}, nil)
 	case peer.Received:
 		if err := m.claims.check(e.Link, e.Packets[0]); err != nil {
+			m.stats.refused.Add(1)
 			m.srv.log.Warn("a learner is refused: its certificate does not belong to the server that it claims to be", "peer", m.address(e.Link), "err", err)
 			m.links.Close(e.Link)
 			return

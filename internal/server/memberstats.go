@@ -57,6 +57,7 @@ type memberStats struct {
 
 	queueSize, queueTime *metrics.Keyed // packets on their way to each learner
 
+	refused    *metrics.Counter // connections of other servers that were refused
 	pingLate   *metrics.Summary // from when a leader's pings are due until they are sent
 	pingAnswer *metrics.Summary // from when a leader's ping arrives until its answer is sent
 
@@ -77,6 +78,7 @@ func newMemberStats(s *Server) *memberStats {
 	t := &memberStats{
 		quorumStats: &s.stats.quorum, snaps: s.stats.snapSyncs,
 		queueSize: r.BasicKeyed("learner_handler_qp_size", keysMax), queueTime: r.AdvancedKeyed("learner_handler_qp_time_ms", keysMax),
+		refused:  r.Counter("peer_connections_refused"),
 		pingLate: r.Basic("heartbeat_late_ms"), pingAnswer: r.Basic("heartbeat_answer_ms"),
 		syncing: map[string]zab.SyncMode{},
 	}

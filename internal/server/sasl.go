@@ -181,6 +181,7 @@ func (c *conn) requireLogin(xid int32) error {
 	if schemes == nil || c.operator || slices.ContainsFunc(*c.ids.Load(), func(id wire.ID) bool { return slices.Contains(schemes, id.Scheme) }) {
 		return nil
 	}
+	c.srv.stats.loginsMissing.Add(1)
 	const what = "a request is refused because its client has not logged in"
 	c.srv.warn(what, c.net.RemoteAddr(), what+": configure the client for one of the schemes "+strings.Join(schemes, ", "), "addr", c.addr, "session", c.Session())
 	c.push(item{header: wire.ReplyHeader{Xid: xid, Err: wire.ErrSessionClosedRequireAuth}})

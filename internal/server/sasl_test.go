@@ -226,6 +226,9 @@ func TestRequiredLogin(t *testing.T) {
 				}
 				c.closed()
 			}
+			if n := s.figure("login_required_count"); n != 6 {
+				t.Errorf("%v requests are counted as refused, want 6", n)
+			}
 			c := s.connect()
 			_, answer := c.challenge("bob", "guessed")
 			if h, r := c.token(answer); h != (wire.ReplyHeader{Xid: c.xid, Err: wire.ErrSessionClosedRequireAuth}) || r.Token != nil {

@@ -31,6 +31,7 @@ type stats struct {
 	limited                                        [limitKinds]*metrics.Counter // requests that waited for each kind of limit
 	limitRefused                                   *metrics.Counter             // requests that these limits refused
 	loginFailures, loginDelays                     *metrics.Counter             // attempts.go
+	loginsMissing                                  *metrics.Counter             // requests refused because their client had not logged in
 	handshakesFailed                               *metrics.Counter             // TLS handshakes with clients that failed
 	slow                                           *metrics.Counter             // requests that took longer than operation.warningthresholdms
 
@@ -70,7 +71,7 @@ func newStats() *stats {
 		limited: [limitKinds]*metrics.Counter{r.Counter("client_requests_delayed"), r.Counter("client_bytes_delayed"),
 			r.Counter("path_requests_delayed"), r.Counter("path_bytes_delayed")},
 		limitRefused:  r.Counter("limited_requests_refused"),
-		loginFailures: r.Counter("login_failures"), loginDelays: r.Counter("login_delays"),
+		loginFailures: r.Counter("login_failures"), loginDelays: r.Counter("login_delays"), loginsMissing: r.Counter("login_required_count"),
 		staleDropped: r.Counter("stale_requests_dropped"), watchBytes: r.Counter("watch_bytes"),
 		latency:     metrics.NewSummary(false),
 		readLatency: r.Advanced("readlatency"), updateLatency: r.Advanced("updatelatency"),

@@ -358,6 +358,7 @@ func TestMembersProveWhoTheyAre(t *testing.T) {
 	eventually(t, "the certificate of a client is refused", func() bool {
 		return strings.Contains(log.String(), "its extended key usage does not allow this use")
 	})
+	eventually(t, "the refusals are counted", func() bool { return leader.figure("peer_connections_refused") >= 4 })
 	if g.settled() != leader || leader.Tree().LastZxid().Epoch() != epoch {
 		t.Errorf("server %d led epoch %d, now server %d leads epoch %d", leader.id, epoch, g.settled().id, g.settled().Tree().LastZxid().Epoch())
 	}
