@@ -128,9 +128,9 @@ func (q *Request) made(txn *record.Txn) bool {
 	case wire.OpCloseSession:
 		return txn.Type == wire.OpCloseSession
 	case wire.OpMulti:
-		var m wire.MultiRequest
+		m := q.decodedMulti()
 		t, ok := txn.Body.(*record.MultiTxn)
-		if !ok || wire.Decode(q.Body, &m) != nil || len(m.Ops) != len(t.Ops) {
+		if !ok || m == nil || len(m.Ops) != len(t.Ops) {
 			return false
 		}
 		for i, op := range m.Ops {

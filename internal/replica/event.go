@@ -58,7 +58,9 @@ type Request struct {
 	zxid        wire.Zxid // zxid of the transaction that answers the request; 0: none, forwarded: not known
 	token       uint64    // token of the sync that answers the request; 0: none, or it is done
 	doubtful    bool      // abandoned on the way to a ZooKeeper leader: see made
-	withoutStat []bool    // tree.Request.Plain, where this server has prepared it
+	withoutStat []bool    // tree.Request.WithoutStat, if this server has prepared the request
+
+	multi *wire.MultiRequest // see decodedMulti; nil: not decoded yet
 }
 
 // Touched reports the sessions that were heard from since the last report, with

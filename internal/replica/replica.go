@@ -299,7 +299,7 @@ func (r *Replica) answer(c *conn, txn *record.Txn, res tree.Result) {
 		c.waiting.Pop()
 		if m, ok := res.Response.(*wire.MultiResponse); ok {
 			if q.zxid == forwarded {
-				q.withoutStat = tree.CreatesWithoutStat(q.Body)
+				q.withoutStat = tree.CreatesWithoutStat(q.decodedMulti())
 			}
 			tree.RestoreCreateTypes(m, q.withoutStat)
 		}

@@ -97,7 +97,7 @@ func (r *Replica) write(c *conn, q *Request) {
 		return
 	}
 	txn, code := r.propose(tree.Request{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body,
-		Identities: q.Identities, Local: r.locals.knows(c.session)})
+		Multi: q.multi, Identities: q.Identities, Local: r.locals.knows(c.session)})
 	switch {
 	case txn != nil:
 		q.zxid, q.withoutStat = txn.Zxid, r.asked.WithoutStat
@@ -107,6 +107,15 @@ func (r *Replica) write(c *conn, q *Request) {
 	default:
 		q.verdict = code
 	}
+}
+
+// decodedMulti returns the decoded body of a multi. It decodes the body at the first call. It
+// returns nil if the body cannot be decoded.
+func (q *Request) decodedMulti() *wire.MultiRequest {
+	if q.multi == nil {
+		q.multi = tree.DecodeMulti(q.Body)
+	}
+	return q.multi
 }
 
 // closing records that the end of a session is proposed.

@@ -29,7 +29,8 @@ func (r *Replica) upgrade(c *conn, q *Request) wire.Code {
 	switch {
 	case !mayUpgrade && q.Op == wire.OpMulti: // not decoded here: the leader does that
 		return wire.OK
-	case !tree.CreatesEphemeral(q.Op, q.Body):
+	case q.Op == wire.OpMulti && !tree.MultiCreatesEphemeral(q.decodedMulti()),
+		q.Op != wire.OpMulti && !tree.CreatesEphemeral(q.Op, q.Body):
 		return wire.OK
 	case !mayUpgrade:
 		return wire.ErrEphemeralOnLocalSession

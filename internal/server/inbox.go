@@ -8,6 +8,7 @@ import (
 
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
+	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
@@ -60,7 +61,7 @@ type leaderLink struct{ serves bool } // UPTODATE has arrived
 // parked holds the REQUESTs of a learner that wait until the disk has caught up, in their
 // order.
 type parked struct {
-	events []event
+	events fifo.Queue[event]
 	bytes  int
 }
 
@@ -216,7 +217,7 @@ func (b *inbox) park(link zab.LinkID, e event) bool {
 		p = &parked{}
 		b.parked[link] = p
 	}
-	p.events = append(p.events, e)
+	p.events.Push(e)
 	p.bytes += e.size()
 	b.parks += e.size()
 	return p.bytes <= parkBytesMax && b.parks <= parkTotalMax
@@ -227,14 +228,12 @@ func (b *inbox) park(link zab.LinkID, e event) bool {
 func (b *inbox) unpark(events []event) []event {
 	room := b.most - b.logging
 	for link, p := range b.parked {
-		for room > 0 && len(p.events) > 0 {
-			size := p.events[0].size()
-			events = append(events, p.events[0])
-			p.events[0] = event{}
-			p.events, p.bytes, room = p.events[1:], p.bytes-size, room-size
-			b.parks -= size
+		for room > 0 && p.events.Len() > 0 {
+			e := p.events.Pop()
+			events = append(events, e)
+			p.bytes, room, b.parks = p.bytes-e.size(), room-e.size(), b.parks-e.size()
 		}
-		if len(p.events) == 0 {
+		if p.events.Len() == 0 {
 			delete(b.parked, link)
 		}
 	}

@@ -41,6 +41,9 @@ type Request struct {
 	Op         wire.OpCode
 	Body       []byte // the encoded record; it must not change, because the transaction keeps parts of it
 	Identities []wire.ID
+	// Multi is the decoded Body of a multi that the caller has decoded already; nil: Prepare
+	// decodes it.
+	Multi *wire.MultiRequest
 	// Local: if the session is not open in the tree, it exists on this server only. Such
 	// a session may do everything but own ephemerals.
 	Local bool

@@ -24,22 +24,19 @@ func isEphemeral(op wire.OpCode, flags int32) bool {
 // CreatesEphemeral reports whether a request creates an ephemeral, by itself or within a
 // multi. It returns false if the request cannot be decoded.
 func CreatesEphemeral(op wire.OpCode, body []byte) bool {
-	ops := []wire.Op{{Type: op}}
 	switch op {
 	case wire.OpCreate, wire.OpCreate2:
 		r := new(wire.CreateRequest)
-		if decode(op, body, r) != wire.OK {
-			return false
-		}
-		ops[0].Request = r
+		return decode(op, body, r) == wire.OK && isEphemeral(op, r.Flags)
 	case wire.OpMulti:
-		var r wire.MultiRequest
-		if decode(op, body, &r) != wire.OK {
-			return false
-		}
-		ops = r.Ops
+		return MultiCreatesEphemeral(DecodeMulti(body))
 	}
-	return slices.ContainsFunc(ops, func(o wire.Op) bool {
+	return false
+}
+
+// MultiCreatesEphemeral reports whether an operation of a multi creates an ephemeral. m may be nil.
+func MultiCreatesEphemeral(m *wire.MultiRequest) bool {
+	return m != nil && slices.ContainsFunc(m.Ops, func(o wire.Op) bool {
 		r, ok := o.Request.(*wire.CreateRequest)
 		return ok && isEphemeral(o.Type, r.Flags)
 	})

@@ -13,8 +13,11 @@ import (
 // A create2 is stored as a create, because the tree does the same for both, and servers
 // of ZooKeeper 3.8.0 and 3.8.1 silently ignore a create2 in a multi.
 func (p *proposal) prepareMulti(req *Request) (wire.OpCode, record.TxnBody, wire.Code) {
-	var r wire.MultiRequest
-	if decode(wire.OpMulti, req.Body, &r) != wire.OK || !allWrites(r.Ops) {
+	r := req.Multi
+	if r == nil {
+		r = DecodeMulti(req.Body)
+	}
+	if r == nil || !allWrites(r.Ops) {
 		return wire.OpMulti, nil, wire.ErrMarshalling
 	}
 	if code := p.checkSession(); code != wire.OK {
@@ -140,15 +143,23 @@ func RestoreCreateTypes(m *wire.MultiResponse, plain []bool) {
 	}
 }
 
-// CreatesWithoutStat decodes the body of a multi that another server has prepared. It
-// reports which of the operations are creates whose results have no stat; nil: there are
-// none, or the body cannot be decoded.
-func CreatesWithoutStat(body []byte) []bool {
-	var r wire.MultiRequest
-	if decode(wire.OpMulti, body, &r) != wire.OK {
+// DecodeMulti decodes the body of a multi. It returns nil if the body cannot be decoded. The
+// result keeps parts of the body.
+func DecodeMulti(body []byte) *wire.MultiRequest {
+	r := new(wire.MultiRequest)
+	if decode(wire.OpMulti, body, r) != wire.OK {
 		return nil
 	}
-	return createsWithoutStat(r.Ops)
+	return r
+}
+
+// CreatesWithoutStat reports which operations of a multi that another server has prepared are
+// creates whose results have no stat; nil: there are none, or m is nil.
+func CreatesWithoutStat(m *wire.MultiRequest) []bool {
+	if m == nil {
+		return nil
+	}
+	return createsWithoutStat(m.Ops)
 }
 
 func createsWithoutStat(ops []wire.Op) []bool {
