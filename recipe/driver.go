@@ -80,6 +80,7 @@ type driver struct {
 	// Only the loop uses these fields.
 	status     zk.Status
 	requesting bool // a request is under way
+	resigned   bool // the end of run's context was stepped
 	watches    map[string]*setWatch
 	stream     *zk.Stream // stream of tree events; nil: none. While asking is true it belongs to carry.
 	stopPings  func()     // ends the frequent pings; nil: no frequent pings
@@ -117,37 +118,46 @@ func (d *driver) run(ctx context.Context) error {
 		d.step(ctx, d.first)
 	}
 	d.attached(ctx, d.a.c.State())
-	resigned := !d.resigns
-	resign := func() {
-		if outer.Err() != nil && !resigned {
-			resigned = true
-			d.step(ctx, claim.Resign{Err: context.Cause(outer)})
-		}
-	}
 	for d.nextStatus(ctx); !d.done(); d.nextStatus(ctx) {
-		end := outer.Done()
-		if d.resigns && resigned {
-			end = nil
-		}
-		select {
-		case <-end:
-			if !d.resigns {
-				return outer.Err()
-			}
-			resign()
-		case <-d.status.Changed(): // nextStatus steps the change
-		case h := <-d.events:
-			resign() // the event may be a consequence of the end of the context
-			d.handle(ctx, h)
-		case err := <-d.failed:
+		if err := d.takeInput(ctx, outer); err != nil {
 			return err
-		case <-d.streamReady():
-			d.readStream(ctx, true)
-		case <-d.timer.C:
-			d.step(ctx, claim.Tick{})
 		}
 	}
 	return nil
+}
+
+// takeInput waits for the next input of the loop and steps it. outer is the context of run. An error ends run.
+func (d *driver) takeInput(ctx, outer context.Context) error {
+	end := outer.Done()
+	if d.resigned {
+		end = nil
+	}
+	select {
+	case <-end:
+		if !d.resigns {
+			return outer.Err()
+		}
+		d.resign(ctx, outer)
+	case <-d.status.Changed(): // nextStatus steps the change
+	case h := <-d.events:
+		d.resign(ctx, outer) // the event may be a consequence of the end of the context
+		d.handle(ctx, h)
+	case err := <-d.failed:
+		return err
+	case <-d.streamReady():
+		d.readStream(ctx, true)
+	case <-d.timer.C:
+		d.step(ctx, claim.Tick{})
+	}
+	return nil
+}
+
+// resign steps the end of run's context as a Resign, once, if the driver does so.
+func (d *driver) resign(ctx, outer context.Context) {
+	if d.resigns && !d.resigned && outer.Err() != nil {
+		d.resigned = true
+		d.step(ctx, claim.Resign{Err: context.Cause(outer)})
+	}
 }
 
 // runAside runs the driver on a goroutine of its own. If the context ends, the machine resigns, and runAside waits for

@@ -107,12 +107,18 @@ func (w *Work) do(ctx context.Context, id string, h *Handle, do func(context.Con
 	if failed != nil {
 		return failed // ends Run, unless it says only that the term is over
 	}
+	return taskError(ctx, h, err)
+}
+
+// taskError returns the error of a task that err ended. If the member has lost the task with its bid, the error is that
+// of the context, which has ended or ends as soon as the handle learns of the loss.
+func taskError(ctx context.Context, h *Handle, err error) error {
 	var lost *LostError
 	var stopped *stopError
 	switch {
 	case errors.As(err, &stopped):
 	case h.Lost() != nil, errors.Is(err, share.ErrTaskLost), errors.As(err, &lost) && lost.Parent == h.t.cfg.Parent:
-		<-ctx.Done() // ctx has ended, or ends as soon as the handle learns that the term is over
+		<-ctx.Done()
 		return ctx.Err()
 	}
 	return err

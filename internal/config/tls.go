@@ -34,16 +34,8 @@ func (l *loader) loadTLS() {
 			*f.into = settings
 		}
 		l.tlsErrors(err)
-		for _, text := range settings.Notices {
-			if !f.used {
-				break
-			}
-			name, rest, _ := strings.Cut(text, " ")
-			if v, ok := l.settings[name]; ok {
-				l.notice(v.file, v.line, name, rest)
-			} else {
-				l.notice(l.c.File, 0, name, rest)
-			}
+		if f.used {
+			l.tlsNotices(settings.Notices)
 		}
 		location := string(f.family) + "keyStore.location"
 		switch {
@@ -51,6 +43,18 @@ func (l *loader) loadTLS() {
 			l.failKey(location, "is not set, and "+f.by+" needs it", "name the file with this server's key and certificate")
 		case err == nil && !f.used:
 			l.noticeIf(true, location, "has no effect without "+f.by)
+		}
+	}
+}
+
+// tlsNotices passes on the notices of package secure. Each begins with the name of a key.
+func (l *loader) tlsNotices(texts []string) {
+	for _, text := range texts {
+		name, rest, _ := strings.Cut(text, " ")
+		if v, ok := l.settings[name]; ok {
+			l.notice(v.file, v.line, name, rest)
+		} else {
+			l.notice(l.c.File, 0, name, rest)
 		}
 	}
 }

@@ -65,14 +65,7 @@ func (p *parser) ciphers(s *Settings) {
 	if len(list) == 0 {
 		return
 	}
-	byName := map[string]*tls.CipherSuite{}
-	insecure := map[uint16]bool{}
-	for _, c := range tls.CipherSuites() {
-		byName[c.Name] = c
-	}
-	for _, c := range tls.InsecureCipherSuites() {
-		byName[c.Name], insecure[c.ID] = c, true
-	}
+	byName, insecure := suites()
 	var of13, bad []string
 	for _, name := range list {
 		// Java's names of the oldest suites begin with SSL_.
@@ -96,6 +89,23 @@ func (p *parser) ciphers(s *Settings) {
 	if len(bad) > 0 {
 		p.notice("%sciphersuites has suites that are not safe any more: %s", p.family, strings.Join(bad, ", "))
 	}
+	p.versionsOf(s, list, of13)
+}
+
+// suites returns the cipher suites of crypto/tls by their names, and which of them are not safe.
+func suites() (byName map[string]*tls.CipherSuite, insecure map[uint16]bool) {
+	byName, insecure = map[string]*tls.CipherSuite{}, map[uint16]bool{}
+	for _, c := range tls.CipherSuites() {
+		byName[c.Name] = c
+	}
+	for _, c := range tls.InsecureCipherSuites() {
+		byName[c.Name], insecure[c.ID] = c, true
+	}
+	return byName, insecure
+}
+
+// versionsOf limits the versions to those that the list of suites allows. of13 holds the suites of TLS 1.3 in the list.
+func (p *parser) versionsOf(s *Settings, list, of13 []string) {
 	switch {
 	case len(p.errs) > 0:
 	case len(of13) == 0 && len(s.CipherSuites) == 0:

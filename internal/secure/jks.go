@@ -115,28 +115,11 @@ func parseJKS(file, password []byte) ([]jksEntry, error) {
 	if version != 1 && version != 2 {
 		return nil, fmt.Errorf("JKS version %d is not known", version)
 	}
-	certificate := func() []byte {
-		if version == 2 {
-			r.text() // its type, always X.509
-		}
-		return r.take(r.uint32())
-	}
 	var entries []jksEntry
 	for ; count > 0 && !r.cut; count-- {
-		tag := r.uint32()
-		e := jksEntry{alias: r.text()}
-		r.take(8) // the date of the entry
-		switch {
-		case r.cut:
-		case tag == jksTrusted:
-			e.certs = [][]byte{certificate()}
-		case tag == jksKey:
-			e.key = r.take(r.uint32())
-			for n := r.uint32(); n > 0 && !r.cut; n-- {
-				e.certs = append(e.certs, certificate())
-			}
-		default:
-			return nil, fmt.Errorf("entry %q has the unknown kind %d", e.alias, tag)
+		e, err := r.entry(version)
+		if err != nil {
+			return nil, err
 		}
 		entries = append(entries, e)
 	}
@@ -150,6 +133,34 @@ func parseJKS(file, password []byte) ([]jksEntry, error) {
 		return nil, errPassword
 	}
 	return entries, nil
+}
+
+// entry reads one entry.
+func (r *jksReader) entry(version uint32) (jksEntry, error) {
+	tag := r.uint32()
+	e := jksEntry{alias: r.text()}
+	r.take(8) // the date of the entry
+	switch {
+	case r.cut:
+	case tag == jksTrusted:
+		e.certs = [][]byte{r.certificate(version)}
+	case tag == jksKey:
+		e.key = r.take(r.uint32())
+		for n := r.uint32(); n > 0 && !r.cut; n-- {
+			e.certs = append(e.certs, r.certificate(version))
+		}
+	default:
+		return e, fmt.Errorf("entry %q has the unknown kind %d", e.alias, tag)
+	}
+	return e, nil
+}
+
+// certificate reads one certificate.
+func (r *jksReader) certificate(version uint32) []byte {
+	if version == 2 {
+		r.text() // its type, always X.509
+	}
+	return r.take(r.uint32())
 }
 
 // errEntryPassword is the error of a key whose password differs from that of the file.

@@ -16,9 +16,30 @@ import (
 // ZooKeeper reads only keys in PKCS#8; this function reads openssl's older forms too. The password is not
 // used if the key is not encrypted.
 func readPEM(file, password []byte, keys bool) (contents, error) {
-	var c contents
-	var key *pem.Block
-	var certs []*x509.Certificate
+	key, certs, err := pemBlocks(file)
+	switch {
+	case err != nil:
+		return contents{}, err
+	case !keys:
+		return contents{trusted: certs}, nil
+	case key == nil:
+		return contents{}, nil
+	}
+	signer, err := pemKey(key, password)
+	switch {
+	case err != nil:
+		return contents{}, err
+	case len(certs) == 0:
+		return contents{}, errOnlyKey
+	case !belongs(signer, certs[0]):
+		return contents{}, fmt.Errorf("%w the first certificate, %s", errOtherKey, NameOf(certs[0]))
+	}
+	return contents{keys: []keyEntry{{signer, certs}}}, nil
+}
+
+// pemBlocks returns the first private key and the certificates of a file of PEM blocks. It fails if a block is damaged
+// or cut off.
+func pemBlocks(file []byte) (key *pem.Block, certs []*x509.Certificate, err error) {
 	blocks := 0
 	for rest := file; ; blocks++ {
 		var b *pem.Block
@@ -33,36 +54,18 @@ func readPEM(file, password []byte, keys bool) (contents, error) {
 		case strings.HasSuffix(b.Type, "CERTIFICATE"):
 			cert, err := parseTrusted(b)
 			if err != nil {
-				return contents{}, fmt.Errorf("certificate %d: %w", len(certs)+1, err)
+				return nil, nil, fmt.Errorf("certificate %d: %w", len(certs)+1, err)
 			}
 			certs = append(certs, cert)
 		}
 	}
 	if bytes.LastIndex(file, []byte("-----BEGIN ")) > bytes.LastIndex(file, []byte("-----END ")) {
-		return contents{}, errCut
+		return nil, nil, errCut
 	}
 	if n := bytes.Count(file, []byte("-----BEGIN ")); n != blocks {
-		return contents{}, fmt.Errorf("the file has %d PEM blocks, and %d of them are damaged", n, n-blocks)
+		return nil, nil, fmt.Errorf("the file has %d PEM blocks, and %d of them are damaged", n, n-blocks)
 	}
-	if !keys {
-		c.trusted = certs
-		return c, nil
-	}
-	if key == nil {
-		return c, nil
-	}
-	signer, err := pemKey(key, password)
-	if err != nil {
-		return contents{}, err
-	}
-	if len(certs) == 0 {
-		return contents{}, errOnlyKey
-	}
-	if !belongs(signer, certs[0]) {
-		return contents{}, fmt.Errorf("%w the first certificate, %s", errOtherKey, NameOf(certs[0]))
-	}
-	c.keys = []keyEntry{{signer, certs}}
-	return c, nil
+	return key, certs, nil
 }
 
 // parseTrusted parses a certificate. In openssl's TRUSTED CERTIFICATE more data follows the certificate.

@@ -105,21 +105,20 @@ func readPKCS12(file, password []byte, keys bool) (contents, error) {
 		}
 	}
 	c.others = len(others)
+	if !keys {
+		return c, nil
+	}
 	for _, b := range shrouded {
-		if !keys {
-			break
-		}
 		key, err := b.key(secret)
 		if err != nil {
 			return contents{}, err
 		}
 		id, _ := b.attribute(oidLocalKeyID)
-		leaf := leafOf(key, id, others, ids)
-		if leaf == nil {
-			c.alone++
-			continue // Java does not find an entry for a key without a certificate either
+		if leaf := leafOf(key, id, others, ids); leaf != nil {
+			c.keys = append(c.keys, keyEntry{key: key, chain: chainOf(leaf, append(others, c.trusted...))})
+		} else {
+			c.alone++ // Java does not find an entry for a key without a certificate either
 		}
-		c.keys = append(c.keys, keyEntry{key: key, chain: chainOf(leaf, append(others, c.trusted...))})
 	}
 	return c, nil
 }
@@ -151,14 +150,18 @@ func openPKCS12(file, password []byte) ([]safeBag, passphrase, error) {
 			return nil, secret, err
 		}
 	}
+	bags, err := readBags(safe, secret)
+	return bags, secret, err
+}
+
+// readBags returns the bags of all parts of a file, the encrypted parts included.
+func readBags(safe []byte, secret passphrase) (all []safeBag, err error) {
 	var parts []contentInfo
 	if err := unmarshal(safe, &parts); err != nil {
-		return nil, secret, err
+		return nil, err
 	}
-	var all []safeBag
 	for _, part := range parts {
 		var plain []byte
-		var err error
 		switch {
 		case part.Type.Equal(oidData):
 			err = unmarshal(part.Content.Bytes, &plain)
@@ -175,13 +178,13 @@ func openPKCS12(file, password []byte) ([]safeBag, passphrase, error) {
 			err = unmarshal(plain, &bags)
 		}
 		if err != nil {
-			return nil, secret, err
+			return nil, err
 		}
 		if all = append(all, bags...); len(all) > bagsMax {
-			return nil, secret, fmt.Errorf("more than %d entries", bagsMax)
+			return nil, fmt.Errorf("more than %d entries", bagsMax)
 		}
 	}
-	return all, secret, nil
+	return all, nil
 }
 
 // certificate returns the certificate of a certificate bag.

@@ -38,15 +38,7 @@ func (s *Server) load() error {
 	for _, n := range res.Notes {
 		s.log.Warn(n)
 	}
-	var removed []string
-	if s.member == nil {
-		removed = loader.Finish()
-	} else {
-		loader.Close()
-	}
-	for _, p := range removed {
-		s.log.Warn("ephemeral of a session that does not exist is removed", "path", p)
-	}
+	removed := s.closeLoader(loader)
 	s.logObservations(t)
 	s.describe(t)
 	if res.LastZxid < 0 && s.member == nil {
@@ -64,18 +56,36 @@ func (s *Server) load() error {
 			return fmt.Errorf("snapshot at the start: %w", err)
 		}
 	}
-	zxid, digest := t.Digest()
-	took := time.Since(start)
-	s.stats.loaded(took, timed.snapshotTook(start), res.Txns)
-	s.log.Info(fmt.Sprintf("%d txns loaded in %d ms", res.Txns, took.Milliseconds()))
-	s.log.Info(fmt.Sprintf("Snapshot loaded in %d ms, highest zxid is %v, digest is %d", took.Milliseconds(), zxid, digest),
-		"file", res.SnapshotPath)
-	s.replayed = res.Txns
+	s.recordLoaded(res, time.Since(start), timed.snapshotTook(start))
 	s.historyLock.tree = t
 	if s.member != nil {
 		return s.member.loaded(s.store, res, tail)
 	}
 	return nil
+}
+
+// closeLoader ends the loading of the tree. On a standalone server it also removes the ephemerals of sessions that do not
+// exist, and returns their paths.
+func (s *Server) closeLoader(loader *tree.Loader) (removed []string) {
+	if s.member != nil {
+		loader.Close()
+		return nil
+	}
+	removed = loader.Finish()
+	for _, p := range removed {
+		s.log.Warn("ephemeral of a session that does not exist is removed", "path", p)
+	}
+	return removed
+}
+
+// recordLoaded counts and logs what was loaded, and how long that took in all and for the snapshot.
+func (s *Server) recordLoaded(res store.LoadResult, took, snapshot time.Duration) {
+	zxid, digest := s.Tree().Digest()
+	s.stats.loaded(took, snapshot, res.Txns)
+	s.log.Info(fmt.Sprintf("%d txns loaded in %d ms", res.Txns, took.Milliseconds()))
+	s.log.Info(fmt.Sprintf("Snapshot loaded in %d ms, highest zxid is %v, digest is %d", took.Milliseconds(), zxid, digest),
+		"file", res.SnapshotPath)
+	s.replayed = res.Txns
 }
 
 // logObservations logs what a tree observed while it was filled.

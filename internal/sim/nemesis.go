@@ -275,25 +275,27 @@ func (n *nemesis) transferLeadership(long int64) {
 	if stops {
 		n.later(d.Below(500*machine.Millisecond), func() { n.do(Act{Kind: Kill, A: a.A}, long, Start) })
 	}
-	if !d.Chance(60) {
-		return
+	if d.Chance(60) {
+		n.later(d.Below(40*machine.Millisecond), func() { n.disturbTransfer(a.A, int(next.id), long) })
 	}
-	n.later(d.Below(40*machine.Millisecond), func() {
-		switch b := int(next.id); d.Below(6) {
-		case 0:
-			n.do(Act{Kind: Kill, A: b}, long, Start)
-		case 1:
-			n.do(Act{Kind: PowerOff, A: b}, long, Start)
-		case 2:
-			n.do(Act{Kind: PowerOff, A: a.A}, long, Start)
-		case 3:
-			n.do(Act{Kind: Reset, A: a.A, B: b}, 0, "")
-		case 4:
-			n.isolate(n.victim(), long)
-		case 5:
-			n.split()
-		}
-	})
+}
+
+// disturbTransfer causes a fault of the leader a, of server b, to which it may transfer leadership, or of the network.
+func (n *nemesis) disturbTransfer(a, b int, long int64) {
+	switch n.random.Below(6) {
+	case 0:
+		n.do(Act{Kind: Kill, A: b}, long, Start)
+	case 1:
+		n.do(Act{Kind: PowerOff, A: b}, long, Start)
+	case 2:
+		n.do(Act{Kind: PowerOff, A: a}, long, Start)
+	case 3:
+		n.do(Act{Kind: Reset, A: a, B: b}, 0, "")
+	case 4:
+		n.isolate(n.victim(), long)
+	case 5:
+		n.split()
+	}
 }
 
 // later runs do after d µs, unless the faults have ended by then.

@@ -43,6 +43,11 @@ func (v *server) start() {
 		v.startFailed(err)
 		return
 	}
+	v.load(st)
+}
+
+// load loads the tree and the log from the disk, and begins the life.
+func (v *server) load(st *store.Store) {
 	t := newTree()
 	var txns []*record.Txn
 	res, err := loadInto(st, t, &txns)

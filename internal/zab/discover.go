@@ -50,6 +50,12 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	l.servers[k.server] = k
 	k.native = offered && !l.opt.CompatibleOnly
 	k.canTransfer = k.native && ext.Version >= peerwire.ExtensionHandOver
+	l.hasNamed(k, member, accepted)
+	return ""
+}
+
+// hasNamed continues with a learner that has named itself and the epoch that it has accepted.
+func (l *Leader) hasNamed(k *link, member bool, accepted wire.Epoch) {
 	switch {
 	case member && accepted > l.epoch && l.phase == serving:
 		l.endForLaterEpoch(k, accepted)
@@ -61,7 +67,6 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	case l.own.promised:
 		l.invite(k)
 	}
-	return ""
 }
 
 // nativeOnlyRemedy says why a ZooKeeper server is refused, and what to do.

@@ -211,20 +211,25 @@ func (c *Client) receive(load any) {
 	}
 }
 
+// expired handles the answer that the session has expired.
+func (c *Client) expired() {
+	if c.Session == 0 {
+		c.group.Fail("Sessions", "client %d asked for a new session and was told that it has expired", c.ID)
+	}
+	c.group.Tell("client %d: session %v has expired", c.ID, c.Session)
+	c.group.See(check.TurnedAway{Server: c.At, Session: c.Session, TimeoutMS: c.timeout(), At: c.group.Now()})
+	c.endTreeWatches()
+	if c.Player != nil {
+		c.Player.expired()
+	}
+	c.Session, c.TimeoutMS, c.Seen, c.lastEvent, c.watches = 0, 0, 0, 0, nil
+	c.Drop()
+}
+
 func (c *Client) takeWelcome(w Welcome) {
 	switch {
 	case w.Session == 0:
-		if c.Session == 0 {
-			c.group.Fail("Sessions", "client %d asked for a new session and was told that it has expired", c.ID)
-		}
-		c.group.Tell("client %d: session %v has expired", c.ID, c.Session)
-		c.group.See(check.TurnedAway{Server: c.At, Session: c.Session, TimeoutMS: c.timeout(), At: c.group.Now()})
-		c.endTreeWatches()
-		if c.Player != nil {
-			c.Player.expired()
-		}
-		c.Session, c.TimeoutMS, c.Seen, c.lastEvent, c.watches = 0, 0, 0, 0, nil
-		c.Drop()
+		c.expired()
 		return
 	case c.Session != 0 && w.Session != c.Session:
 		c.group.Fail("Sessions", "client %d asked for session %v and got %v", c.ID, c.Session, w.Session)
