@@ -210,6 +210,30 @@ func TestTableAllowsOnlyLowerLayers(t *testing.T) {
 	}
 }
 
+// TestProgramContainsNoSimulator shows that the table lets nothing that cmd/bellwether contains import the simulator or
+// porcupine. TestImportsFollowTheTable shows that the code follows the table.
+func TestProgramContainsNoSimulator(t *testing.T) {
+	contains := map[string]bool{}
+	var add func(name string)
+	add = func(name string) {
+		if !contains[name] {
+			contains[name] = true
+			for _, to := range strings.Fields(plan[name].imports) {
+				add(to)
+			}
+		}
+	}
+	add("cmd/bellwether")
+	for name := range contains {
+		if strings.HasPrefix(name, "internal/sim") || strings.Contains(plan[name].libraries, porcupine) {
+			t.Errorf("the program bellwether may contain %s", name)
+		}
+	}
+	if !contains["internal/replica"] {
+		t.Error("the packages of the program were not found")
+	}
+}
+
 // TestImportsFollowTheTable fails for each import that the table does not allow. Tests may import more: any
 // library, any package on a lower layer, and the packages that the table lists for tests.
 func TestImportsFollowTheTable(t *testing.T) {

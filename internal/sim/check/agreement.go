@@ -21,10 +21,8 @@ func (*agreement) Name() string { return "Agreement" }
 
 func (c *agreement) See(o any) string {
 	switch e := o.(type) {
-	case Restarted:
-		delete(c.last, e.Server)
-	case Rebuilt:
-		delete(c.last, e.Server)
+	case Restarted, Rebuilt:
+		delete(c.last, startsAnew(e))
 	case Stands:
 		c.last[e.Server] = e.Zxid
 	case Delivered:

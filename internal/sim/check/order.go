@@ -8,6 +8,14 @@ import (
 	"bellwether/wire"
 )
 
+// startsAnew returns the server of a Restarted or Rebuilt event. The server then delivers from another place than before.
+func startsAnew(o any) ensemble.ServerID {
+	if e, ok := o.(Rebuilt); ok {
+		return e.Server
+	}
+	return o.(Restarted).Server
+}
+
 // totalOrder checks that servers deliver in the same order, which is that of the zxids.
 type totalOrder struct {
 	last map[ensemble.ServerID]wire.Zxid
@@ -19,10 +27,8 @@ func (*totalOrder) Name() string { return "TotalOrder" }
 
 func (c *totalOrder) See(o any) string {
 	switch e := o.(type) {
-	case Restarted:
-		delete(c.last, e.Server)
-	case Rebuilt:
-		delete(c.last, e.Server)
+	case Restarted, Rebuilt:
+		delete(c.last, startsAnew(e))
 	case Applies:
 		if last, ok := c.last[e.Server]; ok && e.Txn.Zxid <= last {
 			return fmt.Sprintf("server %d delivers %v behind %v", e.Server, e.Txn.Zxid, last)
@@ -46,10 +52,8 @@ func (*localPrimaryOrder) Name() string { return "LocalPrimaryOrder" }
 
 func (c *localPrimaryOrder) See(o any) string {
 	switch e := o.(type) {
-	case Restarted:
-		delete(c.last, e.Server)
-	case Rebuilt:
-		delete(c.last, e.Server)
+	case Restarted, Rebuilt:
+		delete(c.last, startsAnew(e))
 	case Stands:
 		c.last[e.Server] = max(c.last[e.Server], e.Zxid)
 	case Applies:
@@ -76,10 +80,8 @@ func (*globalPrimaryOrder) Name() string { return "GlobalPrimaryOrder" }
 
 func (c *globalPrimaryOrder) See(o any) string {
 	switch e := o.(type) {
-	case Restarted:
-		delete(c.epoch, e.Server)
-	case Rebuilt:
-		delete(c.epoch, e.Server)
+	case Restarted, Rebuilt:
+		delete(c.epoch, startsAnew(e))
 	case Applies:
 		if now := e.Txn.Zxid.Epoch(); now < c.epoch[e.Server] {
 			return fmt.Sprintf("server %d delivers %v after transactions of epoch %d", e.Server, e.Txn.Zxid, c.epoch[e.Server])

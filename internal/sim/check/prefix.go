@@ -21,10 +21,8 @@ func (*prefixConsistency) Name() string { return "PrefixConsistency" }
 
 func (c *prefixConsistency) See(o any) string {
 	switch e := o.(type) {
-	case Restarted:
-		c.next[e.Server] = 0
-	case Rebuilt:
-		c.next[e.Server] = 0
+	case Restarted, Rebuilt:
+		c.next[startsAnew(e)] = 0
 	case Stands:
 		i, known := c.history.Place(e.Zxid)
 		if !known {
