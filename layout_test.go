@@ -60,6 +60,7 @@ var plan = map[string]packageRule{
 	"internal/fifo":       {layer: 1, pure: true},
 	"internal/fourletter": {layer: 1},
 	"internal/quota":      {layer: 1, pure: true},
+	"internal/leasequery": {layer: 1, pure: true},
 	"internal/rate":       {layer: 1, pure: true},
 	"internal/sasl":       {layer: 1}, // not pure because it makes nonces
 	"internal/secure":     {layer: 1, libraries: fsnotify + " " + ocsp},
@@ -76,10 +77,10 @@ var plan = map[string]packageRule{
 	"internal/claim":      {layer: 2, imports: "wire", pure: true},
 	"internal/store":      {layer: 3, imports: "internal/record wire", libraries: klauspost + " " + sys},
 	"internal/peer":       {layer: 3, imports: "internal/peerwire wire internal/ensemble internal/metrics internal/notice", libraries: sys},
-	"zk":                  {layer: 2, imports: "internal/inorder internal/sasl wire"},
+	"zk":                  {layer: 2, imports: "internal/inorder internal/leasequery internal/sasl wire"},
 	// The events and duties of a replica contain those of its cores unchanged. So server and sim, which drive a
 	// replica, import the event types of the cores, and admin imports their records.
-	"internal/replica": {layer: 4, imports: "internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble internal/fifo wire", pure: true},
+	"internal/replica": {layer: 4, imports: "internal/leasequery internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble internal/fifo wire", pure: true},
 	// The code for driving a replica that server and sim share, so that the simulator tests what the server
 	// runs.
 	"internal/driver": {layer: 5, imports: "internal/replica internal/zab internal/tree internal/record wire", pure: true},
@@ -109,7 +110,7 @@ var plan = map[string]packageRule{
 	"internal/sim/machine": {layer: 5, imports: "internal/replica internal/claim"},
 	"internal/sim/check": {layer: 6, imports: "internal/peerwire internal/record internal/replica internal/tree internal/ensemble internal/claim internal/claim/barrier internal/claim/cache " +
 		"internal/claim/commit internal/claim/queues internal/claim/registry internal/claim/value wire", libraries: porcupine},
-	"internal/sim/client": {layer: 7, imports: "internal/sim/check internal/sim/machine internal/claim " + families + " internal/ensemble internal/tree wire"},
+	"internal/sim/client": {layer: 7, imports: "internal/sim/check internal/sim/machine internal/leasequery internal/claim " + families + " internal/ensemble internal/tree wire"},
 	"internal/sim": {layer: 8, imports: "internal/driver internal/sim/check internal/sim/client internal/sim/machine internal/peerwire internal/record internal/replica " +
 		"internal/store internal/tree internal/zab internal/election internal/ensemble wire"},
 	"internal/admin":        {layer: 7, imports: "internal/admin/elog internal/ensemble internal/server wire"},

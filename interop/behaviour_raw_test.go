@@ -276,7 +276,7 @@ func seeRawRequests(s *seen) {
 			CreateRequest: wire.CreateRequest{Path: s.at("/ttl"), ACL: wire.OpenACL(), Flags: wire.FlagPersistentTTL}, TTL: ttl})
 		r.sayFrame(fmt.Sprint("createTTL ", ttl))
 	}
-	for _, op := range []wire.OpCode{50, wire.OpError, wire.OpNotification, 10, 108, 1000} {
+	for _, op := range []wire.OpCode{50, wire.OpError, 0, 10, 108, 1000} {
 		u := dialRaw(s, nil)
 		u.sendBytes(1, op)
 		u.sayFrame("unknown " + op.String())

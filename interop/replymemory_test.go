@@ -184,7 +184,7 @@ func (c *unreadClients) client(ctx context.Context) bool {
 	defer c.conns.Delete(nc)
 	nc.SetDeadline(time.Now().Add(readerWait))
 	nc.Write(handshake(1000)) // the client does not resume this session, which ends soon
-	if _, err := wire.ReadFrame(nc, nil, wire.ElementMax); err != nil {
+	if _, err := wire.ReadFrame(nc, nil, 2*wire.FrameMax); err != nil {
 		return false
 	}
 	nc.Write(c.out)
@@ -264,7 +264,7 @@ func (o *reader) exchange(out []byte) []byte {
 	if _, err := o.nc.Write(out); err != nil {
 		o.t.Fatal(err)
 	}
-	reply, err := wire.ReadFrame(o.in, nil, wire.ElementMax)
+	reply, err := wire.ReadFrame(o.in, nil, 2*wire.FrameMax)
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -28,9 +28,9 @@ const (
 // sends.
 var lastingCodes = []wire.Code{
 	wire.ErrNoNode, wire.ErrNoAuth, wire.ErrQuotaExceeded, wire.ErrNotReadOnly, wire.ErrUnimplemented, wire.ErrThrottledOp,
-	wire.ErrMarshalling, wire.ErrInvalidACL, wire.ErrBadArguments, wire.ErrSessionMoved, wire.ErrSystem, wire.ErrDataInconsistency,
-	wire.ErrRuntimeInconsistency, wire.ErrConnectionLoss, wire.ErrOperationTimeout, wire.ErrRequestTimeout, wire.ErrNodeExists,
-	wire.ErrBadVersion, wire.ErrNotEmpty, wire.ErrNoChildrenForEphemerals, wire.ErrEphemeralOnLocalSession, wire.ErrAPI,
+	wire.ErrMarshalling, wire.ErrInvalidACL, wire.ErrBadArguments, wire.ErrSessionMoved, wire.ErrSystem, wire.Code(-3),
+	wire.ErrRuntimeInconsistency, wire.ErrConnectionLoss, wire.ErrOperationTimeout, wire.Code(-122), wire.ErrNodeExists,
+	wire.ErrBadVersion, wire.ErrNotEmpty, wire.ErrNoChildrenForEphemerals, wire.ErrEphemeralOnLocalSession, wire.Code(-100),
 	wire.ErrSessionExpired, wire.Code(-999),
 }
 

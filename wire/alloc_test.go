@@ -22,7 +22,7 @@ func newGetDataReply(size int) *getDataReply {
 	return &getDataReply{
 		header: wire.ReplyHeader{Xid: 7, Zxid: 0x100000003},
 		reply:  wire.DataResponse{Data: bytes.Repeat([]byte("d"), size), Stat: wire.Stat{Czxid: 1, DataLength: int32(size)}},
-		out:    make([]byte, 0, wire.FrameHeaderLen+wire.ReplyHeaderLen+4+size+wire.StatLen),
+		out:    make([]byte, 0, wire.FrameHeaderLen+wire.ReplyHeaderLen+4+size+68),
 	}
 }
 

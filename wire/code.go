@@ -13,21 +13,21 @@ const OK Code = 0
 const (
 	ErrSystem               Code = -1  // marks the range of these codes; ZooKeeper never sends it
 	ErrRuntimeInconsistency Code = -2  // the result of an operation that follows the failed one in a multi
-	ErrDataInconsistency    Code = -3  // never on the wire
+	errDataInconsistency    Code = -3  // never on the wire
 	ErrConnectionLoss       Code = -4  // used only by clients: the connection ended before the answer
 	ErrMarshalling          Code = -5  // the request could not be decoded
 	ErrUnimplemented        Code = -6  // the server does not know the operation
 	ErrOperationTimeout     Code = -7  // used only by clients
 	ErrBadArguments         Code = -8  // a path, flag or TTL is not allowed
-	ErrInvalidState         Code = -9  // made only by the C client
-	ErrUnknownSession       Code = -12 // never on the wire
+	errInvalidState         Code = -9  // made only by the C client
+	errUnknownSession       Code = -12 // never on the wire
 	ErrNewConfigNoQuorum    Code = -13 // reconfig: the new members do not form a quorum
 	ErrReconfigInProgress   Code = -14 // reconfig: another one is under way
 )
 
 // Errors of an operation on the tree.
 const (
-	ErrAPI                     Code = -100 // marks the range of these codes; ZooKeeper never sends it
+	errAPI                     Code = -100 // marks the range of these codes; ZooKeeper never sends it
 	ErrNoNode                  Code = -101
 	ErrNoAuth                  Code = -102 // the ACL does not permit the operation to these identities
 	ErrBadVersion              Code = -103
@@ -42,14 +42,14 @@ const (
 // Errors of the session or the connection.
 const (
 	ErrSessionExpired           Code = -112
-	ErrInvalidCallback          Code = -113 // used only by clients
+	errInvalidCallback          Code = -113 // used only by clients
 	ErrAuthFailed               Code = -115 // the server then closes the connection
 	ErrClosing                  Code = -116 // used only by clients
-	ErrNothing                  Code = -117 // made only by the C client: no answer to process
+	errNothing                  Code = -117 // made only by the C client: no answer to process
 	ErrSessionMoved             Code = -118 // never in a reply: the connection is closed
 	ErrNotReadOnly              Code = -119 // a write on a read-only server
 	ErrEphemeralOnLocalSession  Code = -120
-	ErrRequestTimeout           Code = -122 // used only by clients
+	errRequestTimeout           Code = -122 // used only by clients
 	ErrReconfigDisabled         Code = -123
 	ErrSessionClosedRequireAuth Code = -124 // enforced authentication; the server closes the connection
 	ErrThrottledOp              Code = -127
@@ -59,17 +59,17 @@ var codeNames = map[Code]string{
 	OK:                          "ok",
 	ErrSystem:                   "system error",
 	ErrRuntimeInconsistency:     "not executed, an earlier operation of the multi failed",
-	ErrDataInconsistency:        "data inconsistency",
+	errDataInconsistency:        "data inconsistency",
 	ErrConnectionLoss:           "connection lost",
 	ErrMarshalling:              "request could not be decoded",
 	ErrUnimplemented:            "operation not known to the server",
 	ErrOperationTimeout:         "operation timed out",
 	ErrBadArguments:             "bad arguments",
-	ErrInvalidState:             "invalid client state",
-	ErrUnknownSession:           "unknown session",
+	errInvalidState:             "invalid client state",
+	errUnknownSession:           "unknown session",
 	ErrNewConfigNoQuorum:        "no quorum of the new configuration is connected",
 	ErrReconfigInProgress:       "another reconfiguration is in progress",
-	ErrAPI:                      "error of the API",
+	errAPI:                      "error of the API",
 	ErrNoNode:                   "node does not exist",
 	ErrNoAuth:                   "not permitted by the ACL",
 	ErrBadVersion:               "version conflict",
@@ -77,16 +77,16 @@ var codeNames = map[Code]string{
 	ErrNodeExists:               "node exists",
 	ErrNotEmpty:                 "node has children",
 	ErrSessionExpired:           "session expired",
-	ErrInvalidCallback:          "invalid callback",
+	errInvalidCallback:          "invalid callback",
 	ErrInvalidACL:               "invalid ACL",
 	ErrAuthFailed:               "authentication failed",
 	ErrClosing:                  "client is closing",
-	ErrNothing:                  "no response to process",
+	errNothing:                  "no response to process",
 	ErrSessionMoved:             "session moved to another server",
 	ErrNotReadOnly:              "server is read-only",
 	ErrEphemeralOnLocalSession:  "ephemeral node on a local session",
 	ErrNoWatcher:                "no such watch",
-	ErrRequestTimeout:           "request timed out",
+	errRequestTimeout:           "request timed out",
 	ErrReconfigDisabled:         "reconfiguration is disabled",
 	ErrSessionClosedRequireAuth: "server requires authentication",
 	ErrQuotaExceeded:            "quota exceeded",

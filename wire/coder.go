@@ -8,12 +8,6 @@ import (
 	"math"
 )
 
-// ElementMax is the largest string or buffer, in bytes, that upstream reads
-// by default: jute.maxbuffer (0xfffff) plus the same again of extra size.
-// Decoding from memory needs no such limit; it bounds what is read from a
-// stream, and what a writer should let grow.
-const ElementMax = 2 * FrameMax
-
 // What a decoder reports, wrapped with the offset at which it stopped.
 var (
 	// ErrShort says that the input ends inside a field.

@@ -247,11 +247,11 @@ func TestAPasswordMayBeNull(t *testing.T) {
 
 // TestElementsMayBeLargerThanTheDefaultLimit: jute.maxbuffer limits only whole frames, and can be raised.
 func TestElementsMayBeLargerThanTheDefaultLimit(t *testing.T) {
-	want := &wire.SASLRequest{Token: make([]byte, wire.ElementMax+1)}
+	want := &wire.SASLRequest{Token: make([]byte, 2*wire.FrameMax+1)}
 	got := new(wire.SASLRequest)
 	wiretest.DecodeWhole(t, wire.Append(nil, want), got)
-	if len(got.Token) != wire.ElementMax+1 {
-		t.Errorf("%d bytes, want %d", len(got.Token), wire.ElementMax+1)
+	if len(got.Token) != 2*wire.FrameMax+1 {
+		t.Errorf("%d bytes, want %d", len(got.Token), 2*wire.FrameMax+1)
 	}
 }
 

@@ -9,3 +9,14 @@ var (
 )
 
 const FrameHeaderLen = frameHeaderLen
+
+// The codes that only the tests name.
+const (
+	ErrAPI               = errAPI
+	ErrDataInconsistency = errDataInconsistency
+	ErrInvalidState      = errInvalidState
+	ErrInvalidCallback   = errInvalidCallback
+	ErrNothing           = errNothing
+	ErrRequestTimeout    = errRequestTimeout
+	ErrUnknownSession    = errUnknownSession
+)

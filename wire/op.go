@@ -8,7 +8,7 @@ type OpCode int32
 // The operations of clients; negative ones and DeleteContainer are made by
 // servers (a client may send CloseSession).
 const (
-	OpNotification         OpCode = 0 // an event, never a request
+	opNotification         OpCode = 0 // an event, never a request
 	OpCreate               OpCode = 1
 	OpDelete               OpCode = 2
 	OpExists               OpCode = 3
@@ -44,7 +44,7 @@ const (
 )
 
 var opNames = map[OpCode]string{
-	OpNotification: "notification", OpCreate: "create", OpDelete: "delete", OpExists: "exists",
+	opNotification: "notification", OpCreate: "create", OpDelete: "delete", OpExists: "exists",
 	OpGetData: "getData", OpSetData: "setData", OpGetACL: "getACL", OpSetACL: "setACL",
 	OpGetChildren: "getChildren", OpSync: "sync", OpPing: "ping", OpGetChildren2: "getChildren2",
 	OpCheck: "check", OpMulti: "multi", OpCreate2: "create2", OpReconfig: "reconfig",

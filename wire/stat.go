@@ -17,9 +17,6 @@ type Stat struct {
 	Pzxid          Zxid
 }
 
-// StatLen is the encoded length of a Stat in bytes.
-const StatLen = 68
-
 // Code lists the fields.
 func (s *Stat) Code(c *Coder) {
 	s.Czxid.Code(c)

@@ -12,16 +12,16 @@ const (
 	EventNodeDeleted            EventType = 2
 	EventNodeDataChanged        EventType = 3
 	EventNodeChildrenChanged    EventType = 4
-	EventDataWatchRemoved       EventType = 5 // clients
-	EventChildWatchRemoved      EventType = 6 // clients
-	EventPersistentWatchRemoved EventType = 7 // clients
+	eventDataWatchRemoved       EventType = 5 // clients
+	eventChildWatchRemoved      EventType = 6 // clients
+	eventPersistentWatchRemoved EventType = 7 // clients
 )
 
 var eventNames = map[EventType]string{
 	EventNone: "None", EventNodeCreated: "NodeCreated", EventNodeDeleted: "NodeDeleted",
 	EventNodeDataChanged: "NodeDataChanged", EventNodeChildrenChanged: "NodeChildrenChanged",
-	EventDataWatchRemoved: "DataWatchRemoved", EventChildWatchRemoved: "ChildWatchRemoved",
-	EventPersistentWatchRemoved: "PersistentWatchRemoved",
+	eventDataWatchRemoved: "DataWatchRemoved", eventChildWatchRemoved: "ChildWatchRemoved",
+	eventPersistentWatchRemoved: "PersistentWatchRemoved",
 }
 
 func (t EventType) String() string {

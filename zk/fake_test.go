@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"bellwether/internal/leasequery"
 	"bellwether/wire"
 )
 
@@ -178,7 +179,7 @@ func (p *peer) one() bool {
 		return false
 	}
 	body := frame[8:]
-	if h.Op == wire.OpSync && pathOf(h.Op, body) == wire.LeaseQuestion {
+	if h.Op == wire.OpSync && pathOf(h.Op, body) == leasequery.Question {
 		return p.sayDelay(h)
 	}
 	if h.Op != wire.OpPing {
@@ -198,14 +199,14 @@ func (p *peer) sayDelay(h wire.RequestHeader) bool {
 	p.e.mu.Lock()
 	p.e.questions++
 	p.e.mu.Unlock()
-	answer := wire.LeaseQuestion
+	answer := leasequery.Question
 	if p.e.delay != nil {
 		ms := p.e.delay(p)
 		if ms == notSaid {
 			return true
 		}
 		if ms > 0 {
-			answer = wire.LeaseAnswer(ms)
+			answer = leasequery.Answer(ms)
 		}
 	}
 	p.reply(h.Xid, wire.OK, &wire.PathResponse{Path: answer})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"bellwether/internal/leasequery"
 	"bellwether/wire"
 )
 
@@ -130,7 +131,7 @@ func (c *Client) askDelay(l *link) *call {
 		return nil
 	}
 	l.asked = true
-	return c.ownCall(wire.OpSync, &wire.NullPathRequest{Path: wire.Text(wire.LeaseQuestion)}, func(k *call) {
+	return c.ownCall(wire.OpSync, &wire.NullPathRequest{Path: wire.Text(leasequery.Question)}, func(k *call) {
 		c.delayAnswered(l, k)
 		if k.err == nil {
 			close(l.told)
@@ -173,7 +174,7 @@ func (c *Client) delayAnswered(l *link, k *call) {
 	if k.err != nil || k.header.Err != wire.OK || k.decode(&resp, false) != nil {
 		return
 	}
-	if ms, ok := wire.ParseLeaseAnswer(resp.Path.String); ok {
+	if ms, ok := leasequery.ParseAnswer(resp.Path.String); ok {
 		l.delay = time.Duration(ms) * time.Millisecond
 		c.confirm(l, l.confirmed)
 	}

@@ -52,7 +52,7 @@ func TestBackoffAfterAReconnect(t *testing.T) {
 // The removal of a watch is not such an event.
 func TestBackoffAfterAnEvent(t *testing.T) {
 	for typ, forgiven := range map[wire.EventType]bool{
-		wire.EventNodeDeleted: true, wire.EventNodeChildrenChanged: true, wire.EventDataWatchRemoved: false, 0: false,
+		wire.EventNodeDeleted: true, wire.EventNodeChildrenChanged: true, wire.EventType(5): false, 0: false,
 	} {
 		var b Backoff
 		for range freeFailures {

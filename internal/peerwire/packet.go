@@ -64,9 +64,13 @@ func (p PacketType) String() string {
 	return "packet " + strconv.Itoa(int(p))
 }
 
+// elementMax is the largest string or buffer, in bytes, that ZooKeeper reads by
+// default: jute.maxbuffer (0xfffff) plus the same again of extra size.
+const elementMax = 2 * wire.FrameMax
+
 // PacketMax is the default limit of a quorum packet in bytes: its data and
 // its identities may each be as long as the longest element.
-const PacketMax = 2 * wire.ElementMax
+const PacketMax = 2 * elementMax
 
 // QuorumPacket is a message between a leader and a learner. It has no frame: each packet
 // follows the one before it, and a PacketSnap is followed by the bytes of a snapshot.

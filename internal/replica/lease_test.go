@@ -3,6 +3,7 @@ package replica
 import (
 	"testing"
 
+	"bellwether/internal/leasequery"
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -18,9 +19,9 @@ func TestSyncAnswersTheLeaseQuestion(t *testing.T) {
 		t.Fatalf("no session: %+v", o)
 	}
 	for _, c := range []struct{ path, want wire.NullString }{
-		{wire.Text(wire.LeaseQuestion), wire.Text(wire.LeaseAnswer(2000))},
+		{wire.Text(leasequery.Question), wire.Text(leasequery.Answer(2000))},
 		{wire.Text("/a"), wire.Text("/a")},
-		{wire.Text(wire.LeaseQuestion + "x"), wire.Text(wire.LeaseQuestion + "x")},
+		{wire.Text(leasequery.Question + "x"), wire.Text(leasequery.Question + "x")},
 		{wire.NullString{}, wire.NullString{}},
 	} {
 		body := wire.Append(nil, &wire.NullPathRequest{Path: c.path})

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"bellwether/internal/leasequery"
 	"bellwether/internal/record"
 	"bellwether/internal/tree"
 	"bellwether/wire"
@@ -155,12 +156,12 @@ func (r *Replica) answerNow(c *conn, q *Request) {
 }
 
 // leaseAnswer returns the path with which a sync is answered: the path of the request,
-// unless that is wire.LeaseQuestion. With that question a client asks how old this
+// unless that is leasequery.Question. With that question a client asks how old this
 // server's knowledge of a session may be when it answers a ping. On a standalone server
 // it is never old; the answer is one tick. In an ensemble the answer is the lease of a
 // native leader. If the leader is a compatible one the path is returned unchanged.
 func (r *Replica) leaseAnswer(path wire.NullString) wire.NullString {
-	if !path.Valid || path.String != wire.LeaseQuestion {
+	if !path.Valid || path.String != leasequery.Question {
 		return path
 	}
 	ms := r.opt.TickMS
@@ -170,5 +171,5 @@ func (r *Replica) leaseAnswer(path wire.NullString) wire.NullString {
 	if ms == 0 {
 		return path
 	}
-	return wire.Text(wire.LeaseAnswer(ms))
+	return wire.Text(leasequery.Answer(ms))
 }

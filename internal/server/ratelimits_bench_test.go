@@ -47,7 +47,7 @@ func BenchmarkReadsWithLimits(b *testing.B) {
 			c := start(b, o).connect()
 			const each = 64
 			read := request(1, wire.OpExists, &wire.PathWatchRequest{Path: "/"})
-			answer := make([]byte, 4+wire.ReplyHeaderLen+wire.StatLen)
+			answer := make([]byte, 4+wire.ReplyHeaderLen+len(wire.Append(nil, &wire.Stat{})))
 			b.ReportAllocs()
 			for b.Loop() {
 				c.write(bytes.Repeat(read, each))

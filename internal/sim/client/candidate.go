@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/claim/lines"
+	"bellwether/internal/leasequery"
 	"bellwether/internal/sim/check"
 	"bellwether/wire"
 )
@@ -45,12 +46,12 @@ func (c *Client) prove(l *claim.Lease, then func()) {
 	sent.Mono -= back
 	sent.Wall -= back
 	*l = claim.Lease{Sent: sent, Timeout: timeout, Delay: 7 * tick}
-	c.Send(&Call{Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: wire.LeaseQuestion}), Then: func(r *Response) {
+	c.Send(&Call{Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: leasequery.Question}), Then: func(r *Response) {
 		if r == nil || r.Header.Err != wire.OK {
 			return
 		}
 		if p, ok := r.Record.(*wire.NullPathResponse); ok {
-			if ms, ok := wire.ParseLeaseAnswer(p.Path.String); ok {
+			if ms, ok := leasequery.ParseAnswer(p.Path.String); ok {
 				l.Delay = time.Duration(ms) * time.Millisecond
 			}
 		}
