@@ -12,16 +12,16 @@ const (
 	EventNodeDeleted            EventType = 2
 	EventNodeDataChanged        EventType = 3
 	EventNodeChildrenChanged    EventType = 4
-	eventDataWatchRemoved       EventType = 5 // clients
-	eventChildWatchRemoved      EventType = 6 // clients
-	eventPersistentWatchRemoved EventType = 7 // clients
+	EventDataWatchRemoved       EventType = 5 // clients
+	EventChildWatchRemoved      EventType = 6 // clients
+	EventPersistentWatchRemoved EventType = 7 // clients
 )
 
 var eventNames = map[EventType]string{
 	EventNone: "None", EventNodeCreated: "NodeCreated", EventNodeDeleted: "NodeDeleted",
 	EventNodeDataChanged: "NodeDataChanged", EventNodeChildrenChanged: "NodeChildrenChanged",
-	eventDataWatchRemoved: "DataWatchRemoved", eventChildWatchRemoved: "ChildWatchRemoved",
-	eventPersistentWatchRemoved: "PersistentWatchRemoved",
+	EventDataWatchRemoved: "DataWatchRemoved", EventChildWatchRemoved: "ChildWatchRemoved",
+	EventPersistentWatchRemoved: "PersistentWatchRemoved",
 }
 
 func (t EventType) String() string {
