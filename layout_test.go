@@ -113,22 +113,22 @@ var plan = map[string]packageRule{
 	"internal/sim/client": {layer: 7, imports: "internal/sim/check internal/sim/machine internal/leasequery internal/claim " + families + " internal/ensemble internal/tree wire"},
 	"internal/sim": {layer: 8, imports: "internal/driver internal/sim/check internal/sim/client internal/sim/machine internal/peerwire internal/record internal/replica " +
 		"internal/store internal/tree internal/zab internal/election internal/ensemble wire"},
-	"internal/admin":        {layer: 7, imports: "internal/admin/elog internal/ensemble internal/server wire"},
+	"internal/admin":        {layer: 7, imports: "internal/admin/elog internal/ensemble internal/peerwire internal/replica internal/server internal/tree internal/zab wire"},
 	"internal/admin/elog":   {layer: 4, imports: "internal/election internal/ensemble wire", pure: true},
-	"internal/admin/access": {layer: 8},
+	"internal/admin/access": {layer: 8, imports: "internal/secure"},
 	"internal/admin/view": {layer: 8, imports: "internal/admin internal/admin/elog internal/admin/theatre internal/claim internal/election internal/ensemble internal/fourletter internal/peerwire internal/record internal/server " +
 		"internal/store internal/survey internal/tree wire"},
 	"internal/admin/operate": {layer: 9, imports: "internal/admin/view internal/claim internal/ensemble internal/peerwire internal/server wire zk"},
 	"internal/admin/api":     {layer: 10, imports: "internal/admin internal/admin/access internal/admin/elog internal/admin/history internal/admin/operate internal/admin/view internal/server"},
 	"internal/admin/page":    {layer: 10, imports: "internal/admin/access internal/admin/history internal/admin/theatre internal/ensemble internal/admin/operate internal/admin/view internal/server"},
-	"internal/admin/web":     {layer: 10, imports: "internal/admin/access internal/server"},
+	"internal/admin/web":     {layer: 10, imports: "internal/admin internal/admin/access internal/config internal/secure internal/server"},
 	"internal/clientconfig":  {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
 	"internal/shell":         {layer: 8, imports: "zk internal/clientconfig internal/fourletter recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota internal/ensemble internal/terminal wire", libraries: cobra + " " + sys},
 	"embed":                  {layer: 11, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/server internal/store internal/config internal/ensemble zk wire"},
 	"internal/admin/history": {layer: 8, imports: "internal/server", libraries: chartsLib},
 	"internal/admin/theatre": {layer: 5, imports: "internal/admin/elog internal/election internal/ensemble internal/peerwire wire", pure: true},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {layer: 12, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
+	"cmd/bellwether":     {layer: 12, imports: "internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/admin/web internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shell internal/store internal/guard internal/record", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
 }
 

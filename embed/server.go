@@ -236,7 +236,7 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 		l.front.open()
 	}
 	l.srv, err = server.New(server.Options{
-		Config: s.e.config(s), FS: processFS{s.disk.fs(), &l.over}, Log: slog.New(serverLog{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), FourLetterWords: admin.Words(version),
+		Config: s.e.config(s), FS: processFS{s.disk.fs(), &l.over}, Log: slog.New(serverLog{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), FourLetterWords: admin.New(version).Word,
 		Hooks: server.Hooks{
 			Clients: inner,
 			Dial: func(ctx context.Context, address string) (net.Conn, error) {

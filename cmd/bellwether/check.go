@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"bellwether/internal/admin/web"
 	"bellwether/internal/config"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/server"
@@ -30,7 +31,7 @@ func check(w io.Writer, c *config.Config) error {
 	for _, text := range soon {
 		c.Warnings = append(c.Warnings, config.Notice{Text: text})
 	}
-	refused = append(refused, err, server.TryClientPorts(c), tryMetricsPort(c))
+	refused = append(refused, err, server.TryClientPorts(c), tryMetricsPort(c), web.Check(c))
 	c.Warnings = append(c.Warnings, tryQuorumPorts(c)...)
 	for _, r := range remarks(c) {
 		fmt.Fprintln(w, r)
@@ -107,6 +108,9 @@ func printCheck(w io.Writer, c *config.Config) error {
 		voters := len(m.Voters())
 		fmt.Fprintf(w, "member of an ensemble of %s and %s, by myid %s\n",
 			shell.Count(voters, "voter"), shell.Count(len(m.Servers())-voters, "observer"), self.Line())
+	}
+	if a := &c.Admin; a.Enabled {
+		fmt.Fprintf(w, "admin server at %v with the commands at %s\n", a.Address, a.CommandURL)
 	}
 	_, err := fmt.Fprintf(w, "the configuration is good, with %s\n", shell.Count(len(remarks(c)), "remark"))
 	return err

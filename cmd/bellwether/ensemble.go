@@ -78,7 +78,7 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 // client needs.
 func (f serveFlags) prepare(host string, port int) (e *local.Ensemble, access string, err error) {
 	o := local.Options{
-		Dir: f.data, Servers: f.servers, Host: host, Port: port,
+		Dir: f.data, Servers: f.servers, Host: host, Port: port, Admin: true,
 		Settings: []string{"autopurge.purgeInterval=1"},
 	}
 	if f.tls {
@@ -95,6 +95,9 @@ func (f serveFlags) prepare(host string, port int) (e *local.Ensemble, access st
 // greet prints where the servers are, and commands to try.
 func (f serveFlags) greet(w io.Writer, e *local.Ensemble, access string) {
 	fmt.Fprintln(w, greeting(e.Servers(), e.Clients(), f.data))
+	for id := 1; id <= e.Servers(); id++ {
+		fmt.Fprintf(w, "admin port of server %d: http://%s/\n", id, e.Admin(id))
+	}
 	fmt.Fprintf(w, "try: bellwether status --server %s%s\n", e.Clients(), access)
 	fmt.Fprintf(w, "     bellwether election explain --server %s%s\n", e.Clients(), access)
 	if f.tls {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bellwether/internal/admin"
+	"bellwether/internal/admin/web"
 	"bellwether/internal/config"
 	"bellwether/internal/server"
 	"bellwether/internal/shell"
@@ -25,29 +26,40 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	logRemarks(log, c)
 	tuneMemory()
 	warnDescriptors(log, c)
-	s, err := server.New(server.Options{Config: c, Log: log, FourLetterWords: admin.Words(zookeeperVersion())})
+	words := admin.New(zookeeperVersion())
+	s, err := server.New(server.Options{Config: c, Log: log, FourLetterWords: words.Word})
 	if err != nil {
 		return failed(log, err)
 	}
-	port, err := openMetrics(c, s, log)
+	scraped, err := openMetrics(c, s, log)
 	if err != nil {
 		return failed(log, errors.Join(err, s.Close()))
 	}
-	defer runMetrics(port, log)()
+	defer runMetrics(scraped, log)()
+	port, err := openAdmin(s, words, log)
+	if err != nil {
+		log.Error(err.Error())
+		if err := s.Close(); err != nil {
+			log.Error(err.Error())
+		}
+		return adminStatus(err)
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if f.whileStdin {
 		go endWithStdin(cancel)
 	}
-	h := signalHandler{flags: f, server: s, log: log, level: level, stop: cancel}
+	h := signalHandler{flags: f, server: s, admin: port, log: log, level: level, stop: cancel}
 	ended, handled := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(handled)
 		h.run(signals, ended, func() {
-			log.Info("serving", append(ports(s), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin))...)
+			log.Info("serving", append(append(ports(s), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin)), page(port)...)...)
 		})
 	}()
+	endAdmin := runAdmin(port, log)
 	err = s.Run(ctx)
+	endAdmin()
 	close(ended)
 	<-handled
 	if err != nil {
@@ -69,6 +81,14 @@ func ports(s *server.Server) []any {
 	return list
 }
 
+// page returns the address of the page for the log.
+func page(port *web.Port) []any {
+	if port == nil {
+		return nil
+	}
+	return []any{"admin", port.URL()}
+}
+
 // failed logs why the server ended and returns the exit status.
 func failed(log *slog.Logger, err error) error {
 	log.Error(err.Error())
@@ -79,6 +99,7 @@ func failed(log *slog.Logger, err error) error {
 type signalHandler struct {
 	flags  serveFlags
 	server *server.Server
+	admin  *web.Port // nil: there is none
 	log    *slog.Logger
 	level  *slog.LevelVar
 	stop   func()
@@ -137,6 +158,9 @@ func (h *signalHandler) reload() {
 	}
 	logRemarks(h.log, c)
 	changes := h.server.Reload(c)
+	if h.admin != nil {
+		h.admin.Reload()
+	}
 	level := slog.LevelInfo
 	if len(changes.Restart) > 0 || len(changes.Refused) > 0 {
 		level = slog.LevelWarn

@@ -66,8 +66,12 @@ Signals: SIGTERM or SIGINT ends the server in an orderly way, and a second one e
 configuration again. SIGUSR1 makes the log more detailed, SIGUSR2 less. With --ensemble, send the last three to the
 process of one server. No way to kill a server loses an acknowledged write.
 
-Exit status: 0 ended by a signal, 1 failed, 2 the configuration or a flag is wrong, 128+n ended at once by a second
-signal.`
+The admin port serves a page, ZooKeeper's commands, health checks and metrics. Without --config it is
+http://127.0.0.1:8080/, and if that port is in use, the server runs without it. With --config, the keys admin.* say
+where it is. With --ensemble, each server has a free port on 127.0.0.1, which is printed at the start.
+
+Exit status: 0 ended by a signal, 1 failed, 2 the configuration or a flag is wrong, 4 the admin port of a standalone
+server with --config is in use, 128+n ended at once by a second signal.`
 
 func newServe() *cobra.Command {
 	var f serveFlags

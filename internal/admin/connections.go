@@ -3,7 +3,6 @@ package admin
 import (
 	"fmt"
 	"maps"
-	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -15,13 +14,7 @@ import (
 )
 
 // decimal formats a value as Java formats a double rounded to four places: 0.0, 0.1538.
-func decimal(v float64) string {
-	t := strconv.FormatFloat(math.Round(v*1e4)/1e4, 'f', -1, 64)
-	if !strings.Contains(t, ".") {
-		t += ".0"
-	}
-	return t
-}
+func decimal(v float64) string { return javaDouble(rounded(v)) }
 
 // address formats a client's address as Java does.
 func address(a netip.AddrPort) string { return "/" + a.String() }
@@ -39,7 +32,7 @@ func interest(c *server.Connection) int {
 	return 1
 }
 
-func cons(_ *texts, s *server.Server) string {
+func cons(_ *Admin, s *server.Server) string {
 	var b strings.Builder
 	for _, c := range s.Connections() {
 		line := brief(&c)
@@ -81,7 +74,7 @@ func opName(c *server.Connection) string {
 // javaDate formats a time as Java formats a date.
 func javaDate(t time.Time) string { return t.Format("Mon Jan 02 15:04:05 MST 2006") }
 
-func dump(_ *texts, s *server.Server) string {
+func dump(_ *Admin, s *server.Server) string {
 	var b strings.Builder
 	b.WriteString("SessionTracker dump:\n")
 	kind := ""
@@ -154,7 +147,7 @@ func dumpConnections(b *strings.Builder, conns []server.Connection) {
 	fmt.Fprintf(b, "Connections dump:\nConnections Sets (%d)/(%d):\n%s", sets, len(conns), list.String())
 }
 
-func wchs(_ *texts, s *server.Server) string {
+func wchs(_ *Admin, s *server.Server) string {
 	watches, paths, sessions := s.Tree().DataWatches()
 	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n", sessions, paths, watches)
 }
@@ -162,7 +155,7 @@ func wchs(_ *texts, s *server.Server) string {
 // watchLine is the greatest length of a session's line.
 const watchLine = len("\t0x0123456789abcdef\n")
 
-func wchc(_ *texts, s *server.Server) string {
+func wchc(_ *Admin, s *server.Server) string {
 	var b strings.Builder
 	list, size := s.Tree().WatchesBySession(), 0
 	for _, o := range list {
@@ -189,7 +182,7 @@ func writePaths(b *strings.Builder, paths []string) {
 	}
 }
 
-func wchp(_ *texts, s *server.Server) string {
+func wchp(_ *Admin, s *server.Server) string {
 	var b strings.Builder
 	var hex []byte
 	list, size := s.Tree().WatchesByPath(), 0

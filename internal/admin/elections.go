@@ -9,7 +9,7 @@ import (
 
 // elections answers the word elog, which ZooKeeper does not have: the server's last
 // elections as a JSON array, oldest first. It is empty on a standalone server.
-func elections(_ *texts, s *server.Server) string {
+func elections(_ *Admin, s *server.Server) string {
 	b, err := json.Marshal(Elections(s))
 	if err != nil {
 		return err.Error() + "\n" // unreachable: values of these types can always be encoded

@@ -29,15 +29,23 @@ const javaVersion = "17.0.1"
 
 // envi answers the word envi: ZooKeeper's lines, in its order, then go.version. The lines
 // about Java describe this program instead.
-func envi(w *texts, _ *server.Server) string {
+func envi(w *Admin, _ *server.Server) string {
+	var b strings.Builder
+	b.WriteString("Environment:\n")
+	for _, l := range w.environment() {
+		b.WriteString(l[0] + "=" + l[1] + "\n")
+	}
+	return b.String()
+}
+
+// environment returns the names and values of envi.
+func (w *Admin) environment() [][2]string {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
 	mb := func(n uint64) string { return fmt.Sprintf("%dMB", n>>20) }
 	name, home := osUser()
 	program := known(os.Executable())
-	var b strings.Builder
-	b.WriteString("Environment:\n")
-	for _, l := range [][2]string{
+	return [][2]string{
 		{"zookeeper.version", w.version}, {"host.name", known(os.Hostname())},
 		{"java.version", javaVersion}, {"java.vendor", "Bellwether (Go, no Java)"}, {"java.home", filepath.Dir(program)},
 		{"java.class.path", program}, {"java.library.path", notAvailable}, {"java.io.tmpdir", os.TempDir()}, {"java.compiler", notAvailable},
@@ -45,10 +53,7 @@ func envi(w *texts, _ *server.Server) string {
 		{"user.name", name}, {"user.home", home}, {"user.dir", known(os.Getwd())},
 		{"os.memory.free", mb(mem.HeapIdle - mem.HeapReleased)}, {"os.memory.max", mb(mem.Sys)}, {"os.memory.total", mb(mem.Sys)},
 		{"go.version", runtime.Version()},
-	} {
-		b.WriteString(l[0] + "=" + l[1] + "\n")
 	}
-	return b.String()
 }
 
 // known returns text, or notAvailable if err is not nil.

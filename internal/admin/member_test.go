@@ -35,7 +35,7 @@ func member5(t *testing.T, fs store.FS) (s *server.Server, line string, quorum, 
 	c.FourLetterWords = []string{"*"}
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID, c.Ensemble.StandaloneEnabled = m, 5, true, false
 	c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 10, 5
-	if s, err = server.New(server.Options{Config: c, FS: fs, FourLetterWords: Words(version)}); err != nil {
+	if s, err = server.New(server.Options{Config: c, FS: fs, FourLetterWords: New(version).Word}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

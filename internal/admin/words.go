@@ -13,20 +13,19 @@ import (
 	"bellwether/internal/server"
 )
 
-// Words returns the function that answers four-letter words, for server.Options.Words. It
-// is safe for concurrent use. version follows "Zookeeper version: ", a line that tools
-// compare: 3.9.5-bellwether-…, built on ….
-func Words(version string) func(s *server.Server, w server.FourLetterWord) (text string, known bool) {
-	t := &texts{version: version}
-	return t.answer
-}
-
-// texts holds what the words need besides the server.
-type texts struct {
+// Admin answers four-letter words and the commands of ZooKeeper's AdminServer. It is safe
+// for concurrent use.
+type Admin struct {
 	version string
 	mask    atomic.Pointer[int64] // the trace mask; nil: not set
 	large   sync.Mutex            // held while a large text is built
+
+	snapshots, restores interval // of the commands snapshot and restore
 }
+
+// New returns an Admin. version follows "Zookeeper version: " in srvr, a line that tools
+// compare: 3.9.5-bellwether-…, built on ….
+func New(version string) *Admin { return &Admin{version: version} }
 
 // traceMask is ZooKeeper's initial trace mask.
 const traceMask = 306
@@ -36,7 +35,7 @@ const notServing = "This ZooKeeper instance is not currently serving requests"
 
 // word describes one four-letter word.
 type word struct {
-	text func(w *texts, s *server.Server) string
+	text func(w *Admin, s *server.Server) string
 	// idle: the word is answered even if the server does not serve.
 	idle bool
 	// arg: eight bytes follow the word.
@@ -59,7 +58,7 @@ var words = map[string]word{
 	"hash":       {text: hash},
 	"isro":       {text: isro, idle: true},
 	"mntr":       {text: mntr},
-	"ruok":       {text: func(*texts, *server.Server) string { return "imok" }, idle: true},
+	"ruok":       {text: func(*Admin, *server.Server) string { return "imok" }, idle: true},
 	"srst":       {text: srst},
 	"srvr":       {text: srvr},
 	"stat":       {text: stat},
@@ -69,8 +68,9 @@ var words = map[string]word{
 	"wchs":       {text: wchs, large: true},
 }
 
-// answer returns the text of a word; known is false if there is no such word.
-func (w *texts) answer(s *server.Server, q server.FourLetterWord) (text string, known bool) {
+// Word returns the text of a four-letter word, for server.Options.FourLetterWords; known is
+// false if there is no such word.
+func (w *Admin) Word(s *server.Server, q server.FourLetterWord) (text string, known bool) {
 	name := q.Name
 	e, known := words[name]
 	switch {
@@ -101,7 +101,7 @@ func (w *texts) answer(s *server.Server, q server.FourLetterWord) (text string, 
 	return e.text(w, s), true
 }
 
-func isro(_ *texts, s *server.Server) string {
+func isro(_ *Admin, s *server.Server) string {
 	switch serves, readOnly := s.Service(); {
 	case !serves:
 		return "null"
@@ -111,26 +111,29 @@ func isro(_ *texts, s *server.Server) string {
 	return "rw"
 }
 
-func gtmk(w *texts, _ *server.Server) string {
+func gtmk(w *Admin, _ *server.Server) string { return fmt.Sprint(w.traceMask()) }
+
+// traceMask returns the trace mask that was last set.
+func (w *Admin) traceMask() int64 {
 	if m := w.mask.Load(); m != nil {
-		return fmt.Sprint(*m)
+		return *m
 	}
-	return fmt.Sprint(traceMask)
+	return traceMask
 }
 
-func srst(_ *texts, s *server.Server) string {
+func srst(_ *Admin, s *server.Server) string {
 	s.ResetStats()
 	return "Server stats reset.\n"
 }
 
-func crst(_ *texts, s *server.Server) string {
+func crst(_ *Admin, s *server.Server) string {
 	s.ResetConnections()
 	return "Connection stats reset.\n"
 }
 
-func srvr(w *texts, s *server.Server) string { return overview(w, s, "") }
+func srvr(w *Admin, s *server.Server) string { return overview(w, s, "") }
 
-func stat(w *texts, s *server.Server) string {
+func stat(w *Admin, s *server.Server) string {
 	var b strings.Builder
 	b.WriteString("Clients:\n")
 	for _, c := range s.Connections() {
@@ -141,7 +144,7 @@ func stat(w *texts, s *server.Server) string {
 }
 
 // overview returns the text of srvr, with clients after the version.
-func overview(w *texts, s *server.Server, clients string) string {
+func overview(w *Admin, s *server.Server, clients string) string {
 	st := s.Status()
 	var b strings.Builder
 	fmt.Fprintf(&b, "Zookeeper version: %s\n", w.version)
@@ -191,7 +194,7 @@ func whyNotServing(s *server.Server) string {
 	return notServing + "\n"
 }
 
-func conf(_ *texts, s *server.Server) string {
+func conf(_ *Admin, s *server.Server) string {
 	c := s.Config()
 	sizes, err := s.Sizes()
 	if err != nil {
@@ -242,7 +245,7 @@ func member(b *strings.Builder, s *server.Server) {
 		e.InitLimit, e.SyncLimit, strings.Join(election, "|"), strings.Join(quorum, "|"), self.Role, e.Members)
 }
 
-func dirs(_ *texts, s *server.Server) string {
+func dirs(_ *Admin, s *server.Server) string {
 	sizes, err := s.Sizes()
 	if err != nil {
 		return "sizes are not known: " + err.Error() + "\n"
@@ -250,7 +253,7 @@ func dirs(_ *texts, s *server.Server) string {
 	return fmt.Sprintf("datadir_size: %d\nlogdir_size: %d\n", sizes.Snapshots, sizes.Logs)
 }
 
-func hash(_ *texts, s *server.Server) string {
+func hash(_ *Admin, s *server.Server) string {
 	var b strings.Builder
 	for _, e := range s.Tree().DigestHistory() {
 		fmt.Fprintf(&b, "%x: %d\n", uint64(e.Zxid), e.Digest)
@@ -258,45 +261,52 @@ func hash(_ *texts, s *server.Server) string {
 	return b.String()
 }
 
-func mntr(w *texts, s *server.Server) string {
+func mntr(w *Admin, s *server.Server) string {
 	var b strings.Builder
-	st := s.Status()
-	mode := st.Mode
-	if st.ReadOnly {
-		mode = "read-only"
+	for _, l := range w.monitored(s) {
+		if v, ok := l.value.(float64); ok {
+			l.value = javaDouble(v)
+		}
+		fmt.Fprintf(&b, "zk_%s\t%v\n", l.name, l.value)
 	}
-	fmt.Fprintf(&b, "zk_version\t%s\nzk_server_state\t%s\n", w.version, mode)
-	if st.Peer != "" {
-		fmt.Fprintf(&b, "zk_peer_state\t%s\n", st.Peer)
-	}
-	if st.Disk != nil {
-		fmt.Fprintf(&b, "zk_slow_disk\t%v\n", st.Disk)
-	}
-	figures(&b, s)
 	return b.String()
 }
 
-// figures writes all metrics, in the form of the metrics provider that the configuration
+// monitored returns the names and values of mntr.
+func (w *Admin) monitored(s *server.Server) object {
+	st := s.Status()
+	o := object{{"version", w.version}, {"server_state", state(&st)}}
+	if st.Peer != "" {
+		o = append(o, field{"peer_state", st.Peer})
+	}
+	if st.Disk != nil {
+		o = append(o, field{"slow_disk", st.Disk.String()})
+	}
+	return append(o, figures(s)...)
+}
+
+// figures returns all metrics, in the form of the metrics provider that the configuration
 // names.
-func figures(b *strings.Builder, s *server.Server) {
+func figures(s *server.Server) (o object) {
 	switch provider := &s.Config().Metrics; {
 	case provider.Off():
-		return
+		return nil
 	case provider.OwnPort():
 		lines, err := s.Metrics().PrometheusLines()
 		if err != nil {
-			fmt.Fprintf(b, "zk_metrics_error\t%v\n", err)
+			o = append(o, field{"metrics_error", err.Error()})
 		}
 		for _, m := range lines {
-			fmt.Fprintf(b, "zk_%s\t%s\n", m.Name, m.Value)
+			o = append(o, field{m.Name, number(m.Value)})
 		}
-		return
+		return o
 	}
 	for _, m := range s.Metrics().Samples() {
 		if m.Integer {
-			fmt.Fprintf(b, "zk_%s\t%.0f\n", m.Name, m.Value)
+			o = append(o, field{m.Name, int64(m.Value)})
 		} else {
-			fmt.Fprintf(b, "zk_%s\t%s\n", m.Name, decimal(m.Value))
+			o = append(o, field{m.Name, rounded(m.Value)})
 		}
 	}
+	return o
 }

@@ -40,7 +40,7 @@ func serveOn(t *testing.T, disk *store.Mem, limit time.Duration, words ...string
 	c.Client = ensemble.HostPort{Host: "127.0.0.1"}
 	c.DataDir, c.DataLogDir = "data", "data"
 	c.FourLetterWords = words
-	s, err := server.New(server.Options{Config: c, FS: disk, FourLetterWords: Words(version)})
+	s, err := server.New(server.Options{Config: c, FS: disk, FourLetterWords: New(version).Word})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -370,7 +370,7 @@ func TestWordsWithoutService(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	answer := Words(version)
+	answer := New(version).Word
 	for name := range words {
 		got, known := answer(s, server.FourLetterWord{Name: name, Local: true, Arg: arg(0)})
 		want := notServing + "\n"
@@ -415,7 +415,7 @@ func TestTransferWordNeedsTheWhitelist(t *testing.T) {
 	} {
 		s := serve(t, strings.Split(c.words, ",")...)
 		q := server.FourLetterWord{Name: "hand", Arg: arg(int64(peerwire.NoServer)), Local: c.local}
-		if got, known := Words(version)(s, q); !known || got != c.want {
+		if got, known := New(version).Word(s, q); !known || got != c.want {
 			t.Errorf("%q, local %v: %q, want %q", c.words, c.local, got, c.want)
 		}
 		if !c.local {

@@ -19,6 +19,7 @@ func (l *loader) check() {
 	l.checkAddresses()
 	l.checkSuper()
 	l.checkConnectionThrottle()
+	l.checkAdmin()
 	l.checkQuorumSASL()
 	c.derive()
 	if c.MinSessionTimeout > c.MaxSessionTimeout && len(l.errs) == 0 {
@@ -100,6 +101,7 @@ func (l *loader) warn() {
 	l.warnSecrets()
 	l.warnTLS()
 	l.warnSASL()
+	l.warnAdmin()
 	l.warnMembers()
 }
 

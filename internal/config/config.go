@@ -60,6 +60,9 @@ type Config struct {
 	// Warnings describe settings that are allowed but unwise.
 	Warnings []Notice
 
+	// text is the text of File, without its secrets.
+	text string
+
 	// given holds the written text of each key, of server, group and weight lines, and of myid.
 	given map[string]string
 }
@@ -184,13 +187,28 @@ func (a *Access) RequiredSchemes() []string {
 	return nil
 }
 
-// Admin holds the settings of the HTTP admin server, which this version does not have.
+// Admin holds the settings of the HTTP admin server.
 type Admin struct {
-	Enabled     bool
-	Address     ensemble.HostPort
-	CommandURL  string
-	IdleTimeout time.Duration
+	Enabled        bool
+	Address        ensemble.HostPort
+	CommandURL     string        // path of ZooKeeper's commands, which begins with /
+	IdleTimeout    time.Duration // 0 or less: connections stay open
+	HTTPVersion    int           // 20: HTTP/2 is accepted over TLS
+	Unified        bool          // accepts HTTP and HTTPS
+	ForceHTTPS     bool          // accepts only HTTPS
+	NeedClientAuth bool          // clients with TLS must show a certificate
+	ForwardedFor   bool          // clients that authenticate by ip are named by a header
+	RateInterval   time.Duration // between two commands restore
+	Snapshot       bool          // the command snapshot is enabled
+	Restore        bool          // the command restore is enabled
+	// TokenFile and CertificateFile hold the operators who may sign in; empty: none.
+	TokenFile, CertificateFile string
+	Connections                int // greatest number of connections
+	EventStreams               int // greatest number of event streams
 }
+
+// TLS reports whether the admin server accepts HTTPS.
+func (a *Admin) TLS() bool { return a.Enabled && (a.Unified || a.ForceHTTPS) }
 
 // Metrics says how metrics are exported.
 type Metrics struct {
@@ -288,7 +306,7 @@ func Default() *Config {
 	c.DataDir, c.DataLogDir = "bellwether-data", "bellwether-data"
 	c.TickTime = 2 * time.Second
 	c.Client = ensemble.HostPort{Host: "127.0.0.1", Port: 2181}
-	c.Admin.Enabled = false
+	c.Admin.Address.Host = "127.0.0.1"
 	c.derive()
 	return c
 }

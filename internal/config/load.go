@@ -40,12 +40,12 @@ type loader struct {
 // started; see [JVMFlags]. On failure the error joins one [Error] for each fault, in order
 // of their lines; errors.As finds the first one.
 func Load(path, jvmFlags string) (*Config, error) {
-	props, err := readProperties(path)
+	props, text, err := readText(path)
 	if err != nil {
 		return nil, err
 	}
 	l := &loader{c: defaults(), settings: make(map[string]setting), flags: make(map[string]string)}
-	l.c.File = path
+	l.c.File, l.c.text = path, withoutSecrets(text)
 	l.applyFile(path, props)
 	l.applyFlags(jvmFlags)
 	l.setAll()
@@ -85,20 +85,27 @@ func (l *loader) noteGiven() {
 
 // readProperties reads one properties file.
 func readProperties(path string) ([]ensemble.Property, error) {
+	props, _, err := readText(path)
+	return props, err
+}
+
+// readText reads one properties file and returns its text too.
+func readText(path string) (props []ensemble.Property, whole string, err error) {
 	text, err := readFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("configuration file: %w", err)
+		return nil, "", fmt.Errorf("configuration file: %w", err)
 	}
 	if mark := byteOrderMark(text); mark != "" {
 		e := &Error{File: path, Line: 1, Problem: "begins with the byte-order mark of " + mark + ": Java would read it as part of the first key and so ignore that key"}
 		e.Remedy = "save the file as plain text (ISO-8859-1 or ASCII) without a byte-order mark"
-		return nil, e
+		return nil, "", e
 	}
-	props, err := ensemble.ReadProperties(ensemble.Latin1(text))
+	whole = ensemble.Latin1(text)
+	props, err = ensemble.ReadProperties(whole)
 	if bad := (*ensemble.SyntaxError)(nil); errors.As(err, &bad) {
-		return nil, &Error{File: path, Line: bad.Line, Problem: bad.Reason}
+		return nil, "", &Error{File: path, Line: bad.Line, Problem: bad.Reason}
 	}
-	return props, err
+	return props, whole, err
 }
 
 // byteOrderMark returns the encoding whose byte-order mark begins the text, or "".
@@ -218,14 +225,17 @@ func (l *loader) set(v setting) {
 	if k.status == ignored && (k.same == "" || !strings.EqualFold(v.value, k.same)) {
 		l.notice(v.file, v.line, v.name, "is ignored: "+k.reason)
 	}
-	if k.form == yesNo && v.value != "yes" && v.value != "no" {
+	if k.form == yesNo && v.value != k.exact && v.value != opposite(k.exact) {
 		l.notice(v.file, v.line, v.name, fmt.Sprintf("is %q, which means %s: only the exact word %s has an effect", clip(v.value), opposite(k.exact), k.exact))
 	}
 }
 
 func opposite(word string) string {
-	if word == "yes" {
+	switch word {
+	case "yes":
 		return "no"
+	case "false":
+		return "true"
 	}
 	return "yes"
 }

@@ -137,7 +137,7 @@ func TestDefaults(t *testing.T) {
 func TestDefaultServer(t *testing.T) {
 	c := Default()
 	if c.Client.String() != "127.0.0.1:2181" || c.DataLogDir != "bellwether-data" || c.MaxSessionTimeout != 40*time.Second ||
-		!c.Standalone() || c.Admin.Enabled {
+		!c.Standalone() || !c.Admin.Enabled || c.Admin.Address.String() != "127.0.0.1:8080" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -219,8 +219,8 @@ func TestNotices(t *testing.T) {
 		{"", "request_stale_connection_check=true", ""},
 		{"", "flushDelay=5", "zoo.cfg:2: flushDelay is ignored: the writes that arrive during one fsync form the next batch; no timer or size is needed"},
 		{"", "admin.enableServer=false", ""},
-		{"", "admin.serverPort=9090", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
-		{"", "admin.serverPort=http", "zoo.cfg:2: admin.serverPort is ignored: this version has no HTTP admin server"},
+		{"", "admin.enableServer=no", `zoo.cfg:2: admin.enableServer is "no", which means true: only the exact word false has an effect`},
+		{"", "admin.serverPort=9090", ""},
 		{"", "jvm.pause.sleep.time.ms=soon", "zoo.cfg:2: jvm.pause.sleep.time.ms is ignored: there is no JVM"},
 		{"", "audit.enable=true", ""},
 		{"", "audit.impl.class=org.apache.zookeeper.audit.Slf4jAuditLogger", ""},

@@ -24,10 +24,11 @@ func (l *loader) secretFiles() []secretFile {
 		}
 	}
 	add("sessionSecretFile", "the secret of the sessions")
+	add("admin.tokenFile", "the tokens of operators")
 	for _, f := range []struct {
 		prefix string
 		used   bool
-	}{{"ssl.", l.c.TLS.ForClients()}, {"ssl.quorum.", l.c.TLS.ForServers()}} {
+	}{{"ssl.", l.c.TLS.ForClients()}, {"ssl.quorum.", l.c.TLS.ForServers() || l.c.Admin.TLS()}} {
 		if f.used {
 			add(f.prefix+"keyStore.location", "a private key")
 			add(f.prefix+"keyStore.passwordPath", "a password")

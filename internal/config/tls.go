@@ -14,6 +14,10 @@ import (
 func (l *loader) loadTLS() {
 	l.checkSecureClient()
 	t := &l.c.TLS
+	servers := "sslQuorum or portUnification"
+	if !t.ForServers() {
+		servers = "admin.forceHttps or admin.portUnification"
+	}
 	for _, f := range []struct {
 		family secure.Family
 		into   *secure.Settings
@@ -21,7 +25,7 @@ func (l *loader) loadTLS() {
 		by     string // the keys that need a certificate of this family
 	}{
 		{secure.Clients, &t.Clients, t.ForClients(), "secureClientPort or client.portUnification"},
-		{secure.Servers, &t.Servers, t.ForServers(), "sslQuorum or portUnification"},
+		{secure.Servers, &t.Servers, t.ForServers() || l.c.Admin.TLS(), servers},
 	} {
 		values := map[string]secure.Value{}
 		for name, v := range l.settings {

@@ -224,6 +224,9 @@ func (k *key) allowed() string {
 	case boolean:
 		return "true or false"
 	case yesNo:
+		if k.exact == "false" {
+			return "true or false"
+		}
 		return "yes or no"
 	case word:
 		return "one of " + strings.Join(k.shownWords(), ", ")

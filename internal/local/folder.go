@@ -28,6 +28,8 @@ type Options struct {
 	Port int
 	// Secure makes the client ports ports with TLS; Settings must name the key store.
 	Secure bool
+	// Admin gives each server an admin port: a free one on 127.0.0.1.
+	Admin bool
 	// Settings are additional lines for each zoo.cfg.
 	Settings []string
 }
@@ -66,6 +68,11 @@ func Make(o Options) (*Ensemble, error) {
 	clients, err := e.clientPorts(lines)
 	if err != nil {
 		return nil, err
+	}
+	if o.Admin {
+		if err := e.adminPorts(lines, clients); err != nil {
+			return nil, err
+		}
 	}
 	lines = e.withClients(lines, clients)
 	for i, s := range e.servers {
@@ -127,10 +134,29 @@ func (e *Ensemble) clientPorts(members []string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+	return slices.DeleteFunc(free, func(port int) bool { return isMemberPort(members, port) })[:n], nil
+}
+
+// isMemberPort reports whether a server has a port as its quorum or election port.
+func isMemberPort(members []string, port int) bool {
 	taken := strings.Join(members, "\n") + "\n"
-	return slices.DeleteFunc(free, func(port int) bool {
-		return strings.Contains(taken, fmt.Sprintf(":%d:", port)) || strings.Contains(taken, fmt.Sprintf(":%d\n", port))
-	})[:n], nil
+	return strings.Contains(taken, fmt.Sprintf(":%d:", port)) || strings.Contains(taken, fmt.Sprintf(":%d\n", port))
+}
+
+// adminHost is where the admin ports are: only this machine reaches them.
+const adminHost = "127.0.0.1"
+
+// adminPorts gives each server a free port that no server uses for something else.
+func (e *Ensemble) adminPorts(members []string, clients []int) error {
+	free, err := portblock.Free(adminHost, 4*len(e.servers)) // the servers use at most three ports each
+	if err != nil {
+		return err
+	}
+	free = slices.DeleteFunc(free, func(port int) bool { return isMemberPort(members, port) || slices.Contains(clients, port) })
+	for i, s := range e.servers {
+		s.admin = free[i]
+	}
+	return nil
 }
 
 // withClients adds to each server line where clients connect, so that each server can ask the
@@ -161,8 +187,11 @@ func (e *Ensemble) configure(s *server, port int, members []string) error {
 		key + "=" + strconv.Itoa(port),
 		"4lw.commands.whitelist=*",
 		"maxClientCnxns=0", // all clients are on this machine too
-		"admin.enableServer=false",
+		"admin.enableServer=" + strconv.FormatBool(e.opt.Admin),
 	}, e.opt.Settings...)
+	if e.opt.Admin {
+		lines = append(lines, "admin.serverAddress="+adminHost, "admin.serverPort="+strconv.Itoa(s.admin))
+	}
 	lines = append(lines, members...)
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
@@ -179,6 +208,14 @@ func bracketed(host string) string {
 		return "[" + host + "]"
 	}
 	return host
+}
+
+// Admin returns the address of a server's admin port; empty if there is none.
+func (e *Ensemble) Admin(id int) string {
+	if e.servers[id-1].admin == 0 {
+		return ""
+	}
+	return net.JoinHostPort(adminHost, strconv.Itoa(e.servers[id-1].admin))
 }
 
 // Clients returns the connect string with all servers.

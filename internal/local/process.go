@@ -19,6 +19,7 @@ type Program func(config string) *exec.Cmd
 type server struct {
 	id                  int
 	dir, config, client string
+	admin               int      // the admin port; 0: none
 	proc                *process // nil while the server does not run
 	exit                error    // how the last process ended
 }

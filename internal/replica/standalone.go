@@ -4,6 +4,7 @@ import (
 	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
+	"bellwether/internal/tree"
 	"bellwether/wire"
 )
 
@@ -48,6 +49,25 @@ func (a *standalone) ready() Ready {
 	}
 	a.append = nil
 	return rd
+}
+
+// Restore replaces the tree of a standalone server by a restored one, which begins a history
+// of its own and is durable. All connections are forgotten: the driver ends them, so the
+// outcome of the requests that are not answered is unknown to their clients. The log must be
+// done with everything that was proposed before.
+func (r *Replica) Restore(t *tree.Tree) {
+	for _, c := range r.conns {
+		r.drop(c)
+	}
+	clear(r.creating)
+	r.tree = t
+	t.OnYield(r.opt.Yield)
+	r.locals = newLocals(r.opt.TickMS)
+	r.track()
+	generation := r.alone.generation
+	r.alone = newStandalone(t.LastZxid())
+	r.alone.generation = generation + 1
+	r.grace = r.now.Mono
 }
 
 // synced commits the transactions that have become durable. Next applies them.

@@ -44,6 +44,12 @@ func (s *Store) accepting(ctx context.Context, address netip.Addr) *tls.Config {
 	return c
 }
 
+// CheckClient returns an error if the certificates that the other end of an accepted connection has shown
+// would not be accepted here. The connection may have been accepted by another Store.
+func (s *Store) CheckClient(ctx context.Context, state tls.ConnectionState, address netip.Addr) error {
+	return s.loaded.Load().verifier.check(ctx, state, end{address: address}, false)
+}
+
 // Client returns the configuration for a connection to a server. host is the name that was dialled, or
 // empty if an address was dialled. address is the address of the connection. When ctx ends, the check of
 // the server's certificate ends, so ctx must be the one of the handshake. With TLS 1.3 a server that

@@ -48,10 +48,13 @@ type Settings struct {
 	VerifyClientNames    bool   // the certificates of clients must contain the names or addresses of these clients
 	SharedName           string // a certificate with this name is for every server; empty: none is. Only in the family Servers
 	ReverseLookup        bool   // for these checks an address may be resolved to a name
-	CRL, OCSP            bool   // revocation is checked. If both are set, OCSP comes first
-	DetectionTimeout     time.Duration
-	Identity             IdentityRule // which text of a client's certificate is its id; only in the family Clients
-	Notices              []string     // settings that are accepted, but have another effect than an operator may expect
+	// AcceptsClients: with the family Servers, those who connect are programs such as browsers, and their
+	// certificates need not be those of servers.
+	AcceptsClients   bool
+	CRL, OCSP        bool // revocation is checked. If both are set, OCSP comes first
+	DetectionTimeout time.Duration
+	Identity         IdentityRule // which text of a client's certificate is its id; only in the family Clients
+	Notices          []string     // settings that are accepted, but have another effect than an operator may expect
 }
 
 // SettingError says why a setting cannot be used, and what to use instead.

@@ -88,7 +88,7 @@ func (v *verifier) usages(server bool) []x509.ExtKeyUsage {
 	switch {
 	case server:
 		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	case v.settings.Family == Servers:
+	case v.settings.Family == Servers && !v.settings.AcceptsClients:
 		return []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	}
 	return []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"bellwether/internal/config"
 	"bellwether/wire"
 )
 
@@ -86,7 +87,7 @@ func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
 		if q.Auth == nil {
 			return nil
 		}
-		return c.digest(wire.UTF8(q.Auth))
+		return digestIDs(&c.srv.config().Access, wire.UTF8(q.Auth))
 	}
 	return nil
 }
@@ -94,21 +95,25 @@ func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
 // countGuess counts a new identity of the scheme digest as an attempt to log in. If it has the
 // name of the super user but not the password, countGuess counts a failed login at once.
 func (c *conn) countGuess(id wire.ID, ids []wire.ID) {
-	super, _, configured := strings.Cut(c.srv.config().Access.SuperDigest, ":")
-	user, _, _ := strings.Cut(id.ID, ":")
 	switch {
 	case id.Scheme != "digest" || len(ids) > 1: // the second one is the super user
-	case configured && user == super:
+	case namesSuper(&c.srv.config().Access, id.ID):
 		c.srv.loginFailed(c.addr.Addr(), 1)
 	default:
 		c.guesses.Add(1)
 	}
 }
 
-// digest returns the identity of a text of the form user:password. Any text proves an
+// namesSuper reports whether the text before the first colon is the name of the super user.
+func namesSuper(access *config.Access, text string) bool {
+	super, _, configured := strings.Cut(access.SuperDigest, ":")
+	user, _, _ := strings.Cut(text, ":")
+	return configured && user == super
+}
+
+// digestIDs returns the identity of a text of the form user:password. Any text proves an
 // identity; an ACL names the hashes that it admits.
-func (c *conn) digest(text string) []wire.ID {
-	access := &c.srv.config().Access
+func digestIDs(access *config.Access, text string) []wire.ID {
 	user, _, _ := strings.Cut(text, ":")
 	hash := access.DigestHash.New()
 	hash.Write([]byte(text))

@@ -52,11 +52,14 @@ func (s *Server) load() error {
 	// The directory was empty, or had only logs (snapshot.trust.empty), or the tree differs
 	// from what snapshot and log give.
 	if res.LastZxid >= 0 && (res.Snapshot < 0 || len(removed) > 0) {
-		if _, err := s.store.WriteSnapshot(res.LastZxid, t.Snapshot()); err != nil {
+		file, err := s.store.WriteSnapshot(res.LastZxid, t.Snapshot())
+		if err != nil {
 			return fmt.Errorf("snapshot at the start: %w", err)
 		}
+		res.Snapshot, res.SnapshotPath = file.Zxid, file.Path
 	}
 	s.recordLoaded(res, time.Since(start), timed.snapshotTook(start))
+	s.noteLoaded(res.Snapshot, res.SnapshotPath)
 	s.historyLock.tree = t
 	if s.member != nil {
 		return s.member.loaded(s.store, res, tail)
@@ -214,7 +217,10 @@ func (w *logWriter) install(a *driver.Action) error {
 		for _, txn := range a.Snapshot.Txns {
 			a.Received.Replay(txn)
 		}
-		_, err := s.store.InstallSnapshot(a.Snapshot.Zxid, a.Received.Snapshot())
+		file, err := s.store.InstallSnapshot(a.Snapshot.Zxid, a.Received.Snapshot())
+		if err == nil {
+			s.noteSnapshot(file)
+		}
 		return a.Received, err
 	})
 	if err != nil {

@@ -44,6 +44,9 @@ func (w *logWriter) run(quit <-chan struct{}) {
 			w.write()
 		case <-probe.C:
 			w.probe()
+		case q := <-w.srv.restores:
+			w.write()
+			q.done <- w.restore(&q)
 		case <-w.ahead.C:
 			w.writeAhead()
 		case <-quit:
@@ -207,6 +210,7 @@ func (w *logWriter) log(txns []*record.Txn) error {
 		s.milestones.fsynced(txns[len(txns)-1].Zxid, start, start+int64(took))
 	}
 	if limit := s.config().Storage.SyncWarning; limit > 0 && took > limit && err == nil {
+		s.stats.slowSyncs.Add(1)
 		s.log.Warn(fmt.Sprintf("fsync-ing the write ahead log in the log writer took %dms which will adversely effect operation latency."+
 			"File size is %d bytes. See the ZooKeeper troubleshooting guide", took.Milliseconds(), s.store.LogBytes()))
 	}

@@ -453,6 +453,14 @@ func txnsBetween(acked, last wire.Zxid) uint32 {
 	return last.Counter()
 }
 
+// PeerAddress returns the address from which another server has opened a link.
+func (s *Server) PeerAddress(link zab.LinkID) string {
+	if s.member == nil {
+		return ""
+	}
+	return s.member.address(link)
+}
+
 // pendingSyncs returns how many client syncs wait for their answer at this leader.
 func (s *Server) pendingSyncs() (n int64) {
 	s.ask(func(l *loop) { n = int64(l.replica.PendingSyncs()) })

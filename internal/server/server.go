@@ -95,6 +95,12 @@ type Server struct {
 
 	replayed int // number of transactions replayed from the log at the start
 
+	lastSnapshot atomic.Pointer[SnapshotInfo] // nil: there is none
+	loaded       atomic.Bool                  // the data has been loaded
+	wanted       chan snapshotRequest         // to the snapshotter
+	restores     chan restoreRequest          // from the loop to the log writer
+	restoring    atomic.Bool                  // a command restore is in process
+
 	reloaded    chan struct{} // capacity 1; the interval between purges has changed
 	ready       chan struct{} // closed when clients are served
 	firstServes sync.Once
@@ -122,6 +128,7 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), conns: newConnTable(), stats: newStats(),
 		notices: notice.New(o.Log), turns: newTurns(), attempts: newAttempts(),
+		wanted: make(chan snapshotRequest), restores: make(chan restoreRequest),
 		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{}), stop: make(chan struct{})}
 	s.budget.each = cmp.Or(o.OutputMax, outputMax)
 	s.budget.limit.Store(replyMemoryOf(o.Config))
@@ -345,6 +352,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.fail(err)
 	} else {
 		s.auditServer(audit.OpStart, audit.Success)
+		s.loaded.Store(true)
 		s.serving.Store(true) // set first, because a leader announces at once that it is ready
 		stop = s.work()
 		s.watchCertificates(watchCtx)

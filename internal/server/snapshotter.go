@@ -3,6 +3,8 @@ package server
 import (
 	"fmt"
 	"time"
+
+	"bellwether/internal/store"
 )
 
 // snapshotter is the goroutine for work that takes long and is not urgent: it writes snapshots,
@@ -27,7 +29,10 @@ func (k *snapshotter) run(quit <-chan struct{}) {
 	for {
 		select {
 		case <-k.due:
-			k.snapshot()
+			_, _ = k.snapshot() // it logs an error
+		case q := <-k.srv.wanted:
+			file, err := k.snapshot()
+			q.answer <- snapshotAnswer{file, err}
 		case <-purge.C:
 			if every := k.purge(); every > 0 {
 				purge.Reset(every)
@@ -44,7 +49,7 @@ func (k *snapshotter) run(quit <-chan struct{}) {
 
 // snapshot writes one snapshot. A failure is harmless: the log has everything, and the next
 // snapshot is written when it is due.
-func (k *snapshotter) snapshot() {
+func (k *snapshotter) snapshot() (store.SnapshotFile, error) {
 	s := k.srv
 	s.historyLock.mu.RLock()
 	defer s.historyLock.mu.RUnlock()
@@ -54,16 +59,18 @@ func (k *snapshotter) snapshot() {
 	file, err := s.store.WriteSnapshot(snap.Zxid(), snap)
 	if err != nil && s.historyLock.urgent.Load() {
 		s.log.Info("snapshot is cancelled: the history is being changed", "zxid", snap.Zxid())
-		return
+		return file, err
 	}
 	if err != nil {
 		s.log.Error("snapshot could not be written; the transaction log is kept, the next one is tried when it is due",
 			"zxid", snap.Zxid(), "err", err)
-		return
+		return file, err
 	}
 	took := time.Since(start)
 	s.stats.snapshot(took)
+	s.noteSnapshot(file)
 	s.log.Info(fmt.Sprintf("Snapshot taken in %d ms", took.Milliseconds()), "zxid", file.Zxid, "file", file.Path, "bytes", file.Size)
+	return file, nil
 }
 
 // purge removes old snapshots and logs if the configuration asks for that. It returns after

@@ -25,7 +25,7 @@ type stats struct {
 	heavyHeld                                      *metrics.Counter // requests that waited for heavy ones (heavyqueue.go)
 	staleRequests, staleDropped                    *metrics.Counter
 	watchBytes                                     *metrics.Counter
-	authFailed                                     metrics.Counter
+	authFailed, slowSyncs                          metrics.Counter
 	connsThrottled                                 *metrics.Counter             // refused by connThrottle
 	tokensMissing                                  *metrics.Summary             // tokens missing from connThrottle after each admitted connection
 	limited                                        [limitKinds]*metrics.Counter // requests that waited for each kind of limit
@@ -45,6 +45,7 @@ type stats struct {
 	pause                             *metrics.Summary // how late ticks came
 	loopTime                          *metrics.Summary // time that one batch of the loop takes
 
+	onDemand OnDemand
 	response lastMinMax   // bytes of replies
 	locals   atomic.Int64 // number of local sessions
 	stages
@@ -85,19 +86,27 @@ func newStats() *stats {
 		loadSnapshot: r.Basic("startup_snap_load_time"), loadLog: r.Basic("startup_txns_load_time"),
 		stages: newStages(r), quorum: newQuorumStats(r),
 	}
-	onDemand(r)
+	t.onDemand = onDemand(r)
 	t.response.reset()
 	return t
 }
 
-// onDemand registers the figures of the admin server's commands snapshot and restore of
-// ZooKeeper 3.9, which this server does not have. They are 0, as on a ZooKeeper server
-// that has received neither command.
-func onDemand(r *metrics.Registry) {
-	for _, name := range []string{"snapshot_error_count", "snapshot_rate_limited_count", "restore_error_count", "restore_rate_limited_count"} {
-		r.Counter(name)
+// OnDemand holds the figures of the admin server's commands snapshot and restore.
+type OnDemand struct {
+	SnapshotErrors, SnapshotLimited *metrics.Counter
+	RestoreErrors, RestoreLimited   *metrics.Counter
+	RestoreTime                     *metrics.Summary
+}
+
+// OnDemand returns the figures of snapshot and restore, which the admin server counts.
+func (s *Server) OnDemand() *OnDemand { return &s.stats.onDemand }
+
+func onDemand(r *metrics.Registry) OnDemand {
+	return OnDemand{
+		SnapshotErrors: r.Counter("snapshot_error_count"), SnapshotLimited: r.Counter("snapshot_rate_limited_count"),
+		RestoreErrors: r.Counter("restore_error_count"), RestoreLimited: r.Counter("restore_rate_limited_count"),
+		RestoreTime: r.Basic("restore_time"),
 	}
-	r.Basic("restore_time")
 }
 
 // gauges registers the figures that are computed when they are read.

@@ -29,6 +29,9 @@ type Status struct {
 	Received, Sent                         int64
 	Connections                            int
 	Outstanding                            int64
+	Responses                              ProposalSizes // of replies
+	AuthFailed                             int64         // logins of clients that failed
+	SlowSyncs                              int64         // fsyncs that took longer than the warning threshold
 	Zxid                                   wire.Zxid
 	Uptime                                 time.Duration
 	Nodes                                  int64          // counted as in ZooKeeper
@@ -48,8 +51,9 @@ func (s *Server) Status() Status {
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
 		Connections: s.conns.len(), Outstanding: s.inProcess.Load(),
-		Uptime: time.Since(s.start),
-		Zxid:   s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(),
+		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(),
+		Responses:  ProposalSizes{s.stats.response.last.Load(), s.stats.response.least(), s.stats.response.most()},
+		AuthFailed: s.stats.authFailed.Value(), SlowSyncs: s.stats.slowSyncs.Value(), Uptime: time.Since(s.start),
 	}
 	if o.ReadOnly {
 		o.Reason = noSpace
@@ -111,6 +115,7 @@ func (s *Server) ResetStats() { s.stats.reset() }
 // cons, and what it costs.
 type Connection struct {
 	Addr        netip.AddrPort
+	Secure      bool           // it came to secureClientPort
 	Session     wire.SessionID // 0: none yet
 	Established time.Time
 	Timeout     time.Duration
@@ -160,8 +165,9 @@ func (c *conn) describe() Connection {
 	t, waiting := c.out.traffic, c.out.holds()
 	c.out.mu.Unlock()
 	ms := func(ns int64) int64 { return ns / int64(time.Millisecond) }
+	tls, ok := c.net.(*secureConn)
 	o := Connection{
-		Addr: c.addr, Session: c.Session(), Established: c.srv.wallAt(t.made),
+		Addr: c.addr, Secure: ok && !tls.unified, Session: c.Session(), Established: c.srv.wallAt(t.made),
 		Timeout: time.Duration(c.timeout.Load()) * time.Millisecond,
 		Queued:  int64(c.outstanding.Load()), Received: t.received, Sent: t.sent,
 		LastOp: t.lastOp, LastXid: t.lastXid, LastZxid: t.lastZxid, LastReply: time.Duration(t.lastAt),

@@ -57,6 +57,20 @@ func DecodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (*SnapshotDigest, er
 	return c.digest, err
 }
 
+// DecodeUnnamed is DecodeSnapshot for a stream whose file name is not known. It returns the
+// last transaction of which the snapshot shows an effect. The stream must have the last block
+// of a snapshot, because otherwise it may have been cut off after another part.
+func DecodeUnnamed(r io.Reader, sink Sink) (reaches wire.Zxid, err error) {
+	c, err := decodeSnapshot(r, unnamed, sink)
+	if err == nil && c.finished < 0 {
+		return 0, &UnsoundError{What: "it has no block with the last processed zxid, which servers write if serializeLastProcessedZxid.enabled is true"}
+	}
+	return c.reaches(), err
+}
+
+// unnamed stands for the zxid in the file name of a snapshot that has no such name.
+const unnamed wire.Zxid = -1
+
 // decodeSnapshot is DecodeSnapshot, but returns all that the snapshot says about itself.
 func decodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (contents, error) {
 	d := snapshotDecoder{r: r, sink: sink, sum: adler32.New(), buf: make([]byte, 0, snapshotReadMin)}
@@ -65,6 +79,9 @@ func decodeSnapshot(r io.Reader, zxid wire.Zxid, sink Sink) (contents, error) {
 	d.header()
 	d.body()
 	d.trailer()
+	if zxid == unnamed {
+		zxid = max(d.found.reaches(), 0)
+	}
 	if d.err == nil {
 		if err := sink.SnapshotDone(zxid, d.found.digest); err != nil {
 			d.fail("the tree refuses it", err)

@@ -24,6 +24,23 @@ func (t *Tree) permits(acl, perm int32, ids []wire.ID) bool {
 	return e.world&perm != 0 || t.permitsList(e.list, perm, ids)
 }
 
+// Permits reports whether the ACL of a znode gives the identities every permission in perms.
+// exists is false if there is no such znode.
+func (t *Tree) Permits(path string, perms int32, ids []wire.ID) (permits, exists bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n := t.find(path)
+	if n == nil {
+		return false, false
+	}
+	for bit := int32(1); bit > 0 && bit <= perms; bit <<= 1 {
+		if perms&bit != 0 && !t.permits(n.acl, bit, ids) {
+			return false, true
+		}
+	}
+	return true, true
+}
+
 // permitsList reports whether the list gives one of the identities any of the permissions
 // in perm. An empty list grants everything.
 func (t *Tree) permitsList(list []wire.ACL, perm int32, ids []wire.ID) bool {

@@ -155,6 +155,14 @@ func (l *Loader) Txn(txn *record.Txn) error {
 	return nil
 }
 
+// Continue makes the history go on after z, which is not below the last transaction that was
+// loaded: a restored tree begins a history of its own.
+func (l *Loader) Continue(z wire.Zxid) {
+	l.t.mu.Lock()
+	defer l.t.mu.Unlock()
+	l.t.last = max(z, l.t.last)
+}
+
 // Close ends loading on a server of an ensemble. It removes nothing, because in an
 // ensemble only transactions change the tree.
 func (l *Loader) Close() {

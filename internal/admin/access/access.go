@@ -2,17 +2,22 @@ package access
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
+	"time"
+
+	"bellwether/internal/secure"
 )
 
 // Viewer says who sent a request.
 type Viewer struct {
-	// Loopback: the request comes from a loopback address, and its Host header is a loopback
-	// name or address. The second condition keeps out web pages of other sites whose
-	// names resolve to a loopback address.
+	// Loopback: the request comes from a loopback address, its Host header is a loopback name
+	// or address, and no proxy has passed it on. The second condition keeps out web pages of
+	// other sites whose names resolve to a loopback address.
 	Loopback bool
 	// TLS: the request came over TLS.
 	TLS bool
@@ -38,36 +43,160 @@ func WithViewer(ctx context.Context, v Viewer) context.Context {
 }
 
 // Options are the parameters of an Access.
-type Options struct{}
-
-// Access holds who may sign in and who is signed in. Its methods are safe for concurrent use.
-type Access struct{ cross *http.CrossOriginProtection }
-
-// New returns an Access.
-func New(Options) (*Access, error) {
-	return &Access{cross: http.NewCrossOriginProtection()}, nil
+type Options struct {
+	Log *slog.Logger // nil: nothing is logged
+	// TokenFile and CertificateFile name the operators; empty: there is no such file.
+	TokenFile, CertificateFile string
+	// Delay returns how long the next login from an address must wait, and Failed records one
+	// that failed. nil: logins do not wait.
+	Delay  func(netip.Addr) time.Duration
+	Failed func(netip.Addr)
 }
 
+// Access holds who may sign in and who is signed in. Its methods are safe for concurrent use.
+type Access struct {
+	opt       Options
+	cross     *http.CrossOriginProtection
+	operators atomic.Pointer[operators]
+	sessions  sessions
+	now       func() time.Time
+}
+
+// New reads the files of operators.
+func New(o Options) (*Access, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Delay == nil {
+		o.Delay = func(netip.Addr) time.Duration { return 0 }
+	}
+	if o.Failed == nil {
+		o.Failed = func(netip.Addr) {}
+	}
+	a := &Access{opt: o, cross: http.NewCrossOriginProtection(), sessions: sessions{all: map[tokenSum]session{}}, now: time.Now}
+	all, err := readOperators(o.TokenFile, o.CertificateFile)
+	if err != nil {
+		return nil, err
+	}
+	a.operators.Store(all)
+	return a, nil
+}
+
+// Reload reads the files of operators again. An operator whose token is gone is signed out.
+// With an error nothing changes.
+func (a *Access) Reload() error {
+	all, err := readOperators(a.opt.TokenFile, a.opt.CertificateFile)
+	if err != nil {
+		return err
+	}
+	a.operators.Store(all)
+	a.sessions.keep(all)
+	return nil
+}
+
+// Certificates reports whether operators can sign in by a client certificate.
+func (a *Access) Certificates() bool { return a.opt.CertificateFile != "" }
+
 // Guard returns a handler that passes a request to next if it may see the page and the API.
-func (a *Access) Guard(next http.Handler) http.Handler {
+// api says that the requests are those of programs.
+func (a *Access) Guard(next http.Handler, api bool) http.Handler {
 	return a.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		v := Viewer{Loopback: fromLoopback(r), TLS: r.TLS != nil}
-		if !v.Loopback {
-			http.Error(w, "the page and the API answer only requests from the machine of the server", http.StatusForbidden)
-			return
+		v, known := a.viewer(r)
+		switch {
+		case !known:
+			http.Error(w, "the token is not known, or is not known any more", http.StatusUnauthorized)
+		case v.Loopback, v.TLS && v.Operator != "":
+			next.ServeHTTP(w, r.WithContext(WithViewer(r.Context(), v)))
+		case !v.TLS:
+			http.Error(w, whyRefused(r), http.StatusForbidden)
+		case a.operators.Load().none():
+			http.Error(w, "the page and the API answer other machines only after sign-in, and nobody can sign in: set admin.tokenFile or admin.certificateFile", http.StatusForbidden)
+		case api:
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			http.Error(w, "sign in first: send the header Authorization: Bearer TOKEN, or show an operator's certificate", http.StatusUnauthorized)
+		default:
+			toSignIn(w, r)
 		}
-		next.ServeHTTP(w, r.WithContext(WithViewer(r.Context(), v)))
 	}))
 }
 
-// fromLoopback reports whether a request comes from this machine and names it.
-func fromLoopback(r *http.Request) bool {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && from.Addr().Unmap().IsLoopback() && isLoopbackName(r.Host)
+// whyRefused says why a request without TLS that is not from this machine sees nothing, and how
+// an operator enables more.
+func whyRefused(r *http.Request) string {
+	if from := remote(r); from.IsLoopback() {
+		return "the page and the API answer requests from this machine only under a name such as localhost or 127.0.0.1, and not through a proxy"
+	}
+	return "the page and the API answer other machines only over HTTPS and after sign-in: set admin.portUnification or admin.forceHttps, and admin.tokenFile or admin.certificateFile"
 }
 
-// isLoopbackName reports whether a Host header holds a loopback name or address.
-func isLoopbackName(host string) bool {
+// viewer returns who sent a request. known is false if it shows a token that no operator has.
+func (a *Access) viewer(r *http.Request) (v Viewer, known bool) {
+	v = Viewer{Loopback: fromLoopback(r), TLS: r.TLS != nil}
+	if !v.Loopback && !v.TLS {
+		return v, true // whatever it shows counts only over TLS
+	}
+	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+		v.Operator, _, known = a.login(r, token)
+		return v, known
+	}
+	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+		v.Operator = a.operators.Load().subjects[secure.NameOf(r.TLS.PeerCertificates[0])]
+	}
+	if c, err := r.Cookie(cookieName(r)); err == nil && v.Operator == "" {
+		if k, ok := a.sessions.find(c.Value, a.now()); ok {
+			v.Operator = k.name
+		}
+	}
+	return v, true
+}
+
+// login returns the operator with a token. It waits if logins from the address have failed.
+func (a *Access) login(r *http.Request, token string) (name string, sum tokenSum, ok bool) {
+	from := remote(r)
+	if wait := a.opt.Delay(from); wait > 0 {
+		t := time.NewTimer(wait)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-r.Context().Done():
+			return "", sum, false
+		}
+	}
+	name, sum, ok = a.operators.Load().byToken(token)
+	if !ok {
+		a.opt.Failed(from)
+	}
+	return name, sum, ok
+}
+
+// remote returns the address from which a request came.
+func remote(r *http.Request) netip.Addr {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return from.Addr().Unmap().WithZone("")
+}
+
+// fromLoopback reports whether a request comes from this machine and names it. A request that
+// a proxy has passed on comes from somewhere else.
+func fromLoopback(r *http.Request) bool {
+	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
+		if len(r.Header.Values(header)) > 0 {
+			return false
+		}
+	}
+	return remote(r).IsLoopback() && IsLoopbackHost(r.Host)
+}
+
+// MisnamesLoopback reports whether a request comes from a loopback address but names another
+// host, as the request of a web page of another site does whose name resolves to this machine.
+func MisnamesLoopback(r *http.Request) bool {
+	return remote(r).IsLoopback() && !IsLoopbackHost(r.Host)
+}
+
+// IsLoopbackHost reports whether a Host header holds a loopback name or address.
+func IsLoopbackHost(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}
@@ -77,4 +206,12 @@ func isLoopbackName(host string) bool {
 	}
 	a, err := netip.ParseAddr(host)
 	return err == nil && a.Unmap().IsLoopback()
+}
+
+// cookieName returns the name of the cookie of a session on the port of a request.
+func cookieName(r *http.Request) string {
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		return cookieStem + at.AddrPort().String()[strings.LastIndexByte(at.AddrPort().String(), ':')+1:]
+	}
+	return cookieStem + "0"
 }

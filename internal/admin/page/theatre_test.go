@@ -48,7 +48,7 @@ func ensembleOf(t *testing.T, n int) []*member {
 		c.DataDir, c.DataLogDir = "data", "data"
 		c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = m, ensemble.ServerID(i+1), true
 		c.Ensemble.InitLimit, c.Ensemble.SyncLimit = 10, 5
-		s, err := server.New(server.Options{Config: c, FS: store.NewMem(1), FourLetterWords: admin.Words("1")})
+		s, err := server.New(server.Options{Config: c, FS: store.NewMem(1), FourLetterWords: admin.New("1").Word})
 		if err != nil {
 			t.Fatal(err)
 		}

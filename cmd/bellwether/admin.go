@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"bellwether/internal/admin"
+	"bellwether/internal/admin/web"
+	"bellwether/internal/server"
+	"bellwether/internal/shell"
+)
+
+// exitAdmin is ZooKeeper's exit status of a server whose admin port is in use.
+const exitAdmin = 4
+
+// openAdmin opens the admin port; nil: there is none. If its port is in use, a server without --config runs
+// without it, because nobody has asked for it. As with ZooKeeper, so does a member of an ensemble, and a
+// standalone server does not start.
+func openAdmin(s *server.Server, words *admin.Admin, log *slog.Logger) (*web.Port, error) {
+	c := s.Config()
+	if !c.Admin.Enabled {
+		return nil, nil
+	}
+	port, err := web.Open(web.Options{Server: s, Admin: words, Log: log, Metrics: metricsPage(c, s, log)})
+	var used *web.InUseError
+	switch {
+	case err == nil:
+		log.Info(port.String())
+		return port, nil
+	case !errors.As(err, &used):
+		return nil, err
+	case c.File == "":
+		log.Warn("there is no admin port, because its port is in use; end the other program, or choose another port with admin.serverPort in a zoo.cfg", "err", err)
+		return nil, nil
+	case !c.Standalone():
+		log.Error("Problem starting AdminServer; the server runs without it: end the program that uses the port, or choose another one with admin.serverPort", "err", err)
+		return nil, nil
+	}
+	return nil, &inUse{err}
+}
+
+// inUse is the error of a standalone server with --config whose admin port is in use.
+type inUse struct{ error }
+
+func (e *inUse) Error() string {
+	return "Unable to start AdminServer, exiting abnormally: " + e.error.Error() +
+		": end the program that uses the port, or set admin.serverPort or admin.enableServer=false"
+}
+
+// adminStatus returns the exit status of an error of openAdmin.
+func adminStatus(err error) error {
+	if used := (*inUse)(nil); errors.As(err, &used) {
+		return &shell.StatusError{Status: exitAdmin}
+	}
+	return &shell.StatusError{Status: shell.ExitFailed}
+}
+
+// runAdmin runs the admin port. The returned function ends it; it must be called after the server has ended, so
+// that health checks can say that it is stopping.
+func runAdmin(port *web.Port, log *slog.Logger) (end func()) {
+	if port == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := port.Run(ctx); err != nil {
+			log.Error("the admin server has ended", "err", err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}

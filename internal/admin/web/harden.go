@@ -1,0 +1,171 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"bellwether/internal/admin/access"
+)
+
+// routes returns the handler of all requests.
+func (p *Port) routes() http.Handler {
+	mux := http.NewServeMux()
+	plug := func(pattern string, h http.Handler) {
+		if h != nil {
+			mux.Handle(pattern, h)
+		}
+	}
+	plug("/livez", http.HandlerFunc(p.livez))
+	plug("/readyz", http.HandlerFunc(p.readyz))
+	plug("/metrics", p.loaded(p.opt.Metrics))
+	plug("/v1/", p.guarded(p.opt.API, true))
+	plug("/v1/events", p.guarded(p.limited(p.opt.API), true))
+	plug("/signin", p.access.SignIn(p.opt.SignIn))
+	plug("/signout", p.access.SignOut())
+	plug("/", p.guarded(p.opt.Page, false))
+	commands := p.opt.Admin.Commands(p.opt.Server, p.cfg.CommandURL, p.cfg.IdleTimeout)
+	return p.recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.head(w, r)
+		if rest, ok := strings.CutPrefix(r.URL.Path, p.cfg.CommandURL); ok && (rest == "" || rest[0] == '/') {
+			if p.mayCommand(w, r) {
+				commands.ServeHTTP(w, r)
+			}
+			return
+		}
+		if p.acceptable(w, r) {
+			r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
+			mux.ServeHTTP(w, r)
+		}
+	}))
+}
+
+// guarded lets access decide about the requests for a handler. It answers them once the data is
+// loaded.
+func (p *Port) guarded(h http.Handler, api bool) http.Handler {
+	if h == nil {
+		return nil
+	}
+	return p.access.Guard(p.loaded(h), api)
+}
+
+// loaded answers the requests for a handler with 503 until the data is loaded.
+func (p *Port) loaded(h http.Handler) http.Handler {
+	if h == nil {
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !p.opt.Server.Loaded() {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "the server is loading its data", http.StatusServiceUnavailable)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// limited bounds how many requests for event streams are in process at the same time.
+func (p *Port) limited(h http.Handler) http.Handler {
+	if h == nil {
+		return nil
+	}
+	room := make(chan struct{}, p.cfg.EventStreams)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+			h.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, fmt.Sprintf("%d event streams are open, which is the limit (admin.maxEventStreams)", cap(room)), http.StatusServiceUnavailable)
+		}
+	})
+}
+
+const (
+	// bodyMax bounds the body of a request, except of restore, in bytes. The data of a znode
+	// can have 1 MiB.
+	bodyMax = 2 << 20
+	// replyTime is how long a client may take to read an answer if no idle timeout is
+	// configured. A handler that sends for longer, such as an event stream, sets the write
+	// deadline itself before each write, with http.ResponseController.
+	replyTime = time.Minute
+)
+
+// head sets the deadlines of a request, and the headers that every answer has.
+func (p *Port) head(w http.ResponseWriter, r *http.Request) {
+	end := time.Now().Add(cmp.Or(max(p.cfg.IdleTimeout, 0), replyTime))
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(end) // the connection has ended if this fails
+	_ = control.SetWriteDeadline(end)
+	h := w.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
+	if r.TLS != nil {
+		h.Set("Strict-Transport-Security", "max-age=86400; includeSubDomains")
+	}
+}
+
+// acceptable answers a request that no handler should see, and returns false.
+func (p *Port) acceptable(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case r.Method == http.MethodTrace:
+		w.WriteHeader(http.StatusForbidden)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		http.Error(w, fmt.Sprintf("this URL has no method %.20q", r.Method), http.StatusMethodNotAllowed)
+	case !plainPath(r.URL.Path):
+		http.Error(w, "the path of the URL is not in its shortest form", http.StatusBadRequest)
+	default:
+		return true
+	}
+	return false
+}
+
+// plainPath reports whether a path means the same to everybody who reads it.
+func plainPath(path string) bool {
+	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
+		return false
+	}
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "." || part == ".." {
+			return false
+		}
+	}
+	return true
+}
+
+// mayCommand refuses a request whose sender may be a web page of another site: the name of the
+// site resolves to a loopback address, so the browser believes that it talks to the site.
+func (p *Port) mayCommand(w http.ResponseWriter, r *http.Request) bool {
+	_, authenticates := r.Header["Authorization"]
+	if !access.MisnamesLoopback(r) || !p.loopback && !authenticates {
+		return true
+	}
+	http.Error(w, "requests from this machine must name it localhost or by its address", http.StatusForbidden)
+	return false
+}
+
+// recovered answers a request with 500 if its handler panics, and logs that.
+func (p *Port) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			why := recover()
+			if why == nil {
+				return
+			}
+			if why == http.ErrAbortHandler {
+				panic(why)
+			}
+			p.opt.Log.Error("a request to the admin server failed", "path", r.URL.Path, "err", why, "stack", string(debug.Stack()))
+			http.Error(w, "internal error", http.StatusInternalServerError)
+		}()
+		next.ServeHTTP(w, r)
+	})
+}

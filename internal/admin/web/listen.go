@@ -1,0 +1,214 @@
+package web
+
+import (
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"bellwether/internal/config"
+	"bellwether/internal/secure"
+)
+
+// listener accepts the connections of the port, with TLS where the configuration says so. It
+// keeps their number, in total and from one address, below its limits.
+type listener struct {
+	net.Listener
+	tls     *tls.Config   // nil: no connection uses TLS
+	unified bool          // connections without TLS are accepted too
+	detect  time.Duration // how long the first byte of a connection may take
+	room    chan struct{} // has an element for each open connection
+	ready   chan net.Conn // connections whose kind is known
+	closed  chan struct{}
+	once    sync.Once
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	byAddr map[netip.Addr]int
+	most   int // connections of one address
+}
+
+// shareOfOne is the part of all connections that one address may have open. The clients of a
+// machine on a loopback address may use all of them.
+const shareOfOne = 4
+
+func newListener(ln net.Listener, certs *secure.Store, c *config.Admin) (*listener, error) {
+	l := &listener{Listener: ln, unified: !c.ForceHTTPS, room: make(chan struct{}, c.Connections), ready: make(chan net.Conn),
+		closed: make(chan struct{}), byAddr: map[netip.Addr]int{}, most: max(c.Connections/shareOfOne, 1)}
+	if certs != nil {
+		base, err := certs.Server()
+		if err != nil {
+			return nil, err
+		}
+		l.detect = certs.Settings().DetectionTimeout
+		l.tls = withProtocols(base, c.HTTPVersion)
+	}
+	l.running.Go(l.accept)
+	return l, nil
+}
+
+// http2 is the value of admin.httpVersion that allows HTTP/2.
+const http2 = 20
+
+// withProtocols returns a configuration that offers versions of HTTP.
+func withProtocols(base *tls.Config, version int) *tls.Config {
+	protocols := []string{"http/1.1"}
+	if version == http2 {
+		protocols = []string{"h2", "http/1.1"}
+	}
+	c := base.Clone()
+	c.NextProtos = protocols
+	choose := base.GetConfigForClient
+	c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		chosen, err := choose(hello)
+		if chosen != nil {
+			chosen.NextProtos = protocols
+		}
+		return chosen, err
+	}
+	return c
+}
+
+// accept accepts connections until the listener is closed.
+func (l *listener) accept() {
+	defer close(l.ready)
+	for {
+		select {
+		case l.room <- struct{}{}:
+		case <-l.closed:
+			return
+		}
+		c, err := l.Listener.Accept()
+		if err != nil {
+			<-l.room
+			if !l.pause(err) {
+				return
+			}
+			continue
+		}
+		k := &conn{Conn: c, from: addrOf(c), listener: l}
+		if !l.enter(k.from) {
+			<-l.room
+			c.Close()
+			continue
+		}
+		if l.tls == nil {
+			l.pass(k)
+			continue
+		}
+		l.running.Go(func() { l.begin(k) })
+	}
+}
+
+// retry is the pause after an accept that failed, for example because there are too many open
+// files.
+const retry = 100 * time.Millisecond
+
+// pause waits after a failed accept, and returns false if the listener is closed.
+func (l *listener) pause(error) bool {
+	t := time.NewTimer(retry)
+	defer t.Stop()
+	select {
+	case <-l.closed:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// begin passes a connection on with TLS, or without if the port takes both kinds and the first byte is
+// none of TLS.
+func (l *listener) begin(k *conn) {
+	if !l.unified {
+		l.pass(tls.Server(k, l.tls))
+		return
+	}
+	c, isTLS, err := secure.Detect(k, l.detect)
+	switch {
+	case err != nil:
+		k.Close()
+	case isTLS:
+		l.pass(tls.Server(c, l.tls))
+	default:
+		l.pass(c)
+	}
+}
+
+// pass lets Accept return a connection.
+func (l *listener) pass(c net.Conn) {
+	select {
+	case l.ready <- c:
+	case <-l.closed:
+		c.Close()
+	}
+}
+
+// Accept returns the next connection.
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c, ok := <-l.ready:
+		if ok {
+			return c, nil
+		}
+	case <-l.closed:
+	}
+	return nil, net.ErrClosed
+}
+
+// Close closes the port. Connections stay open.
+func (l *listener) Close() error {
+	err := net.ErrClosed
+	l.once.Do(func() {
+		close(l.closed)
+		err = l.Listener.Close()
+	})
+	if err == net.ErrClosed {
+		return nil
+	}
+	return err
+}
+
+// Wait waits until the listener's goroutines have ended, after Close.
+func (l *listener) Wait() { l.running.Wait() }
+
+// enter counts a connection of an address; false: it has too many.
+func (l *listener) enter(from netip.Addr) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byAddr[from] >= l.most && !from.IsLoopback() {
+		return false
+	}
+	l.byAddr[from]++
+	return true
+}
+
+func (l *listener) leave(from netip.Addr) {
+	l.mu.Lock()
+	if l.byAddr[from]--; l.byAddr[from] == 0 {
+		delete(l.byAddr, from)
+	}
+	l.mu.Unlock()
+	<-l.room
+}
+
+// conn is a connection that is counted until it is closed.
+type conn struct {
+	net.Conn
+	from     netip.Addr
+	listener *listener
+	once     sync.Once
+}
+
+// Close closes the connection.
+func (c *conn) Close() error {
+	c.once.Do(func() { c.listener.leave(c.from) })
+	return c.Conn.Close()
+}
+
+func addrOf(c net.Conn) netip.Addr {
+	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
