@@ -155,6 +155,7 @@ func (v *server) transferLeadership(a Act) {
 	if a.B > 0 {
 		to = ensemble.ServerID(a.B)
 	}
+	v.leaving = v.leaving || a.Value != 0 && v.up
 	v.push(replica.TransferLeadership{To: to, Leaving: a.Value != 0})
 }
 

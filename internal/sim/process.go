@@ -79,7 +79,7 @@ func (v *server) load(st *store.Store) {
 
 // begin creates the state of the process.
 func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store.Epochs) {
-	v.up, v.paused, v.due, v.stepped, v.ticked = true, false, false, false, false
+	v.up, v.leaving, v.paused, v.due, v.stepped, v.ticked = true, false, false, false, false, false
 	v.tree, v.log, v.store, v.saved = t, log, st, epochs
 	v.inbox, v.backlog, v.links, v.conns = nil, nil, nil, nil
 	v.receivedSnapshots, v.linked = map[zab.LinkID]receivedSnapshot{}, 0

@@ -36,6 +36,9 @@ func (s *Sim) recover() {
 	}
 	for _, v := range s.servers {
 		v.moveOver() // complete the changes of the list that have begun
+		if v.leaving {
+			v.kill()
+		}
 	}
 	s.supervise()
 	lasted := s.endure(steadyTime)

@@ -44,6 +44,7 @@ type server struct {
 
 	// The following fields belong to one life of the process.
 	up                bool
+	leaving           bool // it has said that it is about to stop, and joins the next leader without a vote
 	paused            bool
 	life              int
 	replica           *replica.Replica
