@@ -16,6 +16,7 @@ type Srvr struct {
 	Mode        string // leader, follower, observer, standalone or read-only; empty: the server does not serve
 	Zxid        string
 	Latency     string // minimum/average/maximum in ms
+	Received    int64  // requests since the start
 	Connections int
 	Outstanding int
 	Nodes       int
@@ -35,6 +36,8 @@ func ParseSrvr(text string) Srvr {
 			s.Version, _, _ = strings.Cut(value, ",")
 		case "Latency min/avg/max":
 			s.Latency = value
+		case "Received":
+			s.Received, _ = strconv.ParseInt(value, 10, 64)
 		case "Connections":
 			s.Connections, _ = strconv.Atoi(value)
 		case "Outstanding":

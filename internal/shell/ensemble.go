@@ -21,6 +21,7 @@ type serverStatus struct {
 	Zxid        string `json:"zxid,omitempty"`
 	Version     string `json:"version,omitempty"`
 	Latency     string `json:"latency_ms_min_avg_max,omitempty"`
+	Received    int64  `json:"received"` // requests since the start
 	Connections int    `json:"connections"`
 	Outstanding int    `json:"outstanding"`
 	Nodes       int    `json:"nodes"`
@@ -63,12 +64,11 @@ func newStatus(base maker) *cobra.Command {
 }
 
 func (a *app) status(ctx context.Context) error {
-	hosts, _, _ := strings.Cut(a.servers, "/")
-	servers := strings.Split(hosts, ",")
+	servers := a.serverList()
 	all := make([]serverStatus, len(servers))
 	var asked sync.WaitGroup
-	for i, h := range servers { // at the same time, so that zxids can be compared
-		asked.Go(func() { all[i] = a.askServer(ctx, withPort(strings.TrimSpace(h))) })
+	for i, server := range servers { // at the same time, so that zxids can be compared
+		asked.Go(func() { all[i] = a.askServer(ctx, server) })
 	}
 	asked.Wait()
 	compare(all)
@@ -79,6 +79,16 @@ func (a *app) status(ctx context.Context) error {
 		return &StatusError{Status: status}
 	}
 	return nil
+}
+
+// serverList returns the addresses of the servers, each with a port.
+func (a *app) serverList() []string {
+	hosts, _, _ := strings.Cut(a.servers, "/")
+	servers := strings.Split(hosts, ",")
+	for i, h := range servers {
+		servers[i] = withPort(strings.TrimSpace(h))
+	}
+	return servers
 }
 
 // exitOf returns the exit status that tells scripts the state of the servers.
@@ -151,7 +161,7 @@ func compare(all []serverStatus) {
 func parseSrvr(text string) serverStatus {
 	v := fourletter.ParseSrvr(text)
 	return serverStatus{
-		Mode: v.Mode, Zxid: v.Zxid, Version: v.Version, Latency: v.Latency, Connections: v.Connections, Outstanding: v.Outstanding,
+		Mode: v.Mode, Zxid: v.Zxid, Version: v.Version, Latency: v.Latency, Received: v.Received, Connections: v.Connections, Outstanding: v.Outstanding,
 		Nodes: v.Nodes, Reason: v.Reason, ClientCertificate: v.ClientCertificate, QuorumCertificate: v.QuorumCertificate,
 	}
 }
