@@ -20,7 +20,10 @@ func (s *session) tree() *cobra.Command {
 	root := &cobra.Command{SilenceErrors: true, SilenceUsage: true, CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}}
 	root.AddCommand(commands(s.sessionApp)...)
 	if s.extra != nil {
-		root.AddCommand(s.extra()...)
+		for _, c := range s.extra() {
+			s.setOutput(c)
+			root.AddCommand(c)
+		}
 	}
 	for _, builtin := range []func(*session, *app) *cobra.Command{
 		newAddAuth, newAddWatch, newClose, newConnect, newHistory, newPrintWatches, newQuit, newRedo, newRemoveWatches,
@@ -32,6 +35,13 @@ func (s *session) tree() *cobra.Command {
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "{{.UseLine}}", "{{trim .UseLine}}"))
 	inShell(root)
 	return root
+}
+
+// setOutput gives a command of the program the output form of the shell.
+func (s *session) setOutput(c *cobra.Command) {
+	if f := c.Flags().Lookup("output"); f != nil {
+		f.Value.Set(s.output) // checkFlags has accepted the value
+	}
 }
 
 // inShell removes from the examples of commands what only another shell understands, and the name of
@@ -215,7 +225,7 @@ func newConnect(s *session, a *app) *cobra.Command {
 func checkServers(servers string) error {
 	c, err := zk.Open(servers, &zk.Options{Dial: refuseDial})
 	if err != nil {
-		return usagef("%s: %w", servers, err)
+		return usagef("%w", err)
 	}
 	return c.Close(context.Background())
 }

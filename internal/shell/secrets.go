@@ -28,8 +28,12 @@ func hasSecret(line string) bool {
 	return false
 }
 
-// likeAddauth reports whether a word contains the letters of addauth but for two, in any order.
+// likeAddauth reports whether a word contains the letters of addauth but for two, in any order, and at most two others.
+// The command addWatch does not count.
 func likeAddauth(word string) bool {
+	if word == "addwatch" {
+		return false
+	}
 	missing := 0
 	rest := word
 	for _, letter := range "addauth" {

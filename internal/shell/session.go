@@ -57,7 +57,7 @@ func (s *session) open(ctx context.Context, wait time.Duration) error {
 	}
 	c, err := zk.Open(s.servers, o)
 	if err != nil {
-		return usagef("%s: %w", s.servers, err)
+		return usagef("--server: %w", err)
 	}
 	s.client = c
 	s.events.follow(c)
