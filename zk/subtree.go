@@ -18,7 +18,7 @@ const (
 	subtreeBatch = 128
 )
 
-// DeleteOption is an option of Client.DeleteRecursive: a Batch.
+// DeleteOption is an option of Client.DeleteRecursive: a Batch or a DeleteProgress.
 type DeleteOption interface{ deletes(*deletion) }
 
 // Batch is the number of znodes that Client.DeleteRecursive deletes in one transaction.
@@ -27,8 +27,17 @@ type Batch int
 
 func (b Batch) deletes(d *deletion) { d.batch = max(int(b), 1) }
 
+// DeleteProgress is called by Client.DeleteRecursive after each transaction, with the number of znodes that it has
+// deleted and that it has found so far. If others create znodes meanwhile, it begins again at 0.
+type DeleteProgress func(deleted, found int)
+
+func (p DeleteProgress) deletes(d *deletion) { d.progress = p }
+
 // deletion is the sum of the options of DeleteRecursive.
-type deletion struct{ batch int }
+type deletion struct {
+	batch    int
+	progress DeleteProgress // nil: none
+}
 
 // EnsurePath creates a znode without data, and its parents, where they are missing. The
 // options may be ACLs and Container; they apply to every znode that it creates. It
@@ -118,7 +127,7 @@ func (c *Client) DeleteRecursive(ctx context.Context, path string, opts ...Delet
 		return opError(wire.OpDelete, path, ErrBadArguments)
 	}
 	for range subtreeTriesMax {
-		err = c.deleteSubtree(ctx, path, d.batch)
+		err = c.deleteSubtree(ctx, path, &d)
 		if !c.mayRetry(ctx, err) && !errors.Is(err, ErrNotEmpty) {
 			return err
 		}
@@ -126,16 +135,16 @@ func (c *Client) DeleteRecursive(ctx context.Context, path string, opts ...Delet
 	return err
 }
 
-func (c *Client) deleteSubtree(ctx context.Context, path string, batch int) error {
+func (c *Client) deleteSubtree(ctx context.Context, path string, d *deletion) error {
 	paths, err := c.subtree(ctx, path)
 	if err != nil {
 		return err
 	}
 	slices.Reverse(paths)
-	for len(paths) > 0 {
+	for all := len(paths); len(paths) > 0; {
 		n, size := 0, 0
 		var ops []Op
-		for n < len(paths) && n < batch && (n == 0 || size+len(c.chroot)+len(paths[n]) < c.opt.FrameMax/4) {
+		for n < len(paths) && n < d.batch && (n == 0 || size+len(c.chroot)+len(paths[n]) < c.opt.FrameMax/4) {
 			size += len(c.chroot) + len(paths[n])
 			ops = append(ops, DeleteOp(paths[n], AnyVersion))
 			n++
@@ -145,7 +154,9 @@ func (c *Client) deleteSubtree(ctx context.Context, path string, batch int) erro
 				return err
 			}
 		}
-		paths = paths[n:]
+		if paths = paths[n:]; d.progress != nil {
+			d.progress(all-len(paths), all)
+		}
 	}
 	return nil
 }

@@ -69,7 +69,9 @@ func newDataCheck() *cobra.Command {
 			if _, err := os.Stat(filepath.Join(o.DataDir, "version-2")); err != nil {
 				return fmt.Errorf("%s contains no directory version-2: give the path that dataDir has in zoo.cfg (%w)", o.DataDir, err)
 			}
-			r, err := store.Check(store.OS(), o)
+			bar := newReadBar("data check", f.json(), o.Files()...)
+			r, err := store.Check(bar.fs(), o)
+			bar.Close()
 			if err != nil {
 				return err
 			}

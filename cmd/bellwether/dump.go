@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"bellwether/internal/record"
 	"bellwether/internal/shell"
 	"bellwether/internal/store"
+	tty "bellwether/internal/terminal"
 	"bellwether/wire"
 )
 
@@ -28,7 +30,10 @@ func newDataDump() *cobra.Command {
 		Example: "  bellwether data dump bellwether-data/version-2/log.*\n  bellwether data dump -o json snapshot.1f.gz | jq .path",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p := printer{w: cmd.OutOrStdout(), json: f.json()}
+			// At a terminal the records themselves show the progress.
+			bar := newReadBar("data dump", f.json() || tty.Is(os.Stdout), args...)
+			defer bar.Close()
+			p := printer{w: cmd.OutOrStdout(), json: f.json(), fs: bar.fs()}
 			for _, file := range args {
 				if err := p.file(file); err != nil {
 					return err
@@ -45,13 +50,14 @@ func newDataDump() *cobra.Command {
 type printer struct {
 	w    io.Writer
 	json bool
+	fs   store.FS
 }
 
 func (p printer) file(name string) error {
 	if strings.HasPrefix(filepath.Base(name), "snapshot.") {
-		return store.DumpSnapshot(store.OS(), name, &snapshotPrinter{printer: p, acls: map[int64][]wire.ACL{}})
+		return store.DumpSnapshot(p.fs, name, &snapshotPrinter{printer: p, acls: map[int64][]wire.ACL{}})
 	}
-	for e, err := range store.DumpLog(store.OS(), name) {
+	for e, err := range store.DumpLog(p.fs, name) {
 		if err != nil {
 			return err
 		}

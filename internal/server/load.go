@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"bellwether/internal/driver"
@@ -31,7 +32,9 @@ func (s *Server) load() error {
 		sink = tail
 	}
 	timed := &timedSink{Sink: sink}
+	reported := s.reportLoad(loadReportEvery)
 	res, err := s.store.Load(timed)
+	reported()
 	if err != nil {
 		return err
 	}
@@ -89,6 +92,41 @@ func (s *Server) recordLoaded(res store.LoadResult, took, snapshot time.Duration
 	s.log.Info(fmt.Sprintf("Snapshot loaded in %d ms, highest zxid is %v, digest is %d", took.Milliseconds(), zxid, digest),
 		"file", res.SnapshotPath)
 	s.replayed = res.Txns
+}
+
+// loadReportEvery is the time between two lines of the log about a long load.
+const loadReportEvery = 5 * time.Second
+
+// reportLoad logs how far the load is, now and then, until the returned function is called.
+func (s *Server) reportLoad(every time.Duration) (stop func()) {
+	before, total := s.bytesRead.Load(), s.store.LoadBytes()
+	over := make(chan struct{})
+	var reporter sync.WaitGroup
+	reporter.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				s.log.Info(loadText(s.bytesRead.Load()-before, total))
+			}
+		}
+	})
+	return func() {
+		close(over)
+		reporter.Wait()
+	}
+}
+
+// loadText says how far a load is. Files may be read twice or in part, so it never says that the load is done.
+func loadText(read, total int64) string {
+	const mib = 1 << 20
+	if total <= 0 {
+		return fmt.Sprintf("loading: %d MiB read", read/mib)
+	}
+	return fmt.Sprintf("loading: %d%% of %d MiB read", min(99, read*100/total), (total+mib-1)/mib)
 }
 
 // logObservations logs what a tree observed while it was filled.

@@ -56,6 +56,7 @@ type Server struct {
 	wall         int64 // ms since 1970 at start
 	tree         atomic.Pointer[tree.Tree]
 	store        *store.Store
+	bytesRead    atomic.Int64 // read from the files of the store
 	disk         *diskWatch
 	member       *member         // nil: the server is standalone
 	audit        *audit.Log      // nil: there is no audit log
@@ -185,7 +186,8 @@ const lockTimeout = 3 * time.Second
 func (s *Server) openStore() (*store.Store, error) {
 	opening := time.AfterFunc(s.disk.limit()+stallPollMax, s.disk.check)
 	defer opening.Stop()
-	fs, o := store.Observe(s.opt.FS, s.disk), storeOptions(s.config())
+	counted := store.CountReads(s.opt.FS, func(n int64) { s.bytesRead.Add(n) })
+	fs, o := store.Observe(counted, s.disk), storeOptions(s.config())
 	retry := time.NewTicker(lockTimeout / 100)
 	defer retry.Stop()
 	for end := time.Now().Add(lockTimeout); ; <-retry.C {

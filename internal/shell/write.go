@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"bellwether/internal/terminal"
 	"bellwether/zk"
 )
 
@@ -229,12 +231,23 @@ func newDeleteAll(a *app) *cobra.Command {
 				} else if !found {
 					return &zk.OpError{Op: "delete", Path: args[0], Err: zk.ErrNoNode}
 				}
-				return zc.DeleteRecursive(ctx, args[0], zk.Batch(batch))
+				bar := a.bar("deleteall")
+				defer bar.Close()
+				progress := zk.DeleteProgress(func(deleted, found int) { bar.Set(int64(deleted), int64(found)) })
+				return zc.DeleteRecursive(ctx, args[0], zk.Batch(batch), progress)
 			})
 		},
 	}
 	c.Flags().IntVarP(&batch, "batch", "b", 1000, "how many to delete in one transaction")
 	return c
+}
+
+// bar returns a progress bar for a long command; it shows nothing with -o json, or if standard error is not a terminal.
+func (a *app) bar(what string) *terminal.Bar {
+	if a.json() {
+		return nil
+	}
+	return terminal.NewBar(os.Stderr, what)
 }
 
 func isNoNode(err error) bool { return errors.Is(err, zk.ErrNoNode) }
