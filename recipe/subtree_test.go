@@ -21,8 +21,10 @@ func TestEnsurePathAndDeleteRecursive(t *testing.T) {
 		}
 		s.put("/apple", "")
 		for range 2 {
-			if err := c.DeleteRecursive(t.Context(), "/app"); err != nil {
-				t.Fatal(err)
+			last, found := 0, 0
+			progress := zk.DeleteProgress(func(n, of int) { last, found = n, of })
+			if err := c.DeleteRecursive(t.Context(), "/app", zk.Batch(2), progress); err != nil || last != found {
+				t.Fatalf("%d of %d deleted: %v", last, found, err)
 			}
 		}
 		if names, _, err := c.Children(t.Context(), "/"); err != nil || len(names) != 1 || names[0] != "apple" {

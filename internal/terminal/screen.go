@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,6 +49,7 @@ func OpenScreen(in, out *os.File) (*Screen, error) {
 	s := &Screen{in: in, out: out, before: *now, wake: w, resized: make(chan os.Signal, 1)}
 	now.Lflag &^= unix.ICANON | unix.ECHO
 	now.Cc[unix.VMIN], now.Cc[unix.VTIME] = 1, 0
+	now.Cc[unix.VSUSP] = 0 // Ctrl-Z would leave the terminal as it is now
 	if err := unix.IoctlSetTermios(int(in.Fd()), setTermios, now); err != nil {
 		r.Close()
 		w.Close()
@@ -110,7 +112,11 @@ func (s *Screen) Draw(text string) error {
 		if i > 0 {
 			b.WriteString("\r\n")
 		}
-		b.WriteString(Cut(line, columns) + "\x1b[K")
+		line = Cut(line, columns)
+		b.WriteString(line)
+		if utf8.RuneCountInString(line) < columns { // after the last column, this would erase the last character
+			b.WriteString("\x1b[K")
+		}
 	}
 	b.WriteString("\x1b[J")
 	_, err := io.WriteString(s.out, b.String())
