@@ -10,10 +10,15 @@ import (
 	"time"
 )
 
-// TestQuickstart runs every line of docs/quickstart.md that begins with a prompt, and compares the output with
+// TestQuickstart and TestShellPage run every line of a page that begins with a prompt, and compare the output with
 // the page. On the page, … stands for any text. A line that is only … stands for any number of lines.
-func TestQuickstart(t *testing.T) {
-	page, err := os.ReadFile("../../docs/quickstart.md")
+func TestQuickstart(t *testing.T) { typePage(t, "quickstart.md", 5) }
+
+func TestShellPage(t *testing.T) { typePage(t, "shell.md", 4) }
+
+func typePage(t *testing.T, name string, least int) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/" + name)
 	must(t, err)
 	dir := t.TempDir()
 	program, err := exec.LookPath("bellwether")
@@ -50,7 +55,7 @@ func TestQuickstart(t *testing.T) {
 		}
 		typed++
 	}
-	if typed < 5 {
+	if typed < least {
 		t.Errorf("only %d lines were found", typed)
 	}
 }

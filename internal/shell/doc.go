@@ -12,5 +12,10 @@
 // guard, makes sure that the command does not run longer than the claim is held. recipes
 // and kick inspect and delete claims of other clients, with package claim.
 //
+// [NewShell] is the interactive shell, which also reads scripts: session.go is its session,
+// loop.go reads and executes lines, builtin.go has the commands that only it has, events.go prints what happens meanwhile.
+// It builds the same commands anew for each line; their app then has the session of the shell. While the shell waits for a
+// line, one goroutine prints events (events.listen).
+//
 // No goroutine outlives the command that started it. Read app.go first.
 package shell

@@ -46,7 +46,7 @@ func TestParseSrvr(t *testing.T) {
 		"Mode: leader\nNode count: 7\nProposal sizes last/min/max: 89/48/89\n")
 	want := serverStatus{
 		Mode: "leader", Zxid: "0x100000003", Version: "3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f",
-		Latency: "0/0.1538/4", Connections: 1, Outstanding: 5, Nodes: 7,
+		Latency: "0/0.1538/4", Received: 3, Connections: 1, Outstanding: 5, Nodes: 7,
 	}
 	if got != want {
 		t.Errorf("%+v", got)

@@ -99,6 +99,9 @@ func runShell(cmd *cobra.Command, a *app, extra func() []*cobra.Command, flags *
 
 // one executes one command, whose words the command line gives.
 func (s *session) one(ctx context.Context, words []string) error {
+	if words[0] == "help" || words[0] == "version" {
+		return s.command(ctx, words)
+	}
 	if err := s.mustConnect(ctx); err != nil {
 		return err
 	}
