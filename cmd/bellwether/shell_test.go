@@ -110,8 +110,11 @@ func TestShellAtATerminal(t *testing.T) {
 	a.shows("standalone")
 	a.keys("q")
 	a.shows(" 6] ")
+	a.keys("set -b /orchard G1szMW0=\r") // an escape sequence
+	a.keys("get /orchard\r")
+	a.shows("?[31m")
 	a.keys("close\r")
-	a.shows("(CLOSED) 7] ")
+	a.shows("(CLOSED) 9] ")
 	a.keys("\x04")
 	a.endsWell()
 	text, err := os.ReadFile(history)

@@ -17,7 +17,7 @@ const (
 	// completeWait is how long a completion waits for the server.
 	completeWait = time.Second
 	// completeMax is how many paths a completion offers.
-	completeMax = 200
+	completeMax = 2000
 )
 
 // complete returns the candidates for the word at the end of a text, and where that word begins.

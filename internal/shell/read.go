@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/hex"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +24,8 @@ func newGet(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get PATH",
 		Short: "print a znode's data",
-		Long: "Print a znode's data, and nothing else, to standard output; null data prints as null.\n" +
+		Long: "Print a znode's data, and nothing else, to standard output; null data prints as null. At a terminal, control\n" +
+			"characters are printed as ?; -b and -x show every byte.\n" +
 			"With -w wait for the next change or deletion and print it as a second line.",
 		Example: "  bellwether get /app/config\n  bellwether get -s /app/config -o json",
 		Args:    argCount(1, 1),
@@ -45,7 +49,7 @@ func newGet(a *app) *cobra.Command {
 				case data == nil:
 					fmt.Fprintln(a.out, "null")
 				default:
-					fmt.Fprintf(a.out, "%s\n", data)
+					fmt.Fprintf(a.out, "%s\n", a.shown(data))
 				}
 				if stat && !a.json() {
 					printStat(a.out, st)
@@ -69,6 +73,20 @@ func getMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch bool) 
 	}
 	data, st, err := zc.Get(ctx, path)
 	return data, st, nil, err
+}
+
+// shown returns data as it is printed: unchanged, but at a terminal without the control characters that could
+// change the terminal.
+func (a *app) shown(data []byte) []byte {
+	if terminalWidth(a.out) == 0 {
+		return data
+	}
+	return bytes.Map(func(r rune) rune {
+		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return '?'
+		}
+		return r
+	}, data)
 }
 
 // watchUsage is the help of the flag -w.

@@ -124,7 +124,8 @@ func completions(word string, all []Candidate) readline.Completions {
 		return readline.Completions{}
 	}
 	values := make([]readline.Completion, 0, len(all))
-	for _, c := range fitting(all) {
+	some := fitting(all)
+	for _, c := range some {
 		value, shown := c.Word[cut:], c.Shown
 		if shown == "" {
 			shown = c.Word
@@ -136,6 +137,9 @@ func completions(word string, all []Candidate) readline.Completions {
 	}
 	out := readline.CompleteRaw(values)
 	out.PREFIX = word[cut:]
+	if len(some) < len(all) {
+		out = out.Usage("%d of %d are listed", len(some), len(all))
+	}
 	return out
 }
 
