@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -144,7 +145,7 @@ func completions(word string, all []Candidate) readline.Completions {
 }
 
 // fitting returns as many candidates as the screen has room for. The last one is always among them, so that what all have in
-// common stays the same.
+// common stays the same; … before it stands for those that are left out.
 func fitting(all []Candidate) []Candidate {
 	columns, rows := Size(os.Stdout)
 	if rows == 0 || len(all) == 0 {
@@ -162,7 +163,9 @@ func fitting(all []Candidate) []Candidate {
 	if len(all) <= most {
 		return all
 	}
-	return append(slices.Clone(all[:most-1]), all[len(all)-1])
+	last := all[len(all)-1]
+	last.Shown = "… " + cmp.Or(last.Shown, last.Word)
+	return append(slices.Clone(all[:most-1]), last)
 }
 
 // Line shows a prompt and returns the line that the user has typed. Its error is io.EOF at
