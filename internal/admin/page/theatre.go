@@ -52,7 +52,7 @@ func (p *Page) elections(r *http.Request) (any, error) {
 			return nil, &Problem{Status: http.StatusNotFound, What: fmt.Sprintf("No server has a record of the election %s.", visible(id)),
 				Do: "Servers keep their last elections in memory until they end. Choose one from the list on the page Elections."}
 		case e == nil && side == "left" && len(all.List) > 0:
-			e = &all.List[len(all.List)-1]
+			e = lastOf(all.List)
 		case e == nil:
 			continue
 		}
@@ -69,6 +69,17 @@ func (p *Page) elections(r *http.Request) (any, error) {
 		c.List = append(c.List, recorded{ID: e.ID(), Line: e.Line(), Servers: serverList(e.Servers()), Began: e.Began(), Chosen: chosen[e.ID()]})
 	}
 	return c, nil
+}
+
+// lastOf returns the last election that was more than that of one server which joined a
+// leader, or, if there is none, the last one.
+func lastOf(all []theatre.Election) *theatre.Election {
+	for i := range all {
+		if e := &all[len(all)-1-i]; !e.Joined() {
+			return e
+		}
+	}
+	return &all[len(all)-1]
 }
 
 func playOf(e *theatre.Election, name string) play {

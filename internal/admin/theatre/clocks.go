@@ -91,15 +91,15 @@ func align(records []elog.Election, known map[pair]int64) clocks {
 	c := clocks{shift: make([]int64, len(records))}
 	settled := make([]bool, len(records))
 	settled[0] = true
-	for round := 0; round < len(records); round++ {
-		for i := range records {
-			for j := range records {
-				if !settled[i] || settled[j] {
-					continue
-				}
-				if o, ok := offset(&records[i], &records[j]); ok {
-					c.shift[j], settled[j] = c.shift[i]+o, true
-				}
+	for next := []int{0}; len(next) > 0; next = next[1:] {
+		i := next[0]
+		for j := range records {
+			if settled[j] {
+				continue
+			}
+			if o, ok := offset(&records[i], &records[j]); ok {
+				c.shift[j], settled[j] = c.shift[i]+o, true
+				next = append(next, j)
 			}
 		}
 	}

@@ -17,7 +17,8 @@ import (
 const (
 	recordsMax  = 65 // newest records of one server
 	serversMax  = 32 // servers whose records are compared
-	comparedMax = 64 // votes of a record that are compared with those of another
+	comparedMax = 64 // votes and changes of a record that are compared with those of another
+	offsetsMax  = 16 // elections from which the offset of two clocks is computed
 	slackMS     = 1000
 )
 
@@ -83,15 +84,17 @@ type comparison struct {
 
 func compare(records []elog.Election) *comparison {
 	c := &comparison{records: records, offsets: map[pair]int64{}}
-	found := map[pair][]int64{}
+	found, tried := map[pair][]int64{}, map[pair]int{}
 	for i := range records {
 		for j := i + 1; j < len(records); j++ {
 			a, b := &records[i], &records[j]
-			if !sameEpoch(a, b) {
+			p := pair{a.Server, b.Server}
+			if !sameEpoch(a, b) || tried[p] == offsetsMax {
 				continue
 			}
+			tried[p]++
 			if o, ok := offset(a, b); ok {
-				found[pair{a.Server, b.Server}] = append(found[pair{a.Server, b.Server}], o)
+				found[p] = append(found[p], o)
 			}
 		}
 	}
@@ -155,7 +158,7 @@ func cast(e *elog.Election, round wireEpoch, v elog.Vote) bool {
 	if len(e.Changes) == 0 {
 		return v == e.Own && slices.Contains(e.Rounds, round)
 	}
-	return slices.ContainsFunc(e.Changes, func(c elog.Change) bool { return c.Round == round && c.Vote == v })
+	return slices.ContainsFunc(e.Changes[:min(len(e.Changes), comparedMax)], func(c elog.Change) bool { return c.Round == round && c.Vote == v })
 }
 
 // groups are sets of records, joined step by step.
@@ -246,6 +249,9 @@ func Find(all []Election, id string) *Election {
 	}
 	return nil
 }
+
+// Joined reports whether the election is only that of one server that joined a leader.
+func (e *Election) Joined() bool { return len(e.records) == 1 && follows(&e.records[0]) }
 
 // Servers returns the ids of the servers that recorded the election.
 func (e *Election) Servers() (ids []ensemble.ServerID) {

@@ -12,8 +12,9 @@ import (
 
 // Limits of a drawing.
 const (
-	linesMax  = 16  // lifelines
-	arrowsMax = 400 // arrows
+	linesMax   = 16  // lifelines
+	arrowsMax  = 400 // arrows
+	changesMax = 64  // changes of a vote; a server records no more
 )
 
 // States of servers in votes.
@@ -198,7 +199,7 @@ func caused(r *elog.Election, c elog.Change) bool {
 // the votes that it heard.
 func changesOf(r *elog.Election) []elog.Change {
 	if len(r.Changes) > 0 || len(r.Rounds) == 0 {
-		return r.Changes
+		return r.Changes[:min(len(r.Changes), changesMax)]
 	}
 	all := []elog.Change{{Round: r.Rounds[0], Vote: r.Own}}
 	for i, v := range r.Votes {

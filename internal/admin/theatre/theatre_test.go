@@ -239,6 +239,35 @@ func TestElectionsAreToldApart(t *testing.T) {
 	}
 }
 
+// TestHostileRecordsAreCheap: records that are as many and as long as the limits allow, and
+// all alike, are brought together and drawn within seconds.
+func TestHostileRecordsAreCheap(t *testing.T) {
+	leader := ensemble.ServerID(1)
+	var records []elog.Election
+	for id := ensemble.ServerID(1); id <= 9; id++ {
+		for k := range 2 * recordsMax {
+			e := elog.Election{Server: id, Began: time.UnixMilli(1_700_000_000_000 + int64(k)), Leader: &leader, State: following, Epoch: 1, Phase: "serve", LookMS: 1}
+			for n := range 512 {
+				v := elog.Vote{Leader: ensemble.ServerID(n), Zxid: "0x1"}
+				e.Votes = append(e.Votes, elog.Heard{AtMS: int64(n), From: id%9 + 1, State: looking, Vote: v})
+				e.Changes = append(e.Changes, elog.Change{AtMS: int64(n), Vote: v})
+				e.SentVotes = append(e.SentVotes, elog.Sent{AtMS: int64(n), To: slices.Repeat([]ensemble.ServerID{(id+7)%9 + 1}, 4), State: looking, Vote: v})
+			}
+			records = append(records, e)
+		}
+	}
+	began := time.Now()
+	all := Elections(records)
+	for i := range all[:3] {
+		check(t, &all[i], all[i].Draw("a", false))
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	} else {
+		t.Log(len(all), took)
+	}
+}
+
 // FuzzDraw: whatever another server prints as its record can be drawn.
 func FuzzDraw(f *testing.F) {
 	for _, name := range []string{"three", "joined", "transferred"} {
