@@ -130,8 +130,8 @@ func TestRecipesOfCurator(t *testing.T) {
 	})
 }
 
-// TestRecipesOfOurs shows that each of this library's recipes in use is recognised.
-func TestRecipesOfOurs(t *testing.T) {
+// TestRecipesOfBellwether shows that each of this library's recipes in use is recognised.
+func TestRecipesOfBellwether(t *testing.T) {
 	eachShared(t, func(t *testing.T, s *target.Server) {
 		r := newRegistry(t, s, "recipes-ours")
 		r.makeShapes()

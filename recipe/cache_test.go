@@ -218,7 +218,7 @@ func TestCacheCostsOneEventAndOneRead(t *testing.T) {
 	})
 }
 
-// read takes events until the nth CacheCurrent.
+// readEvents takes events until the nth CacheCurrent.
 func readEvents(t *testing.T, k *Cache, currents int, then func(n int)) []string {
 	t.Helper()
 	var out []string

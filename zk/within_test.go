@@ -22,7 +22,7 @@ func (h calling) Handle(_ context.Context, r slog.Record) error { h.f(r.Message)
 func (h calling) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h calling) WithGroup(string) slog.Handler                 { return h }
 
-// ways are the ways to end a client.
+// endings are the ways to end a client.
 var endings = map[string]func(c *Client){
 	"Close":  func(c *Client) { c.Close(context.Background()) },
 	"Detach": func(c *Client) { c.Detach() },

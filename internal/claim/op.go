@@ -76,7 +76,7 @@ type Op struct {
 	Since *Since // since
 }
 
-// Sync, Get, List, Unwatch and MakeParents return the operations of these kinds.
+// Sync, Get, List, Unwatch and MakeParents each return the operations of these kinds.
 func Sync(path string) Op        { return Op{Kind: OpSync, Path: path} }
 func Get(path string) Op         { return Op{Kind: OpGet, Path: path} }
 func List(path string) Op        { return Op{Kind: OpList, Path: path} }

@@ -13,8 +13,8 @@ import (
 
 // Times that operators cannot set, in ms.
 const (
-	settleMin   = 5   // least wait for a better vote
-	settleMax   = 200 // most, and as long as ZooKeeper always waits
+	settleMin   = 5   // shortest wait for a better vote
+	settleMax   = 200 // longest wait for a better vote, which is what ZooKeeper always waits
 	settleBound = 600 // limit of all waits of one round
 	settleTrips = 4   // round trips that a wait lasts
 	answerPause = 50  // between equal answers to one server that has no vote

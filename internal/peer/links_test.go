@@ -122,8 +122,8 @@ func TestPacketsAreBatched(t *testing.T) {
 	}
 }
 
-// A learner dials until the leader listens or StopDialling is called. A leader that has stopped listening
-// refuses new links, and keeps the existing ones.
+// TestLearnerDialsUntilTheLeaderListens: a learner dials until the leader listens or StopDialling is
+// called. A leader that has stopped listening refuses new links, and keeps the existing ones.
 func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	l.free(l.quorum(2))
@@ -165,8 +165,9 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 	await[Linked](t, s3, nil)
 }
 
-// A snapshot is sent directly after its SNAP packet, between the packets that were queued before and
-// after it. The learner receives reports of the progress, and then the packet.
+// TestSnapshotKeepsItsPlaceAmongPackets: a snapshot is sent directly after its SNAP packet, between
+// the packets that were queued before and after it. The learner receives reports of the progress,
+// and then the packet.
 func TestSnapshotKeepsItsPlaceAmongPackets(t *testing.T) {
 	chunk := bytes.Repeat([]byte("snapshot"), 1<<10)
 	const chunks = 200
@@ -208,7 +209,8 @@ func TestSnapshotKeepsItsPlaceAmongPackets(t *testing.T) {
 	}
 }
 
-// A snapshot that cannot be read or written, or that a learner sends, ends the link.
+// TestFailedSnapshotsEndTheLink: a snapshot that cannot be read or written, or that a
+// learner sends, ends the link.
 func TestFailedSnapshotsEndTheLink(t *testing.T) {
 	bad := func(o *Options) {
 		o.ReadSnapshot = func(peerwire.LinkID, *peerwire.QuorumPacket, *bufio.Reader) error { return errors.New("no room") }
@@ -260,8 +262,8 @@ func TestCloseFlushes(t *testing.T) {
 	}
 }
 
-// A learner that does not read is cut off, either because its queue is full or because a write takes too
-// long. Other links are not affected.
+// TestSlowLearnerIsCutOff: a learner that does not read is cut off, either because its queue is full or
+// because a write takes too long. Other links are not affected.
 func TestSlowLearnerIsCutOff(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	l2, s2 := l.links(2, func(o *Options) { o.QueueMax = 32 << 20; o.FlushTimeout = 50 * time.Millisecond })
@@ -294,8 +296,8 @@ func TestSlowLearnerIsCutOff(t *testing.T) {
 	}
 }
 
-// Bytes that are no packet end their own link, and are logged once for each address. A connection that
-// sends nothing does not become a link.
+// TestStrangeLearnersEndAlone: bytes that are no packet end their own link, and are logged once for
+// each address. A connection that sends nothing does not become a link.
 func TestStrangeLearnersEndAlone(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	log, lines := logLines()
@@ -321,7 +323,8 @@ func TestStrangeLearnersEndAlone(t *testing.T) {
 	}
 }
 
-// The packets that ZooKeeper servers sent are received without a change.
+// TestRecordedPacketsPass: the packets that ZooKeeper servers sent are received without a
+// change.
 func TestRecordedPacketsPass(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	l2, s2 := l.links(2)

@@ -56,8 +56,8 @@ func (f *breakableListener) breakListener() {
 	f.Close()
 }
 
-// If the host name of a listener cannot be resolved, or the listener breaks, it is opened again, as often
-// as necessary (ZOOKEEPER-3320).
+// TestZookeeper3320ListenerComesBack: if the host name of a listener cannot be resolved, or the listener
+// breaks, it is opened again, as often as necessary (ZOOKEEPER-3320).
 func TestZookeeper3320ListenerComesBack(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	var mu sync.Mutex
@@ -104,8 +104,9 @@ func TestZookeeper3320ListenerComesBack(t *testing.T) {
 	reach(2)
 }
 
-// A server whose own address is 0.0.0.0 listens on all addresses. It tells each peer the
-// address from which it dialled, so that the peer can dial back (ZOOKEEPER-2164).
+// TestWildcardOwnAddress: a server whose own address is 0.0.0.0 listens on all addresses.
+// It tells each peer the address from which it dialled, so that the peer can dial back
+// (ZOOKEEPER-2164).
 func TestWildcardOwnAddress(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	one, _ := l.ms.Server(1)
@@ -140,8 +141,8 @@ func TestWildcardOwnAddress(t *testing.T) {
 	await(t, s, up(2))
 }
 
-// Addresses of both families, host names and wildcards: on which addresses the server listens, and which
-// addresses of a peer it uses.
+// TestAddressesOfBothFamilies: addresses of both families, host names and wildcards: on which addresses
+// the server listens, and which addresses of a peer it uses.
 func TestAddressesOfBothFamilies(t *testing.T) {
 	for _, c := range []struct {
 		addresses, listen, all []string
@@ -172,8 +173,8 @@ type callerAt struct {
 
 func (c callerAt) RemoteAddr() net.Addr { return c.addr }
 
-// The listener moves when this server's address changes. A server that is no longer a member stays where
-// it was.
+// TestPortMovesWithTheAddress: the listener moves when this server's address changes. A server that is
+// no longer a member stays where it was.
 func TestPortMovesWithTheAddress(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, s := l.mesh(1)

@@ -14,7 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// Three servers find each other, each pair exchanges messages, and both ends measure the round trip.
+// TestEveryPairTalks: three servers find each other, each pair exchanges messages, and both ends
+// measure the round trip.
 func TestEveryPairTalks(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	var ms [4]*Mesh
@@ -112,9 +113,10 @@ func TestOneSlotForEachServer(t *testing.T) {
 	}
 }
 
-// A connection from a server with a smaller id is closed. This server then dials the address which that
-// server has announced, in either form of the initial message. If the announced address is a wildcard,
-// this server uses the address of the connection with the announced port (ZOOKEEPER-2164).
+// TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard: a connection from a server with a smaller
+// id is closed. This server then dials the address which that server has announced, in either form of
+// the initial message. If the announced address is a wildcard, this server uses the address of the
+// connection with the announced port (ZOOKEEPER-2164).
 func TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	_, s := l.mesh(2, func(o *Options) { o.RetryMax = time.Hour })
@@ -142,8 +144,9 @@ func TestZookeeper2164SmallerIDIsDialledBackAlsoFromAWildcard(t *testing.T) {
 	}
 }
 
-// If the address that a server announces cannot be reached, this server finds it at its address in the
-// membership, however often the other server announces the wrong one.
+// TestUnreachableAdvertisedAddress: if the address that a server announces cannot be reached, this
+// server finds it at its address in the membership, however often the other server announces the wrong
+// one.
 func TestUnreachableAdvertisedAddress(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	l.free(l.election(1))
@@ -180,7 +183,8 @@ func TestUnreachableAdvertisedAddress(t *testing.T) {
 	}
 }
 
-// The initial messages that ZooKeeper servers accepted or refused are accepted or refused here too.
+// TestRecordedInitialMessages: the initial messages that ZooKeeper servers accepted or refused are
+// accepted or refused here too.
 func TestRecordedInitialMessages(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	_, s := l.mesh(2)
@@ -232,8 +236,9 @@ func TestZookeeper3769RecordedNotificationsLeaveTheReceiverAlive(t *testing.T) {
 	}
 }
 
-// A notification that is cut in half, and connections that never send anything, delay no other connection
-// (ZOOKEEPER-3769, and an upstream bug in which a port probe blocks the acceptor).
+// TestSilentAndHalfwayConnectionsHoldUpNobody: a notification that is cut in half, and connections that
+// never send anything, delay no other connection (ZOOKEEPER-3769, and an upstream bug in which a port
+// probe blocks the acceptor).
 func TestSilentAndHalfwayConnectionsHoldUpNobody(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	_, s := l.mesh(1)
@@ -251,8 +256,9 @@ func TestSilentAndHalfwayConnectionsHoldUpNobody(t *testing.T) {
 	await(t, s, heard(2, 3))
 }
 
-// Invalid bytes, a frame beyond the limit, a negative id and this server's own id are refused, and each
-// is logged once for each address. Other connections are not affected.
+// TestStrangeInputIsRefusedAndLoggedOnce: invalid bytes, a frame beyond the limit, a negative id and
+// this server's own id are refused, and each is logged once for each address. Other connections are not
+// affected.
 func TestStrangeInputIsRefusedAndLoggedOnce(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	log, lines := logLines()
@@ -277,7 +283,8 @@ func TestStrangeInputIsRefusedAndLoggedOnce(t *testing.T) {
 	}
 }
 
-// A refused dial is reported as Down, again for each Send. A dial that is not answered is not reported.
+// TestOnlyARefusedDialIsDown: a refused dial is reported as Down, again for each Send. A dial that is
+// not answered is not reported.
 func TestOnlyARefusedDialIsDown(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	l.free(l.election(2))
@@ -325,7 +332,8 @@ func TestEndAndReturnOfAServer(t *testing.T) {
 	}
 }
 
-// An address that neither accepts nor refuses connections delays no other server (ZOOKEEPER-3756, 2164).
+// TestZookeeper3756SilentAddressDelaysNobody: an address that neither accepts nor refuses connections
+// delays no other server (ZOOKEEPER-3756, 2164).
 func TestZookeeper3756SilentAddressDelaysNobody(t *testing.T) {
 	l := newLAN(t, 5, 0)
 	silent := map[string]bool{l.election(3): true, l.election(4): true, l.election(5): true}
@@ -347,8 +355,8 @@ func TestZookeeper3756SilentAddressDelaysNobody(t *testing.T) {
 	callAs(t, l.election(1), 5, l.election(5)).receive() // the silent address does not keep server 5 from connecting
 }
 
-// If a server has several addresses, the one that works is dialled. If the options ask for it, a server
-// announces all its addresses and listens on all of them.
+// TestAllAddressesOfAServer: if a server has several addresses, the one that works is dialled. If the
+// options ask for it, a server announces all its addresses and listens on all of them.
 func TestAllAddressesOfAServer(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	dead := l.port()
@@ -380,8 +388,8 @@ func TestAllAddressesOfAServer(t *testing.T) {
 	callAs(t, extra.Election(), 3, "127.0.0.1:1") // both addresses accept
 }
 
-// A reconfiguration that happens while dials hang, messages are sent and connections arrive must not
-// cause a deadlock (ZOOKEEPER-2080, 2778).
+// TestZookeeper2080And2778MembershipChangesUnderLoad: a reconfiguration that happens while dials
+// hang, messages are sent and connections arrive must not cause a deadlock (ZOOKEEPER-2080, 2778).
 func TestZookeeper2080And2778MembershipChangesUnderLoad(t *testing.T) {
 	l := newLAN(t, 4, 0)
 	silent := l.election(4)
@@ -417,7 +425,8 @@ func TestZookeeper2080And2778MembershipChangesUnderLoad(t *testing.T) {
 	}
 }
 
-// A member that is removed loses its connection. A member that is added is dialled.
+// TestMembershipDialsAndDrops: a member that is removed loses its connection. A member
+// that is added is dialled.
 func TestMembershipDialsAndDrops(t *testing.T) {
 	l := newLAN(t, 3, 0)
 	two := l.membership(ensemble.Definition{Servers: l.ms.Servers()[:2]})
@@ -440,8 +449,8 @@ func TestMembershipDialsAndDrops(t *testing.T) {
 	f.over()
 }
 
-// A server that is not a member is heard and answered, also an observer with a small id (ZOOKEEPER-4886).
-// It is forgotten when its connection ends.
+// TestZookeeper4886StrangersAreServedAndForgotten: a server that is not a member is heard and answered,
+// also an observer with a small id (ZOOKEEPER-4886). It is forgotten when its connection ends.
 func TestZookeeper4886StrangersAreServedAndForgotten(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, s := l.mesh(2)
@@ -470,8 +479,8 @@ func TestZookeeper4886StrangersAreServedAndForgotten(t *testing.T) {
 	await(t, s, heard(-1, 3))
 }
 
-// Connections from other programs and failed dials leave no file descriptor and no goroutine behind
-// (ZOOKEEPER-4736). TestMain counts the goroutines.
+// TestZookeeper4736NothingLeaks: connections from other programs and failed dials leave no file
+// descriptor and no goroutine behind (ZOOKEEPER-4736). TestMain counts the goroutines.
 func TestZookeeper4736NothingLeaks(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, _ := l.mesh(2)
@@ -481,7 +490,8 @@ func TestZookeeper4736NothingLeaks(t *testing.T) {
 	eventually(t, "too many are refused", func() bool { return m.Figures().Refused.Value() == 20 })
 }
 
-// Addresses with characters beyond ASCII are sent in UTF-8 on every platform (ZOOKEEPER-4787).
+// TestZookeeper4787InitialMessageIsUTF8: addresses with characters beyond ASCII are sent in
+// UTF-8 on every platform (ZOOKEEPER-4787).
 func TestZookeeper4787InitialMessageIsUTF8(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	_, s := l.mesh(1)
@@ -490,7 +500,8 @@ func TestZookeeper4787InitialMessageIsUTF8(t *testing.T) {
 	await(t, s, heard(2, 1))
 }
 
-// A configuration without members makes ZooKeeper servers ignore all further votes, so it is not sent.
+// TestEmptyConfigurationIsNeverSent: a configuration without members makes ZooKeeper servers ignore
+// all further votes, so it is not sent.
 func TestEmptyConfigurationIsNeverSent(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, s := l.mesh(1)

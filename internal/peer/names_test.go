@@ -9,8 +9,8 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// A server whose host name resolves to another address is found there, on the election port and on the
-// quorum port, because names are resolved at each attempt.
+// TestNamesAreResolvedAnew: a server whose host name resolves to another address is found there, on
+// the election port and on the quorum port, because names are resolved at each attempt.
 func TestNamesAreResolvedAnew(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	one, _ := l.ms.Server(1)

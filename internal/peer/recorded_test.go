@@ -17,9 +17,9 @@ import (
 	"bellwether/wire"
 )
 
-// The first message of each recorded connection is the same, to the byte, as the one that this server
-// sends in the same situation. The server that receives it acts as ZooKeeper did: it keeps the connection
-// of a larger id, and dials back to a smaller one.
+// TestRecordedIntroductions: the first message of each recorded connection is the same, to the byte, as
+// the one that this server sends in the same situation. The server that receives it acts as ZooKeeper
+// did: it keeps the connection of a larger id, and dials back to a smaller one.
 func TestRecordedIntroductions(t *testing.T) {
 	n := 0
 	for _, v := range electionVectors(t).Vectors {

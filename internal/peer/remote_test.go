@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A connection may be accepted only by the operating system, for a server process that has ended. The
-// initial message was then not received. The connection counts as a failed dial, and the server is
-// dialled again at once.
+// TestResetAnnouncementDoesNotCount: a connection may be accepted only by the operating system, for a
+// server process that has ended. The initial message was then not received. The connection counts as
+// a failed dial, and the server is dialled again at once.
 func TestResetAnnouncementDoesNotCount(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	ln, err := l.listen(l.election(2))
@@ -105,8 +105,8 @@ func accepted(t *testing.T, ln net.Listener) net.Conn {
 	return c
 }
 
-// Once the other server has answered the announcement, this server does not wait for an answer when that
-// connection ends.
+// TestAnsweredAnnouncementIsForgotten: once the other server has answered the announcement, this server
+// does not wait for an answer when that connection ends.
 func TestAnsweredAnnouncementIsForgotten(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	a, sa := l.mesh(1)
@@ -121,9 +121,9 @@ func TestAnsweredAnnouncementIsForgotten(t *testing.T) {
 	}
 }
 
-// If a connection is reset as soon as it is made, only the operating system has accepted it, for a
-// process that has ended. After the first reset the next dial follows at once. A server that goes on to
-// reset connections is dialled at the usual interval.
+// TestDialFollowsAReset: if a connection is reset as soon as it is made, only the operating system has
+// accepted it, for a process that has ended. After the first reset the next dial follows at once. A
+// server that goes on to reset connections is dialled at the usual interval.
 func TestDialFollowsAReset(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	m, _ := l.mesh(1)

@@ -39,9 +39,9 @@ func (p *purposes) server(c net.Conn, what Purpose, who ensemble.ServerID, _ str
 	return c, nil
 }
 
-// Both ports call the hooks in order, and lose no frames that arrive directly after the handshake. A
-// server whose handshake fails is refused, and the others are not (ZOOKEEPER-4886). This holds for each
-// server that is dialled, also for an observer.
+// TestZookeeper4886SecureHooksAreCalled: both ports call the hooks in order, and lose no frames that
+// arrive directly after the handshake. A server whose handshake fails is refused, and the others are
+// not (ZOOKEEPER-4886). This holds for each server that is dialled, also for an observer.
 func TestZookeeper4886SecureHooksAreCalled(t *testing.T) {
 	l := newLAN(t, 3, 1)
 	p := &purposes{seen: map[Purpose]ensemble.ServerID{}, word: "abc"}
@@ -71,8 +71,8 @@ func TestZookeeper4886SecureHooksAreCalled(t *testing.T) {
 	}
 }
 
-// If two servers have the same id, an operator is told, and the newest connection is used, as in
-// ZooKeeper.
+// TestTwoServersWithOneID: if two servers have the same id, an operator is told, and the newest
+// connection is used, as in ZooKeeper.
 func TestTwoServersWithOneID(t *testing.T) {
 	l := newLAN(t, 2, 0)
 	log, lines := logLines()

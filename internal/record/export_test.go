@@ -1,6 +1,6 @@
 package record
 
-// Identifiers that only the tests outside of the package need.
+// NewSubTxnBody and the other identifiers of this file are for tests outside of the package.
 var NewSubTxnBody = newSubTxnBody
 
 // CreateTxnV0 returns t as a record of servers before 3.4, which is read and

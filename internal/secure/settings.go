@@ -74,7 +74,7 @@ func (e *SettingError) Error() string {
 	return fmt.Sprintf("%s=%s%s: %s: %s", e.Key, e.Value, from, e.Why, e.Instead)
 }
 
-// The default of ssl.handshakeDetectionTimeoutMillis.
+// detectionDefault is the default of ssl.handshakeDetectionTimeoutMillis.
 const detectionDefault = 5 * time.Second
 
 // Parse returns the settings of a family from the keys of zoo.cfg and the properties that

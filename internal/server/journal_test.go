@@ -44,8 +44,8 @@ func (s *Server) told() (out []replica.Event) {
 	return out
 }
 
-// Duties are carried out and answered in their order. Several duties that only append are answered
-// together.
+// TestDutiesInOrder: duties are carried out and answered in their order. Several duties that only
+// append are answered together.
 func TestDutiesInOrder(t *testing.T) {
 	s, w := memberAlone(t)
 	for _, d := range []replica.Duty{
@@ -90,7 +90,8 @@ func TestDutiesInOrder(t *testing.T) {
 	}
 }
 
-// After a refusal, all duties are void until the replica has been told of it.
+// TestRefusalVoidsWhatIsQueued: after a refusal, all duties are void until the replica
+// has been told of it.
 func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 	s, w := memberAlone(t)
 	s.journal.push(driver.Task{Duty: replica.Duty{SaveAccepted: 1, Generation: 1}})
@@ -121,8 +122,8 @@ func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 	}
 }
 
-// The log writer reports a full disk twice: to the server, which leaves the quorum, and to Zab. Later the
-// disk has space again.
+// TestFullDiskIsReported: the log writer reports a full disk twice: to the server, which leaves the
+// quorum, and to Zab. Later the disk has space again.
 func TestFullDiskIsReported(t *testing.T) {
 	s, w := memberAlone(t)
 	fs := s.opt.FS.(*store.Mem)
@@ -147,7 +148,8 @@ func TestFullDiskIsReported(t *testing.T) {
 	}
 }
 
-// Any other failure of the disk ends the server, because the state of the disk is then unknown.
+// TestFailedSyncEndsAMember: any other failure of the disk ends the server, because the state
+// of the disk is then unknown.
 func TestFailedSyncEndsAMember(t *testing.T) {
 	s, w := memberAlone(t)
 	s.opt.FS.(*store.Mem).Fail(store.OpSync, 1, errors.New("broken"))
@@ -163,8 +165,8 @@ func TestFailedSyncEndsAMember(t *testing.T) {
 	}
 }
 
-// A server that may not begin a history joins an existing one. It then stores its first snapshot before
-// its first log.
+// TestServerWithoutMarkerJoins: a server that may not begin a history joins an existing one. It then
+// stores its first snapshot before its first log.
 func TestServerWithoutMarkerJoins(t *testing.T) {
 	g := newTestEnsemble(t, 3, 0, false)
 	fresh := g.servers[2]

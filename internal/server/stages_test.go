@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// The steps of a write are counted where they happen: at the leader, at the follower that received the
-// write, and at the observer.
+// TestStagesOfAWrite: the steps of a write are counted where they happen: at the leader, at the
+// follower that received the write, and at the observer.
 func TestStagesOfAWrite(t *testing.T) {
 	g := startTestEnsemble(t, 3, 1, false)
 	l, f, o := g.leader(), g.follower(), g.servers[3]

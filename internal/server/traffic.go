@@ -34,7 +34,7 @@ func (t *traffic) reset() {
 // answered records n requests that were answered within ns each; xid is the last of them.
 func (t *traffic) answered(n int64, xid int32, op wire.OpCode, z wire.Zxid, ns int64, at int64) {
 	t.lastOp, t.lastZxid, t.lastAt = op, z, at
-	if xid >= 0 { // pings and their like do not count
+	if xid >= 0 { // pings and other requests of the client library, which have negative xids, do not count
 		t.lastXid = xid
 	}
 	t.last = ns

@@ -219,7 +219,8 @@ func TestSyncedFollowsTruncation_Keeper_102629(t *testing.T) {
 	}
 }
 
-// A learner is never given a history from which a part is missing.
+// TestReadLogRefusesGap_ZOOKEEPER_2418: a learner is never given a history from which a
+// part is missing.
 func TestReadLogRefusesGap_ZOOKEEPER_2418(t *testing.T) {
 	m := diskOf(t, samples)
 	s := open(t, m, dataOptions)

@@ -20,7 +20,7 @@ import (
 
 const samples = "testdata/datadir-3.8.0"
 
-// A record of txns.json.
+// goldenTxn is a record of txns.json.
 type goldenTxn struct {
 	Offset, End int64
 	Checksum    uint32
@@ -160,7 +160,7 @@ var opNames = map[wire.OpCode]string{
 	wire.OpCreate: "create", wire.OpDelete: "delete", wire.OpSetData: "setData", wire.OpCheck: "check", wire.OpError: "error",
 }
 
-// A snapshot of snapshots.json.
+// goldenSnapshot is a snapshot of snapshots.json.
 type goldenSnapshot struct {
 	Sessions map[string]int32
 	ACLs     map[string][]struct {

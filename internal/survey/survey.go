@@ -38,7 +38,7 @@ type Participant struct {
 	Token   wire.Zxid
 	Since   int64    // creation time or, for a leader, the time of publication; ms since 1970
 	Role    string   // leads, holds, waits, works, is next, is in, coordinates
-	Behind  []string // paths of the znodes for which it waits, the nearest last
+	Behind  []string // paths of the znodes for which the client waits, the nearest last
 	AnyOf   bool     // the client waits until one of Behind is gone, not all of them
 }
 

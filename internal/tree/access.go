@@ -211,7 +211,7 @@ func validPrincipal(id string) bool {
 	return !strings.ContainsAny(realm, "/@") && strings.Count(name, "/") <= 1
 }
 
-// mask hides the hashes of digest ids from clients that may not change the ACL.
+// maskACL hides the hashes of digest ids from clients that may not change the ACL.
 func maskACL(list []wire.ACL) []wire.ACL {
 	out := slices.Clone(list)
 	for i := range out {

@@ -17,7 +17,7 @@ type Loader struct {
 	begun  bool // the snapshot has yielded a znode, session or ACL
 	rooted bool
 	acls   map[int64]int32
-	// The parent of the last znode, because most znodes follow a sibling.
+	// parentPath is the path of the parent of the last znode, because most znodes follow a sibling.
 	parentPath string
 	parent     *node
 }

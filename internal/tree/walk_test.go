@@ -91,7 +91,7 @@ func TestWalkOfManyZnodes(t *testing.T) {
 	}
 }
 
-// TestKindOf: the kind of a znode is told by its owner.
+// TestKindOf: the owner of a znode shows its kind.
 func TestKindOf(t *testing.T) {
 	w := newWorld(t, Options{ExtendedTypes: true})
 	w.ok(create("/persistent", 0))

@@ -110,7 +110,7 @@ func (w *world) cutTree(n *node, t *Truncate) {
 	}
 }
 
-// disk lets the log writer carry out its next duty.
+// diskStep lets the log writer carry out its next duty.
 func (w *world) diskStep(n *node) {
 	if len(n.writer) == 0 {
 		return

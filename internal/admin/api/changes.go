@@ -14,7 +14,7 @@ type transferRequest struct {
 // kickRequest is the body of kickBid.
 type kickRequest struct {
 	Bid   string `json:"bid"`   // path of the bid
-	Token string `json:"token"` // its czxid, so that a later bid at the same path is not deleted
+	Token string `json:"token"` // czxid of the bid, so that a later bid at the same path is not deleted
 }
 
 // closeRequest is the body of closeSession.

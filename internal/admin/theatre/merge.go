@@ -164,7 +164,7 @@ func cast(e *elog.Election, round wireEpoch, v elog.Vote) bool {
 // groups are sets of records, joined step by step.
 type groups struct {
 	of      []int   // group of each record
-	members [][]int // of each group; nil: it is part of another one
+	members [][]int // the members of each group; nil: the group is part of another group
 }
 
 func newGroups(n int) *groups {

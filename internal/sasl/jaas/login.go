@@ -33,10 +33,10 @@ type Digest struct {
 // Kerberos holds the options of Krb5LoginModule.
 type Kerberos struct {
 	Principal string // never empty if UseKeyTab
-	// KeyTab is a path; if it is empty, krb5.conf names the file.
+	// UseKeyTab selects the file KeyTab. If KeyTab is empty, krb5.conf names the file.
 	UseKeyTab bool
 	KeyTab    string
-	// TicketCache is a path; if it is empty, the environment names the file.
+	// UseTicketCache selects the file TicketCache. If TicketCache is empty, the environment names the file.
 	UseTicketCache bool
 	TicketCache    string
 	RenewTGT       bool // a ticket of the cache must be renewed before it expires

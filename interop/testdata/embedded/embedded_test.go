@@ -13,8 +13,8 @@ import (
 	"bellwether/zk"
 )
 
-// Two candidates, a leader whose session expires, and a server that is killed:
-// over sockets, and in a bubble.
+// TestElectionSurvives: two candidates, a leader whose session expires, and a server that
+// is killed: over sockets, and in a bubble.
 func TestElectionSurvives(t *testing.T) {
 	t.Run("sockets", func(t *testing.T) { elect(t, embed.Options{Servers: 3}) })
 	synctest.Test(t, func(t *testing.T) { elect(t, embed.Options{Servers: 3, InMemory: true}) })
