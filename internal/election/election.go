@@ -45,6 +45,15 @@ type Options struct {
 }
 
 // Election is one server's part in the elections of its ensemble.
+//
+// Invariants after each step:
+//   - While the server looks for a leader, the round never goes back. With a role the server takes over the round of
+//     its leader, which may be an earlier one.
+//   - While the server has a role, resendAt, settleAt, settleBy, againAt and splitAt are Never. While it looks for
+//     a leader, dialBy is Never.
+//   - If settleAt is set, settleBy is set too.
+//   - Only a leader has supporters, and it is one of them.
+//   - next is nil or newer than committed.
 type Election struct {
 	id       ensemble.ServerID
 	reconfig bool

@@ -144,6 +144,11 @@ func (w *world) step(s *server, ev Event) {
 	before := s.e.State()
 	s.e.Step(w.now, ev)
 	r := s.e.Ready()
+	if e, native := s.e.(*Election); native {
+		if wrong := e.check(before.Round); wrong != "" {
+			w.wrongf("%d, after %T: %s", s.id, ev, wrong)
+		}
+	}
 	if r.Adopt != nil {
 		s.members = r.Adopt
 	}

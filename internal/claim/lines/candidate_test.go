@@ -317,8 +317,14 @@ func (w *world) deliver(c *candidate) {
 }
 
 func (w *world) step(c *candidate, ev claim.Event) {
+	was := before(c.e)
 	c.e.Step(w.clock(c), ev)
 	rd := c.e.Ready()
+	for _, l := range lines(c.e) {
+		if wrong := l.check(was[l]); wrong != "" {
+			w.violated("c%d, after %T: %s", c.id, ev, wrong)
+		}
+	}
 	c.keep, c.wake = rd.KeepAlive, 0
 	if rd.Wake > 0 {
 		c.wake = w.now + rd.Wake

@@ -70,8 +70,8 @@ func NewElection(cfg Config) *Election { return NewLine(cfg) }
 // behind this Line's bid, so the bid keeps its place while its session is alive. Changes that the server did
 // not know yet cannot add a bid ahead.
 //
-// The phase only increases, and it is Done once the Requester has ended. own.Name is set from the phase
-// Standing until the bid is known to be gone. led is true once the phase has been Leading.
+// Invariants after each step: the phase only increases, and it is Done once the Requester has ended. own.Name
+// is set from the phase Standing until the bid is known to be gone. led is true once the phase has been Leading.
 type Line struct {
 	claim.Requester
 	cfg Config
