@@ -15,7 +15,7 @@ type ConnectRequest struct {
 	HasReadOnly bool
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ConnectRequest) Code(c *Coder) {
 	c.Int32(&r.ProtocolVersion)
 	r.LastZxidSeen.Code(c)
@@ -35,7 +35,7 @@ type ConnectResponse struct {
 	HasReadOnly     bool // whether ReadOnly was sent, as in ConnectRequest
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ConnectResponse) Code(c *Coder) {
 	c.Int32(&r.ProtocolVersion)
 	c.Int32(&r.TimeoutMS)
@@ -69,7 +69,7 @@ type RequestHeader struct {
 	Op  OpCode
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (h *RequestHeader) Code(c *Coder) {
 	c.Int32(&h.Xid)
 	h.Op.Code(c)
@@ -86,7 +86,7 @@ type ReplyHeader struct {
 // ReplyHeaderLen is the encoded length of a ReplyHeader in bytes.
 const ReplyHeaderLen = 16
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (h *ReplyHeader) Code(c *Coder) {
 	c.Int32(&h.Xid)
 	h.Zxid.Code(c)

@@ -9,7 +9,7 @@ type Zxid int64
 // Epoch numbers a leader's term.
 type Epoch int64
 
-// Code codes the epoch as a long.
+// Code encodes or decodes the epoch as a long.
 func (e *Epoch) Code(c *Coder) { c.Int64((*int64)(e)) }
 
 // MakeZxid makes a zxid of an epoch and a counter.
@@ -23,7 +23,7 @@ func (z Zxid) Counter() uint32 { return uint32(z) }
 
 func (z Zxid) String() string { return fmt.Sprintf("0x%x", uint64(z)) }
 
-// Code codes the zxid as a long.
+// Code encodes or decodes the zxid as a long.
 func (z *Zxid) Code(c *Coder) { c.Int64((*int64)(z)) }
 
 // SessionID identifies a client's session; 0 is none. The high byte is the id of the

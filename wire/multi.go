@@ -8,7 +8,7 @@ type MultiHeader struct {
 	Err  Code
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (h *MultiHeader) Code(c *Coder) {
 	h.Type.Code(c)
 	c.Bool(&h.Done)
@@ -32,7 +32,7 @@ type Op struct {
 // not mixed, and that the flags of a create belong to its operation.
 type MultiRequest struct{ Ops []Op }
 
-// Code lists the operations.
+// Code encodes or decodes the operations.
 func (r *MultiRequest) Code(c *Coder) {
 	if c.decoding {
 		r.decode(c)
@@ -110,7 +110,7 @@ type OpResult struct {
 // MultiResponse answers a multi or multiRead.
 type MultiResponse struct{ Results []OpResult }
 
-// Code lists the results.
+// Code encodes or decodes the results.
 func (r *MultiResponse) Code(c *Coder) {
 	if c.decoding {
 		r.decode(c)

@@ -3,13 +3,13 @@ package wire
 // PathResponse carries a path: create, sync.
 type PathResponse struct{ Path string }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *PathResponse) Code(c *Coder) { c.String(&r.Path) }
 
 // NullPathResponse carries a path that may be null: sync echoes what it got.
 type NullPathResponse struct{ Path NullString }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *NullPathResponse) Code(c *Coder) { c.NullString(&r.Path) }
 
 // PathStatResponse answers create2, createContainer and createTTL.
@@ -18,7 +18,7 @@ type PathStatResponse struct {
 	Stat Stat
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *PathStatResponse) Code(c *Coder) {
 	c.String(&r.Path)
 	r.Stat.Code(c)
@@ -27,7 +27,7 @@ func (r *PathStatResponse) Code(c *Coder) {
 // StatResponse answers exists, setData and setACL.
 type StatResponse struct{ Stat Stat }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *StatResponse) Code(c *Coder) { r.Stat.Code(c) }
 
 // DataResponse answers getData and reconfig.
@@ -36,7 +36,7 @@ type DataResponse struct {
 	Stat Stat
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *DataResponse) Code(c *Coder) {
 	c.Buffer(&r.Data)
 	r.Stat.Code(c)
@@ -48,7 +48,7 @@ type ACLResponse struct {
 	Stat Stat
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ACLResponse) Code(c *Coder) {
 	c.ACLs(&r.ACL)
 	r.Stat.Code(c)
@@ -57,7 +57,7 @@ func (r *ACLResponse) Code(c *Coder) {
 // ChildrenResponse answers getChildren with bare names in no order.
 type ChildrenResponse struct{ Children []string }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ChildrenResponse) Code(c *Coder) { c.Strings(&r.Children) }
 
 // ChildrenStatResponse answers getChildren2.
@@ -66,7 +66,7 @@ type ChildrenStatResponse struct {
 	Stat     Stat
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ChildrenStatResponse) Code(c *Coder) {
 	c.Strings(&r.Children)
 	r.Stat.Code(c)
@@ -75,19 +75,19 @@ func (r *ChildrenStatResponse) Code(c *Coder) {
 // EphemeralsResponse answers getEphemerals with full paths.
 type EphemeralsResponse struct{ Paths []string }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *EphemeralsResponse) Code(c *Coder) { c.Strings(&r.Paths) }
 
 // CountResponse answers getAllChildrenNumber.
 type CountResponse struct{ Count int32 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *CountResponse) Code(c *Coder) { c.Int32(&r.Count) }
 
 // ErrorResponse answers addWatch, and stands for a failed operation in a multi.
 type ErrorResponse struct{ Err Code }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ErrorResponse) Code(c *Coder) { r.Err.Code(c) }
 
 // ClientInfo is one identity of the connection, as whoAmI shows it.
@@ -96,7 +96,7 @@ type ClientInfo struct {
 	User   string
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ClientInfo) Code(c *Coder) {
 	c.String(&r.Scheme)
 	c.String(&r.User)
@@ -105,7 +105,7 @@ func (r *ClientInfo) Code(c *Coder) {
 // WhoAmIResponse answers whoAmI.
 type WhoAmIResponse struct{ Clients []ClientInfo }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *WhoAmIResponse) Code(c *Coder) {
 	n := beginVector(c, &r.Clients, 8)
 	for i := 0; nextElement(c, &r.Clients, i, n); i++ {

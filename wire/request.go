@@ -22,7 +22,7 @@ type CreateRequest struct {
 	NullPath bool
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *CreateRequest) Code(c *Coder) {
 	c.notedPath(&r.Path, &r.NullPath)
 	c.Buffer(&r.Data)
@@ -36,7 +36,7 @@ type CreateTTLRequest struct {
 	TTL int64
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *CreateTTLRequest) Code(c *Coder) {
 	r.CreateRequest.Code(c)
 	c.Int64(&r.TTL)
@@ -45,13 +45,13 @@ func (r *CreateTTLRequest) Code(c *Coder) {
 // PathRequest names a path: getACL, getAllChildrenNumber.
 type PathRequest struct{ Path string }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *PathRequest) Code(c *Coder) { c.String(&r.Path) }
 
 // NullPathRequest names a path that may be null: sync, getEphemerals.
 type NullPathRequest struct{ Path NullString }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *NullPathRequest) Code(c *Coder) { c.NullString(&r.Path) }
 
 // PathVersionRequest names a path and a version, -1 for any: delete, check.
@@ -60,7 +60,7 @@ type PathVersionRequest struct {
 	Version int32
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *PathVersionRequest) Code(c *Coder) {
 	c.String(&r.Path)
 	c.Int32(&r.Version)
@@ -73,7 +73,7 @@ type PathWatchRequest struct {
 	Watch bool
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *PathWatchRequest) Code(c *Coder) {
 	c.String(&r.Path)
 	c.Bool(&r.Watch)
@@ -86,7 +86,7 @@ type SetDataRequest struct {
 	Version int32
 }
 
-// Code lists the fields. A null path reads as the empty one: upstream
+// Code encodes or decodes the fields. A null path reads as the empty one: upstream
 // answers both with BadArguments (a null one inside a multi is undecodable).
 func (r *SetDataRequest) Code(c *Coder) {
 	c.checkedPath(&r.Path)
@@ -101,7 +101,7 @@ type SetACLRequest struct {
 	Version int32
 }
 
-// Code lists the fields. A null path reads as the empty one, as in
+// Code encodes or decodes the fields. A null path reads as the empty one, as in
 // SetDataRequest.
 func (r *SetACLRequest) Code(c *Coder) {
 	c.checkedPath(&r.Path)
@@ -117,7 +117,7 @@ type ReconfigRequest struct {
 	ConfigID int64      // the version that must be current, -1 for any
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ReconfigRequest) Code(c *Coder) {
 	c.NullString(&r.Joining)
 	c.NullString(&r.Leaving)
@@ -132,7 +132,7 @@ type AuthRequest struct {
 	Auth   []byte
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *AuthRequest) Code(c *Coder) {
 	c.Int32(&r.Type)
 	c.NullString(&r.Scheme)
@@ -142,11 +142,11 @@ func (r *AuthRequest) Code(c *Coder) {
 // SASLRequest carries a client's token.
 type SASLRequest struct{ Token []byte }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *SASLRequest) Code(c *Coder) { c.Buffer(&r.Token) }
 
 // SASLResponse carries a server's token, null when the exchange is over.
 type SASLResponse struct{ Token []byte }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *SASLResponse) Code(c *Coder) { c.Buffer(&r.Token) }

@@ -17,7 +17,7 @@ type Stat struct {
 	Pzxid          Zxid
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (s *Stat) Code(c *Coder) {
 	s.Czxid.Code(c)
 	s.Mzxid.Code(c)
@@ -48,7 +48,7 @@ type ID struct {
 	ID     string
 }
 
-// Code lists the fields. A null scheme or id reads as the empty one, which no
+// Code encodes or decodes the fields. A null scheme or id reads as the empty one, which no
 // scheme allows: the answer is InvalidACL, as upstream. The schemes whose check
 // fails upstream on a null id are exceptions: there the request is undecodable.
 func (i *ID) Code(c *Coder) {
@@ -75,7 +75,7 @@ type ACL struct {
 	ID    ID
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (a *ACL) Code(c *Coder) {
 	c.Int32(&a.Perms)
 	a.ID.Code(c)

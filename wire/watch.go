@@ -41,7 +41,7 @@ type WatcherEvent struct {
 	Path  string
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (e *WatcherEvent) Code(c *Coder) {
 	c.Int32((*int32)(&e.Type))
 	c.Int32(&e.State)
@@ -63,7 +63,7 @@ type AddWatchRequest struct {
 	Mode AddWatchMode
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *AddWatchRequest) Code(c *Coder) {
 	c.String(&r.Path)
 	c.Int32((*int32)(&r.Mode))
@@ -92,7 +92,7 @@ type WatchesRequest struct {
 	NullPath bool
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *WatchesRequest) Code(c *Coder) {
 	c.notedPath(&r.Path, &r.NullPath)
 	c.Int32((*int32)(&r.Type))
@@ -109,7 +109,7 @@ type SetWatchesRequest struct {
 	Child        []string
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *SetWatchesRequest) Code(c *Coder) {
 	r.RelativeZxid.Code(c)
 	c.stringsNotNull(&r.Data)
@@ -124,7 +124,7 @@ type SetWatches2Request struct {
 	PersistentRecursive []string
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *SetWatches2Request) Code(c *Coder) {
 	r.SetWatchesRequest.Code(c)
 	c.stringsNotNull(&r.Persistent)

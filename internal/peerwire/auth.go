@@ -30,7 +30,7 @@ type QuorumAuthPacket struct {
 	Token  []byte
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (p *QuorumAuthPacket) Code(c *wire.Coder) {
 	magic := QuorumAuthMagic
 	if c.Int64(&magic); magic != QuorumAuthMagic {

@@ -87,7 +87,7 @@ type Notification struct {
 	Config string
 }
 
-// Code lists the fields. A decoder finds out the form by the length of its input; a
+// Code encodes or decodes the fields. A decoder finds out the form by the length of its input; a
 // Plain or Bare notification is read as one, whatever version it names.
 func (n *Notification) Code(c *wire.Coder) {
 	if !c.Bounded() {

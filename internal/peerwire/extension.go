@@ -29,7 +29,7 @@ type Extension struct {
 	LeaseMS int32
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (e *Extension) Code(c *wire.Coder) {
 	magic := extensionMagic
 	c.Int64(&magic)
@@ -63,12 +63,12 @@ const (
 // the number of answers whose sessions the leader has confirmed.
 type PingInfo struct{ Confirmed int64 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (p *PingInfo) Code(c *wire.Coder) { c.Int64(&p.Confirmed) }
 
 // Handover is the data of PacketHandOver: the server that is to lead next. The packet's
 // zxid is the end of the history, all of which is committed.
 type Handover struct{ Leader ensemble.ServerID }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (h *Handover) Code(c *wire.Coder) { c.Int64((*int64)(&h.Leader)) }

@@ -40,7 +40,7 @@ type InitialMessage struct {
 	Addresses []string
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (m *InitialMessage) Code(c *wire.Coder) {
 	first := int64(m.Version)
 	if m.Version == InitialBare {

@@ -19,7 +19,7 @@ type LearnerInfo struct {
 	ConfigVersion int64 // version of the committed configuration, 0: the initial one
 }
 
-// Code lists the fields. Learners before 3.5 leave out the last one, and
+// Code encodes or decodes the fields. Learners before 3.5 leave out the last one, and
 // older ones Version too: these are then 0. Bytes behind the record are ignored.
 func (i *LearnerInfo) Code(c *wire.Coder) {
 	c.Int64((*int64)(&i.Server))
@@ -48,13 +48,13 @@ func missing(c *wire.Coder, n int) bool {
 // LeaderInfo is the data of PacketLeaderInfo; the new epoch is in its zxid.
 type LeaderInfo struct{ Version int32 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (i *LeaderInfo) Code(c *wire.Coder) { c.Int32(&i.Version) }
 
 // EpochAck is the data of PacketAckEpoch: the learner's current epoch, or NoEpoch.
 type EpochAck struct{ CurrentEpoch int32 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (a *EpochAck) Code(c *wire.Coder) { c.Int32(&a.CurrentEpoch) }
 
 // ForwardedRequest is the data of PacketRequest: a client's write or sync, or the
@@ -66,7 +66,7 @@ type ForwardedRequest struct {
 	Body    []byte // the encoded record, up to the end of the data
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *ForwardedRequest) Code(c *wire.Coder) {
 	r.Session.Code(c)
 	c.Int32(&r.Cxid)
@@ -81,7 +81,7 @@ type Revalidation struct {
 	TimeoutMS int32
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *Revalidation) Code(c *wire.Coder) {
 	r.Session.Code(c)
 	c.Int32(&r.TimeoutMS)
@@ -93,7 +93,7 @@ type Revalidated struct {
 	Valid   bool
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (r *Revalidated) Code(c *wire.Coder) {
 	r.Session.Code(c)
 	c.Bool(&r.Valid)
@@ -108,7 +108,7 @@ type TouchedSession struct {
 // touchedSessionLen is the encoded length of a TouchedSession in bytes.
 const touchedSessionLen = 12
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (s *TouchedSession) Code(c *wire.Coder) {
 	s.Session.Code(c)
 	c.Int32(&s.TimeoutMS)
@@ -118,7 +118,7 @@ func (s *TouchedSession) Code(c *wire.Coder) {
 // data holds.
 type TouchedSessions struct{ Sessions []TouchedSession }
 
-// Code lists the sessions.
+// Code encodes or decodes the sessions.
 func (t *TouchedSessions) Code(c *wire.Coder) {
 	if c.Decoding() {
 		t.Sessions = nil
@@ -145,7 +145,7 @@ type Activation struct {
 	Txn    []byte
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (a *Activation) Code(c *wire.Coder) {
 	c.Int64((*int64)(&a.Leader))
 	c.Tail(&a.Txn)

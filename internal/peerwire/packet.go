@@ -82,7 +82,7 @@ type QuorumPacket struct {
 	Auth []wire.ID // only in a PacketRequest: the identities of the client
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (p *QuorumPacket) Code(c *wire.Coder) {
 	c.Int32((*int32)(&p.Type))
 	p.Zxid.Code(c)

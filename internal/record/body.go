@@ -85,7 +85,7 @@ type CreateTxn struct {
 	noParent bool // read and written without ParentCversion
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *CreateTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Buffer(&t.Data)
@@ -106,7 +106,7 @@ type CreateContainerTxn struct {
 	ParentCversion int32
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *CreateContainerTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Buffer(&t.Data)
@@ -124,7 +124,7 @@ type CreateTTLTxn struct {
 	TTL            int64
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *CreateTTLTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Buffer(&t.Data)
@@ -136,7 +136,7 @@ func (t *CreateTTLTxn) Code(c *wire.Coder) {
 // DeleteTxn removes a znode.
 type DeleteTxn struct{ Path string }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *DeleteTxn) Code(c *wire.Coder) { c.String(&t.Path) }
 
 // SetDataTxn replaces data; Version is the new one.
@@ -146,7 +146,7 @@ type SetDataTxn struct {
 	Version int32
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *SetDataTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Buffer(&t.Data)
@@ -160,7 +160,7 @@ type SetACLTxn struct {
 	Version int32
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *SetACLTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.ACLs(&t.ACL)
@@ -174,7 +174,7 @@ type CheckTxn struct {
 	Version int32
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *CheckTxn) Code(c *wire.Coder) {
 	c.String(&t.Path)
 	c.Int32(&t.Version)
@@ -183,19 +183,19 @@ func (t *CheckTxn) Code(c *wire.Coder) {
 // ErrorTxn is a rejected write; it takes a zxid and changes nothing.
 type ErrorTxn struct{ Err wire.Code }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *ErrorTxn) Code(c *wire.Coder) { t.Err.Code(c) }
 
 // CreateSessionTxn opens the header's session.
 type CreateSessionTxn struct{ TimeoutMS int32 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *CreateSessionTxn) Code(c *wire.Coder) { c.Int32(&t.TimeoutMS) }
 
 // CloseSessionTxn ends the header's session and deletes its ephemerals.
 type CloseSessionTxn struct{ Paths []string }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (t *CloseSessionTxn) Code(c *wire.Coder) { c.Strings(&t.Paths) }
 
 // SubTxn is one operation of a MultiTxn.
@@ -222,10 +222,10 @@ func (t *MultiTxn) Failed() bool {
 // body.
 const subTxnMin = 8
 
-// Code lists the operations.
+// Code encodes or decodes the operations.
 func (t *MultiTxn) Code(c *wire.Coder) { wire.Vector(c, &t.Ops, subTxnMin) }
 
-// Code lists the fields. The body stands in a buffer, which it must fill.
+// Code encodes or decodes the fields. The body stands in a buffer, which it must fill.
 func (op *SubTxn) Code(c *wire.Coder) {
 	op.Type.Code(c)
 	if c.Decoding() {

@@ -26,7 +26,7 @@ type StatPersisted struct {
 	Pzxid    wire.Zxid
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (s *StatPersisted) Code(c *wire.Coder) {
 	s.Czxid.Code(c)
 	s.Mzxid.Code(c)
@@ -47,7 +47,7 @@ type DataNode struct {
 	Stat StatPersisted
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (n *DataNode) Code(c *wire.Coder) {
 	c.Buffer(&n.Data)
 	c.Int64(&n.ACL)

@@ -18,7 +18,7 @@ type TxnHeader struct {
 // TxnHeaderLen is the encoded length of a TxnHeader in bytes.
 const TxnHeaderLen = 32
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (h *TxnHeader) Code(c *wire.Coder) {
 	h.Session.Code(c)
 	c.Int32(&h.Cxid)
@@ -39,7 +39,7 @@ type TxnDigest struct {
 	Tree    uint64
 }
 
-// Code lists the fields.
+// Code encodes or decodes the fields.
 func (d *TxnDigest) Code(c *wire.Coder) {
 	c.Int32(&d.Version)
 	v := int64(d.Tree)
