@@ -79,7 +79,7 @@ race: export CGO_ENABLED := 1
 race:
 	$(call tests,-race,$(shell go list $(RACE)))
 
-# The whole program for the systems of servers, the libraries for Windows too.
+# Builds the whole program for the operating systems of servers, and the libraries also for Windows.
 cross:
 	for target in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do \
 		echo "build for $$target"; \

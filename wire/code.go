@@ -109,5 +109,5 @@ func (e Code) Err() error {
 	return e
 }
 
-// Code codes the code as an int.
+// Code encodes or decodes the code as an int.
 func (e *Code) Code(c *Coder) { c.Int32((*int32)(e)) }

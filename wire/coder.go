@@ -150,7 +150,7 @@ func (c *Coder) take(n int) []byte {
 	return b
 }
 
-// Byte codes one byte.
+// Byte encodes or decodes one byte.
 func (c *Coder) Byte(v *byte) {
 	if !c.decoding {
 		c.buf = append(c.buf, *v)
@@ -159,7 +159,7 @@ func (c *Coder) Byte(v *byte) {
 	}
 }
 
-// Bool codes a boolean: written as 0 or 1, any other byte reads as true.
+// Bool encodes or decodes a boolean: written as 0 or 1, any other byte reads as true.
 func (c *Coder) Bool(v *bool) {
 	if !c.decoding {
 		var b byte
@@ -173,7 +173,7 @@ func (c *Coder) Bool(v *bool) {
 	}
 }
 
-// Int32 codes a jute int.
+// Int32 encodes or decodes a jute int.
 func (c *Coder) Int32(v *int32) {
 	if !c.decoding {
 		c.buf = binary.BigEndian.AppendUint32(c.buf, uint32(*v))
@@ -182,7 +182,7 @@ func (c *Coder) Int32(v *int32) {
 	}
 }
 
-// Int64 codes a jute long.
+// Int64 encodes or decodes a jute long.
 func (c *Coder) Int64(v *int64) {
 	if !c.decoding {
 		c.buf = binary.BigEndian.AppendUint64(c.buf, uint64(*v))
@@ -191,7 +191,7 @@ func (c *Coder) Int64(v *int64) {
 	}
 }
 
-// length codes the length of a string, buffer or vector; -1 means null.
+// length encodes or decodes the length of a string, buffer or vector; -1 means null.
 func (c *Coder) length(n int) int {
 	if !c.decoding && n > math.MaxInt32 {
 		c.fail(ErrLength)
@@ -205,7 +205,7 @@ func (c *Coder) length(n int) int {
 	return int(v)
 }
 
-// Buffer codes a byte slice; nil is null. A decoded slice shares memory with the input;
+// Buffer encodes or decodes a byte slice; nil is null. A decoded slice shares memory with the input;
 // from a stream it has memory of its own.
 func (c *Coder) Buffer(v *[]byte) {
 	if c.decoding {
@@ -244,7 +244,7 @@ func (c *Coder) takeBytes(n int) []byte {
 	return c.take(n)
 }
 
-// Tail codes bytes without a length, which go on to the end of the input.
+// Tail encodes or decodes bytes without a length, which go on to the end of the input.
 func (c *Coder) Tail(v *[]byte) {
 	switch {
 	case !c.decoding:

@@ -44,7 +44,7 @@ func (r *ConnectResponse) Code(c *Coder) {
 	codeOptionalBool(c, &r.ReadOnly, &r.HasReadOnly)
 }
 
-// codeOptionalBool codes a trailing flag that older peers leave out.
+// codeOptionalBool encodes or decodes a trailing flag that older peers leave out.
 func codeOptionalBool(c *Coder, v, has *bool) {
 	if c.decoding {
 		*has = c.err == nil && c.Left() > 0

@@ -32,7 +32,7 @@ type SessionID int64
 
 func (s SessionID) String() string { return fmt.Sprintf("0x%x", uint64(s)) }
 
-// Code codes the id as a long.
+// Code encodes or decodes the id as a long.
 func (s *SessionID) Code(c *Coder) { c.Int64((*int64)(s)) }
 
 // PasswordLen is the length of a session password in bytes.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Nested codes a buffer that holds the record r and nothing else. what names the
+// Nested encodes or decodes a buffer that holds the record r and nothing else. what names the
 // record in errors.
 func (c *Coder) Nested(what string, r Record) {
 	if !c.decoding {

@@ -64,7 +64,7 @@ func (o OpCode) String() string {
 	return "op " + strconv.Itoa(int(o))
 }
 
-// Code codes the operation as an int.
+// Code encodes or decodes the operation as an int.
 func (o *OpCode) Code(c *Coder) { c.Int32((*int32)(o)) }
 
 // IsWrite reports whether a client's request goes through the leader as a transaction.

@@ -15,7 +15,7 @@ type NullString struct {
 // Text returns a NullString that is not null.
 func Text(s string) NullString { return NullString{String: s, Valid: true} }
 
-// String codes a string that must not be null. Malformed UTF-8 does not fail: each bad
+// String encodes or decodes a string that must not be null. Malformed UTF-8 does not fail: each bad
 // sequence reads as U+FFFD, as in ZooKeeper. No path may contain that character.
 func (c *Coder) String(v *string) {
 	if !c.decoding {
@@ -31,7 +31,7 @@ func (c *Coder) String(v *string) {
 	*v = c.text(b)
 }
 
-// NullString codes a string that may be null.
+// NullString encodes or decodes a string that may be null.
 func (c *Coder) NullString(v *NullString) {
 	if !c.decoding {
 		if !v.Valid {
@@ -49,7 +49,7 @@ func (c *Coder) NullString(v *NullString) {
 	}
 }
 
-// nullReadsEmpty codes a string whose null reads as the empty string, because the
+// nullReadsEmpty encodes or decodes a string whose null reads as the empty string, because the
 // receiver answers both with the same error.
 func (c *Coder) nullReadsEmpty(v *string) {
 	s := Text(*v)
@@ -60,7 +60,7 @@ func (c *Coder) nullReadsEmpty(v *string) {
 	}
 }
 
-// checkedPath codes a path whose null ZooKeeper notices only when it checks the path's
+// checkedPath encodes or decodes a path whose null ZooKeeper notices only when it checks the path's
 // form, except inside a multi.
 func (c *Coder) checkedPath(v *string) {
 	if c.inMulti {
@@ -70,7 +70,7 @@ func (c *Coder) checkedPath(v *string) {
 	c.nullReadsEmpty(v)
 }
 
-// notedPath codes a path that may be null, and records in null whether it is. ZooKeeper
+// notedPath encodes or decodes a path that may be null, and records in null whether it is. ZooKeeper
 // refuses such a request only after other checks, so the caller does the same. In a multi
 // a null path is an error at once.
 func (c *Coder) notedPath(v *string, null *bool) {

@@ -4,7 +4,7 @@ package wire
 // they have arrived.
 const streamRoom = 16
 
-// beginVector codes the count of a vector and returns how many elements must be coded;
+// beginVector encodes or decodes the count of a vector and returns how many elements must be coded;
 // nil is null. Each element takes at least least bytes, so that a count cannot make a
 // decoder allocate more than the input justifies. A negative count other than -1 reads
 // as empty, as in ZooKeeper.
@@ -60,7 +60,7 @@ func push[T any](v []T, e T) []T {
 	return append(v, e)
 }
 
-// Vector codes a vector of records, each of which takes at least least bytes.
+// Vector encodes or decodes a vector of records, each of which takes at least least bytes.
 func Vector[T any, P interface {
 	*T
 	Record
@@ -71,7 +71,7 @@ func Vector[T any, P interface {
 	}
 }
 
-// Strings codes a vector of strings.
+// Strings encodes or decodes a vector of strings.
 func (c *Coder) Strings(v *[]string) {
 	n := beginVector(c, v, 4)
 	for i := 0; nextElement(c, v, i, n); i++ {
@@ -79,7 +79,7 @@ func (c *Coder) Strings(v *[]string) {
 	}
 }
 
-// stringsNotNull codes a vector that ZooKeeper refuses when it is null; an encoder
+// stringsNotNull encodes or decodes a vector that ZooKeeper refuses when it is null; an encoder
 // writes a nil slice as an empty vector.
 func (c *Coder) stringsNotNull(v *[]string) {
 	if !c.decoding && *v == nil {
@@ -100,7 +100,7 @@ func (c *Coder) ACLs(v *[]ACL) {
 	}
 }
 
-// IDs codes a list of identities.
+// IDs encodes or decodes a list of identities.
 func (c *Coder) IDs(v *[]ID) {
 	n := beginVector(c, v, 8)
 	for i := 0; nextElement(c, v, i, n); i++ {

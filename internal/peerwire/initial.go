@@ -63,7 +63,7 @@ func (m *InitialMessage) Code(c *wire.Coder) {
 // addressSeparator stands between the addresses of an InitialMany.
 const addressSeparator = "|"
 
-// codeAddresses codes the text that holds all addresses.
+// codeAddresses encodes or decodes the text that holds all addresses.
 func (m *InitialMessage) codeAddresses(c *wire.Coder) {
 	text := strings.Join(m.Addresses, addressSeparator)
 	c.String(&text)

@@ -100,7 +100,7 @@ func DecodeTxn(b []byte) (*Txn, error) {
 	}
 }
 
-// Code codes the whole transaction: header, body, digest. A decoder takes
+// Code encodes or decodes the whole transaction: header, body, digest. A decoder takes
 // all that is left of its input, see [DecodeTxn].
 func (t *Txn) Code(c *wire.Coder) {
 	t.TxnHeader.Code(c)

@@ -38,7 +38,7 @@ type simulatedPair struct {
 	openings [][]byte // sent before the epoch of the leader
 }
 
-// newSimulatedPair makes the two listen at their addresses.
+// newSimulatedPair makes the two simulated servers listen at their addresses.
 func newSimulatedPair(t *testing.T, m *ensemble.Membership) *simulatedPair {
 	s := &simulatedPair{t: t, epoch: 5, round: 1, joins: make(chan wire.Epoch, 1), lines: map[ensemble.ServerID]net.Conn{}}
 	var ports []net.Listener

@@ -70,7 +70,7 @@ type object = map[string]any
 type describer struct {
 	t        *testing.T
 	schemas  object
-	types    map[string]reflect.Type // of the schemas
+	types    map[string]reflect.Type // the Go types of the schemas
 	comments map[string]string       // by type, and by type and field
 }
 
