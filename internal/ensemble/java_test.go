@@ -30,8 +30,8 @@ func plain(t *testing.T, field string) string {
 	return string(b)
 }
 
-// TestReadsAsJava reads random texts of which it is recorded what Java 17 makes
-// of them: keys with values, or ERR.
+// TestReadsAsJava compares the results for random texts with those that Java 17 gave:
+// keys with values, or ERR.
 func TestReadsAsJava(t *testing.T) {
 	for _, row := range recorded(t, "testdata/java-properties.txt") {
 		text := Latin1([]byte(plain(t, row[0])))

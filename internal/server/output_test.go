@@ -167,7 +167,7 @@ func testBudget() *budget {
 	return b
 }
 
-// TestManyEventsAreMovedSeldom: What a transaction queues for a connection is not copied
+// TestManyEventsAreMovedSeldom: what a transaction queues for a connection is not copied
 // repeatedly while the queue grows.
 func TestManyEventsAreMovedSeldom(t *testing.T) {
 	const n = 1 << 14

@@ -165,7 +165,7 @@ func (r *rateLimits) pathCharges(to []charge, op wire.OpCode, body []byte) (char
 		var q wire.MultiRequest
 		in := wire.Decoder(body)
 		in.Alias = true
-		q.Code(&in) // what cannot be decoded counts up to there
+		q.Code(&in) // of a body that cannot be decoded, the operations before the error count
 		for i := 0; i < len(q.Ops) && paths; i++ {
 			path, n := opPath(q.Ops[i].Request)
 			to = r.chargePath(to, path, n)

@@ -8,7 +8,7 @@ import (
 // HotWatch is a path with many watches. Each number counts connections.
 type HotWatch struct {
 	Path       string
-	Watchers   int // that watch the path in any way
+	Watchers   int // number of watchers of the path, with any kind of watch
 	Data       int // with a one-shot watch of exists or getData
 	Children   int // with a one-shot watch of getChildren
 	Persistent int // with a persistent watch

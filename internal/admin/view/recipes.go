@@ -53,7 +53,7 @@ type Orphan struct {
 	Bid   bool   `json:"bid"`   // the znode is a bid, which can be kicked; otherwise it can be deleted
 }
 
-// Deadlock is a circle of sessions that wait for each other.
+// Deadlock is a cycle of sessions that wait for each other.
 type Deadlock struct {
 	Circle []Link `json:"circle"`
 }
