@@ -60,7 +60,7 @@ type broken struct {
 }
 
 type world struct {
-	choose func(n int) int // 0 to n-1
+	choose func(n int) int // returns a number from 0 to n-1
 	broken broken
 	manual bool      // no client connects by itself
 	refuse wire.Code // error of the next operation; 0: the real result
