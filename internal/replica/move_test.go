@@ -248,7 +248,7 @@ func TestNewSessionSurvivesTwoLeaderChanges(t *testing.T) {
 	id := ConnID(7)
 	c := &client{at: s}
 	h.clients[id] = c
-	h.delay = func(to *server, e Event) bool { // while it serves, it hears of no commit
+	h.delay = func(to *server, e Event) bool { // while the server serves, no commit reaches it
 		z, ok := e.(Zab)
 		if !ok || to != s || !s.r.Status().Serving {
 			return false
