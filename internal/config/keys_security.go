@@ -156,11 +156,11 @@ func tlsKeys() []key {
 var tlsFamily = []key{
 	{name: "keyStore.location", form: path, effect: "File with the certificate shown to PEERS."},
 	{name: "keyStore.password", form: text, effect: "Password of that file."},
-	{name: "keyStore.passwordPath", form: path, effect: "File with that password; it takes precedence."},
+	{name: "keyStore.passwordPath", form: path, effect: "File that contains this password; it takes precedence over the password in zoo.cfg."},
 	{name: "keyStore.type", form: text, says: "by the suffix of the file", effect: "PEM, PKCS12 or JKS. BCFKS cannot be read and stops the start."},
 	{name: "trustStore.location", form: path, effect: "File with the authorities that PEERS' certificates are checked against. Without it every authority that this system trusts is trusted."},
 	{name: "trustStore.password", form: text, effect: "Password of that file."},
-	{name: "trustStore.passwordPath", form: path, effect: "File with that password; it takes precedence."},
+	{name: "trustStore.passwordPath", form: path, effect: "File that contains this password; it takes precedence over the password in zoo.cfg."},
 	{name: "trustStore.type", form: text, says: "by the suffix of the file", effect: "PEM, PKCS12 or JKS. BCFKS cannot be read and stops the start."},
 	{name: "protocol", form: text, def: "TLSv1.3", effect: "Newest version of TLS: TLSv1.3 allows TLSv1.2 too."},
 	{name: "enabledProtocols", form: list, says: "by protocol", effect: "Versions of TLS that may be negotiated; this key overrides protocol."},
