@@ -81,34 +81,7 @@ func newServe() *cobra.Command {
 		Long:    serveLong,
 		Example: "  bellwether serve\n  bellwether serve --config /etc/zookeeper/conf/zoo.cfg\n  bellwether serve --config zoo.cfg --check\n  bellwether serve --ensemble 3\n  bellwether serve --ensemble 3 --faults=127.0.0.1:7000 --memory",
 		Args:    cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !f.check {
-				signal.Ignore(syscall.SIGPIPE) // the process that reads the log may end before the server
-				cmd.SetOut(os.Stdout)          // a server continues when a line of output could not be written, unlike other commands
-			}
-			if f.faults == "" && (f.memory || f.noSync) {
-				return shell.Usage(errors.New("--memory and --no-sync need --faults"))
-			}
-			if f.tls && f.servers == 0 {
-				return shell.Usage(errors.New("--tls needs --ensemble N; with --config, zoo.cfg says what uses TLS"))
-			}
-			if cmd.Flags().Changed("ensemble") {
-				if f.data == "" {
-					f.data = "bellwether-ensemble"
-				}
-				if !cmd.Flags().Changed("log-format") {
-					f.logFormat = "brief"
-				}
-				if f.faults != "" {
-					return f.ensembleWithFaults(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-				}
-				return f.ensemble(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-			}
-			if f.faults != "" {
-				return shell.Usage(errors.New("--faults needs --ensemble N; --ensemble 1 runs a standalone server"))
-			}
-			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return f.start(cmd) },
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.config, "config", "", "path of a zoo.cfg, which may be ZooKeeper's own")
@@ -131,6 +104,36 @@ func newServe() *cobra.Command {
 	c.MarkFlagsMutuallyExclusive("tls", "faults")
 	c.MarkFlagsMutuallyExclusive("memory", "data")
 	return c
+}
+
+// start runs a server, or an ensemble of them, until a signal.
+func (f serveFlags) start(cmd *cobra.Command) error {
+	if !f.check {
+		signal.Ignore(syscall.SIGPIPE) // the process that reads the log may end before the server
+		cmd.SetOut(os.Stdout)          // a server continues when a line of output could not be written, unlike other commands
+	}
+	if f.faults == "" && (f.memory || f.noSync) {
+		return shell.Usage(errors.New("--memory and --no-sync need --faults"))
+	}
+	if f.tls && f.servers == 0 {
+		return shell.Usage(errors.New("--tls needs --ensemble N; with --config, zoo.cfg says what uses TLS"))
+	}
+	if cmd.Flags().Changed("ensemble") {
+		if f.data == "" {
+			f.data = "bellwether-ensemble"
+		}
+		if !cmd.Flags().Changed("log-format") {
+			f.logFormat = "brief"
+		}
+		if f.faults != "" {
+			return f.ensembleWithFaults(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		}
+		return f.ensemble(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+	}
+	if f.faults != "" {
+		return shell.Usage(errors.New("--faults needs --ensemble N; --ensemble 1 runs a standalone server"))
+	}
+	return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 }
 
 func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {

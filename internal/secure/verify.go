@@ -34,11 +34,8 @@ func (v *verifier) check(ctx context.Context, state tls.ConnectionState, e end, 
 		return nil
 	}
 	leaf := certs[0]
-	refuse := func(err error, reason kind, why, remedy string) error {
-		return &Refusal{Peer: e.addressText(), Who: NameOf(leaf), Why: why, Remedy: remedy, Err: err, kind: reason}
-	}
 	if len(certs) > chainMax {
-		return refuse(nil, longChain, fmt.Sprintf("it came with %d certificates; %d are allowed", len(certs), chainMax), "send only its issuers along")
+		return refusal(e, leaf, nil, longChain, fmt.Sprintf("it came with %d certificates; %d are allowed", len(certs), chainMax), "send only its issuers along")
 	}
 	between := x509.NewCertPool()
 	for _, c := range certs[1:] {
@@ -51,23 +48,13 @@ func (v *verifier) check(ctx context.Context, state tls.ConnectionState, e end, 
 		chains, err = leaf.Verify(x509.VerifyOptions{Roots: v.roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage}})
 		if err != nil {
 			reason, why, remedy := explainChain(err, leaf, v.trust, now)
-			return refuse(err, reason, why, remedy)
+			return refusal(e, leaf, err, reason, why, remedy)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkMax)
 	defer cancel()
-	if (server && v.settings.VerifyServerNames || !server && v.settings.VerifyClientNames) && !v.settings.shared(leaf) {
-		var lookup resolver
-		if v.settings.ReverseLookup {
-			lookup = v.lookup
-		}
-		if err := checkName(ctx, leaf, e, lookup); err != nil {
-			key := "hostnameVerification"
-			if !server {
-				key = "clientHostnameVerification"
-			}
-			return refuse(err, otherNames, err.Error(), fmt.Sprintf("issue it for the right names, or set %s%s=false", v.settings.Family, key))
-		}
+	if err := v.checkNames(ctx, leaf, e, server); err != nil {
+		return err
 	}
 	if v.settings.CRL || v.settings.OCSP {
 		if err := v.revocation.check(ctx, chains, v.settings.OCSP); err != nil {
@@ -75,10 +62,36 @@ func (v *verifier) check(ctx context.Context, state tls.ConnectionState, e end, 
 			if isRevoked(err) {
 				reason, remedy = wasRevoked, "replace it"
 			}
-			return refuse(err, reason, err.Error(), remedy)
+			return refusal(e, leaf, err, reason, err.Error(), remedy)
 		}
 	}
 	return nil
+}
+
+// checkNames returns a *Refusal if the settings ask for the names in the certificate to be checked, and they are not
+// those of the other end.
+func (v *verifier) checkNames(ctx context.Context, leaf *x509.Certificate, e end, server bool) error {
+	key, verify := "clientHostnameVerification", v.settings.VerifyClientNames
+	if server {
+		key, verify = "hostnameVerification", v.settings.VerifyServerNames
+	}
+	if !verify || v.settings.shared(leaf) {
+		return nil
+	}
+	var lookup resolver
+	if v.settings.ReverseLookup {
+		lookup = v.lookup
+	}
+	err := checkName(ctx, leaf, e, lookup)
+	if err == nil {
+		return nil
+	}
+	return refusal(e, leaf, err, otherNames, err.Error(), fmt.Sprintf("issue it for the right names, or set %s%s=false", v.settings.Family, key))
+}
+
+// refusal returns the *Refusal of the certificate leaf of the other end.
+func refusal(e end, leaf *x509.Certificate, err error, reason kind, why, remedy string) error {
+	return &Refusal{Peer: e.addressText(), Who: NameOf(leaf), Why: why, Remedy: remedy, Err: err, kind: reason}
 }
 
 // usages returns the uses that a certificate must allow; one without the extension allows

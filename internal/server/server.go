@@ -118,15 +118,7 @@ type Server struct {
 // New opens the data directory and the client port. Clients wait in the backlog until Run
 // serves them. If Run will not be called, the caller must call Close.
 func New(o Options) (*Server, error) {
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
-	if o.FS == nil {
-		o.FS = store.OS()
-	}
-	if o.Seed == 0 {
-		o.Seed = rand.Uint64()
-	}
+	o.fill()
 	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), conns: newConnTable(), stats: newStats(),
 		notices: notice.New(o.Log), turns: newTurns(), attempts: newAttempts(),
 		wanted: make(chan snapshotRequest), restores: make(chan restoreRequest),
@@ -154,19 +146,7 @@ func New(o Options) (*Server, error) {
 	if s.store, err = s.openStore(); err != nil {
 		return nil, err
 	}
-	if s.secrets, err = readSecrets(o.Config); err != nil {
-		return nil, errors.Join(err, s.store.Close())
-	}
-	if s.audit, err = s.openAudit(o.Config); err != nil {
-		return nil, errors.Join(err, s.store.Close())
-	}
-	if s.certs, err = openCertificates(&o.Config.TLS); err == nil {
-		s.logins, err = openLogins(o.Config)
-	}
-	if err == nil {
-		s.peerAuth, err = openPeerAuth(o.Config, s.log, s.notices)
-	}
-	if err == nil {
+	if err = s.openSecurity(o.Config); err == nil {
 		err = s.openClientPorts()
 	}
 	if err != nil {
@@ -175,6 +155,38 @@ func New(o Options) (*Server, error) {
 		return nil, errors.Join(err, s.store.Close())
 	}
 	return s, nil
+}
+
+// fill replaces the zero values of options by their defaults.
+func (o *Options) fill() {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.FS == nil {
+		o.FS = store.OS()
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
+}
+
+// openSecurity reads the secrets and certificates, opens the audit log, and prepares the logins. After an error, the
+// caller must call peerAuth.end and closeAudit.
+func (s *Server) openSecurity(c *config.Config) (err error) {
+	if s.secrets, err = readSecrets(c); err != nil {
+		return err
+	}
+	if s.audit, err = s.openAudit(c); err != nil {
+		return err
+	}
+	if s.certs, err = openCertificates(&c.TLS); err != nil {
+		return err
+	}
+	if s.logins, err = openLogins(c); err != nil {
+		return err
+	}
+	s.peerAuth, err = openPeerAuth(c, s.log, s.notices)
+	return err
 }
 
 // lockTimeout is how long a start waits until an earlier process releases the lock on
@@ -355,18 +367,7 @@ func (s *Server) Run(ctx context.Context) error {
 	} else {
 		s.auditServer(audit.OpStart, audit.Success)
 		s.loaded.Store(true)
-		s.serving.Store(true) // set first, because a leader announces at once that it is ready
-		stop = s.work()
-		s.watchCertificates(watchCtx)
-		if s.member == nil {
-			s.firstServes.Do(func() { close(s.ready) })
-		}
-		select {
-		case <-ctx.Done():
-			s.auditServer(audit.OpStop, audit.Invoked)
-			s.leave()
-		case <-s.dead:
-		}
+		stop = s.serveUntil(ctx, watchCtx)
 	}
 	endWatch()
 	s.peerAuth.end()
@@ -375,6 +376,24 @@ func (s *Server) Run(ctx context.Context) error {
 	s.notices.Close()
 	s.closeAudit()
 	return s.failure
+}
+
+// serveUntil serves until ctx ends or the server fails. The certificates are watched until watchCtx ends. The returned
+// function is that of work.
+func (s *Server) serveUntil(ctx, watchCtx context.Context) (stop func() <-chan struct{}) {
+	s.serving.Store(true) // set first, because a leader announces at once that it is ready
+	stop = s.work()
+	s.watchCertificates(watchCtx)
+	if s.member == nil {
+		s.firstServes.Do(func() { close(s.ready) })
+	}
+	select {
+	case <-ctx.Done():
+		s.auditServer(audit.OpStop, audit.Invoked)
+		s.leave()
+	case <-s.dead:
+	}
+	return stop
 }
 
 // errHung: the disk does not answer, so the end of the server did not wait for it.

@@ -84,10 +84,14 @@ func (s *Sim) Do(a Act) {
 		s.enrol(a.A, place(a.Value))
 		return
 	}
-	v := s.server(ensemble.ServerID(a.A))
-	if v == nil { // the server does not exist, because an earlier act that would have added it was left out
-		return
+	// Without the earlier act that would have added it, the server does not exist.
+	if v := s.server(ensemble.ServerID(a.A)); v != nil && !s.doProcess(v, a) && !s.doDisk(v, a) {
+		s.doNet(a)
 	}
+}
+
+// doProcess carries out an act on a server's process or clock. It reports whether a is one.
+func (s *Sim) doProcess(v *server, a Act) bool {
 	switch a.Kind {
 	case MoveOver:
 		v.moveOver()
@@ -116,6 +120,22 @@ func (s *Sim) Do(a Act) {
 		}
 	case Awake:
 		v.wakeUp()
+	case SetClock:
+		if a.Value < 0 {
+			s.reach(situationClockBack)
+		}
+		v.Clock.Offset += a.Value
+	case TransferLeadership:
+		v.transferLeadership(a)
+	default:
+		return false
+	}
+	return true
+}
+
+// doDisk carries out an act on a server's disk or port. It reports whether a is one.
+func (s *Sim) doDisk(v *server, a Act) bool {
+	switch a.Kind {
 	case SlowDisk:
 		v.slowDisk = a.Value
 	case HangDisk:
@@ -137,16 +157,10 @@ func (s *Sim) Do(a Act) {
 		v.fs.Fail(store.OpAny, int(a.Value), errDisk)
 	case Wipe:
 		v.wipe()
-	case SetClock:
-		if a.Value < 0 {
-			s.reach(situationClockBack)
-		}
-		v.Clock.Offset += a.Value
-	case TransferLeadership:
-		v.transferLeadership(a)
 	default:
-		s.doNet(a)
+		return false
 	}
+	return true
 }
 
 // transferLeadership makes a leader transfer leadership, as far as it can.
