@@ -61,6 +61,9 @@ type Options struct {
 	// Ensemble.TLSFiles. The network cannot see what is encrypted: LoseNextReply, DelayWatches, and faults for
 	// a Session have no effect then.
 	TLS bool
+	// Admin gives each server an admin port on a free port of 127.0.0.1, with ZooKeeper's commands and health
+	// checks: see Server.AdminURL. It cannot be combined with InMemory.
+	Admin bool
 	// Logger receives the log of all servers. Each record has the server's number as sid. With nil, nothing is
 	// logged.
 	Logger *slog.Logger
@@ -78,6 +81,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Servers < 1 || o.Servers > ServersMax:
 		return o, fmt.Errorf("%d servers: want from 1 to %d", o.Servers, ServersMax)
+	case o.Admin && o.InMemory:
+		return o, errors.New("Admin with InMemory: want one of them, because an admin port is a real port")
 	case o.TickTime < time.Millisecond:
 		return o, fmt.Errorf("a tick of %v: want at least 1ms", o.TickTime)
 	case o.Dir == "":
@@ -224,6 +229,7 @@ func (e *Ensemble) config(s *Server) *config.Config {
 	c.Limits.ClientCnxns = 0 // all clients are on this machine
 	c.Storage.PreAllocBytes, c.Storage.ForceSync = preAllocated, !e.opt.NoSync
 	c.Autopurge.Interval = time.Hour
+	c.Admin.Enabled, c.Admin.Address.Port = e.opt.Admin, 0
 	c.Ensemble.Members, c.Ensemble.ID, c.Ensemble.HasID = e.members, ensemble.ServerID(s.id), true
 	if e.certs != nil {
 		c.Client, c.TLS = ensemble.HostPort{}, e.certs.settings(s.id, c.Client, len(e.servers) > 1)

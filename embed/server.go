@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"bellwether/internal/admin"
+	"bellwether/internal/admin/web"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/server"
 	"bellwether/internal/store"
@@ -49,7 +50,8 @@ type Server struct {
 type life struct {
 	srv    *server.Server
 	host   *host
-	front  *front // nil with InMemory
+	front  *front    // nil with InMemory
+	admin  *web.Port // nil: no admin port
 	stop   context.CancelFunc
 	ended  chan struct{} // closed when everything of this run has ended and err is set
 	err    error
@@ -189,7 +191,9 @@ func (s *Server) start(port net.Listener) error {
 	s.life.Store(l)
 	go func() {
 		defer close(l.ended)
+		endAdmin := l.runAdmin()
 		l.err = l.srv.Run(ctx)
+		endAdmin()
 		stop()
 		l.over.Store(true)
 		if s.hung.Load() {
@@ -235,8 +239,9 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 		l.front = &front{ln: port, inner: inner}
 		l.front.open()
 	}
+	words := admin.New(version)
 	l.srv, err = server.New(server.Options{
-		Config: s.e.config(s), FS: processFS{s.disk.fs(), &l.over}, Log: slog.New(serverLog{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), FourLetterWords: admin.New(version).Word,
+		Config: s.e.config(s), FS: processFS{s.disk.fs(), &l.over}, Log: slog.New(serverLog{s.e.opt.Logger.With("sid", s.id).Handler(), l.host}), FourLetterWords: words.Word,
 		Hooks: server.Hooks{
 			Clients: inner,
 			Dial: func(ctx context.Context, address string) (net.Conn, error) {
@@ -246,6 +251,11 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 			Skew:   func() time.Duration { return time.Duration(s.skew.Load()) },
 		},
 	})
+	if err == nil {
+		if err = s.openAdmin(l, words); err != nil {
+			err = errors.Join(err, l.srv.Close())
+		}
+	}
 	if err != nil {
 		s.e.net.kill(l.host)
 		if l.front != nil {
@@ -254,6 +264,40 @@ func (s *Server) begin(port net.Listener) (*life, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// openAdmin opens the admin port of a run, if Options ask for one.
+func (s *Server) openAdmin(l *life, words *admin.Admin) (err error) {
+	if s.e.opt.Admin {
+		l.admin, err = web.Open(web.Options{Server: l.srv, Admin: words, Log: s.e.opt.Logger.With("sid", s.id)})
+	}
+	return err
+}
+
+// runAdmin answers requests to the admin port. The returned function ends that.
+func (l *life) runAdmin() (end func()) {
+	if l.admin == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = l.admin.Run(ctx) // it fails only if somebody else closes the port
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// AdminURL returns the address of the server's admin port, such as http://127.0.0.1:40123/; empty if the server does
+// not run or has none. Each start of the server opens another port.
+func (s *Server) AdminURL() string {
+	if l := s.life.Load(); l != nil && l.admin != nil {
+		return l.admin.URL()
+	}
+	return ""
 }
 
 // version is the version that the servers report.
