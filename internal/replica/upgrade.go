@@ -76,7 +76,7 @@ func (r *Replica) localElsewhere(id wire.SessionID) bool {
 // end before the session is dropped here, or is disconnected.
 type endedSessions struct {
 	young, old map[wire.SessionID]struct{}
-	turn       int64 // Mono time at which young becomes old
+	turn       int64 // Mono time at which the sessions in young move to old
 }
 
 func (g *endedSessions) has(id wire.SessionID) bool {

@@ -29,7 +29,7 @@ type stats struct {
 	connsThrottled                                 *metrics.Counter             // refused by connThrottle
 	tokensMissing                                  *metrics.Summary             // tokens missing from connThrottle after each admitted connection
 	limited                                        [limitKinds]*metrics.Counter // requests that waited for each kind of limit
-	limitRefused                                   *metrics.Counter             // requests that these limits refused
+	limitRefused                                   *metrics.Counter             // requests that the limits of rates refused
 	loginFailures, loginDelays                     *metrics.Counter             // attempts.go
 	loginsMissing                                  *metrics.Counter             // requests refused because their client had not logged in
 	handshakesFailed                               *metrics.Counter             // TLS handshakes with clients that failed

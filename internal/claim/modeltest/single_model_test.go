@@ -65,7 +65,7 @@ type singleWorld struct {
 // singleBroken are deliberate faults: the tests show that the checks find each of them.
 type singleBroken struct {
 	noSync      bool // sync does nothing
-	blind       bool // an operation whose answer was lost takes it for not carried out
+	blind       bool // an operation whose answer was lost assumes that the request was not carried out
 	torn        bool // only the first operation of a transaction is carried out
 	keep        bool // the znodes of ended sessions are not removed
 	vague       bool // each event claims that a znode was created
