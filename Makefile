@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test tools format vet lint layout unit race cross interop fmt fuzz soak bench docs screenshots module clean
+.PHONY: build test tools format vet lint layout unit race cross interop otel fmt fuzz soak bench docs screenshots module clean
 
 # make module PATH=... passes the module's path in the variable that is also the shell's
 # search path. So the recipes get back the search path with which make was started.
@@ -48,7 +48,7 @@ COMPARE  ?=
 build:
 	go build -trimpath -o bellwether ./cmd/bellwether
 
-test: tools format vet lint layout unit race cross interop
+test: tools format vet lint layout unit race cross otel interop
 
 # Installs what the tests need besides Go, git and make.
 tools:
@@ -64,10 +64,12 @@ fmt:
 vet:
 	go vet ./...
 	cd interop && go vet ./...
+	cd otel && go vet ./...
 
 lint:
 	go run $(STATICCHECK) ./...
 	cd interop && go run $(STATICCHECK) ./...
+	cd otel && go run $(STATICCHECK) ./...
 
 layout:
 	go test -vet=off -count=1 .
@@ -90,6 +92,9 @@ cross:
 # Results are not cached: go test does not know what the started programs read.
 interop:
 	cd interop && go test -vet=off -count=1 -timeout $(LIMIT) -parallel $(PARALLEL) ./...
+
+otel:
+	cd otel && go test -vet=off -timeout $(LIMIT) ./...
 
 # Runs each fuzz target for FUZZTIME inputs. A time is possible too, but go test may report
 # its end as a failure: context deadline exceeded.
@@ -131,7 +136,7 @@ module:
 	pattern='^([[:space:]]*(import[[:space:]]+)?([[:alnum:]_.]+[[:space:]]+)?")'"$$old"'(["/])'; \
 	git ls-files -co --exclude-standard '*.go' '*.md' '*.tmpl' | xargs sed -i -E "s#$$pattern#\\1$(MODULE)\\4#"; \
 	go mod edit -module "$(MODULE)"; \
-	sed -i -E "s#^((module|require|replace)?[[:space:]]*)$$old([ /])#\\1$(MODULE)\\3#" interop/go.mod; \
+	sed -i -E "s#^((module|require|replace)?[[:space:]]*)$$old([ /])#\\1$(MODULE)\\3#" interop/go.mod otel/go.mod; \
 	$(MAKE) -s --no-print-directory fmt; \
 	echo "module $$old is now $(MODULE)"
 

@@ -113,7 +113,8 @@ var plan = map[string]packageRule{
 	"internal/sim/client": {layer: 7, imports: "internal/sim/check internal/sim/machine internal/leasequery internal/claim " + families + " internal/ensemble internal/tree wire"},
 	"internal/sim": {layer: 8, imports: "internal/driver internal/sim/check internal/sim/client internal/sim/machine internal/peerwire internal/record internal/replica " +
 		"internal/store internal/tree internal/zab internal/election internal/ensemble wire"},
-	"internal/admin":        {layer: 7, imports: "internal/admin/elog internal/ensemble internal/peerwire internal/replica internal/server internal/tree internal/zab wire"},
+	"internal/admin":        {layer: 7, imports: "internal/admin/elog internal/admin/trace internal/ensemble internal/peerwire internal/replica internal/server internal/tree internal/zab wire"},
+	"internal/admin/trace":  {layer: 2, imports: "internal/ensemble", pure: true},
 	"internal/admin/elog":   {layer: 4, imports: "internal/election internal/ensemble wire", pure: true},
 	"internal/admin/access": {layer: 8, imports: "internal/secure"},
 	"internal/admin/view": {layer: 8, imports: "internal/admin internal/admin/elog internal/admin/theatre internal/claim internal/election internal/ensemble internal/fourletter internal/peerwire internal/record internal/server " +

@@ -162,18 +162,13 @@ func (k *call) fate(cause error) error {
 // if there is none. path is the path as the caller of the package gave it. After an
 // error the call must not be used; after success the caller frees it.
 func (c *Client) do(ctx context.Context, k *call, path string, req, resp wire.Record) error {
-	var end func(error)
-	if c.opt.Trace != nil {
-		end = c.opt.Trace(ctx, k.op, path)
-	}
 	op := k.op
-	err := c.exchange(ctx, k, req, resp)
+	h := c.begin(ctx, op, path)
+	err := c.exchange(ctx, k, h, req, resp)
 	if err != nil {
 		err = opError(op, path, c.chrootError(ctx, op, path, err))
 	}
-	if end != nil {
-		end(err)
-	}
+	h.ended(c, err)
 	return err
 }
 
@@ -185,7 +180,7 @@ func opError(op OpCode, path string, err error) error {
 	return &OpError{Op: op.String(), Path: path, Err: err}
 }
 
-func (c *Client) exchange(ctx context.Context, k *call, req, resp wire.Record) error {
+func (c *Client) exchange(ctx context.Context, k *call, h *hook, req, resp wire.Record) error {
 	if err := c.prepare(ctx, k, req); err != nil {
 		k.free()
 		return err
@@ -193,6 +188,7 @@ func (c *Client) exchange(ctx context.Context, k *call, req, resp wire.Record) e
 	if err := c.wait(ctx, k); err != nil {
 		return err
 	}
+	h.answered(k)
 	err := k.err
 	if err == nil {
 		err = k.verdict()

@@ -550,27 +550,63 @@ func TestChecklist16TooLarge(t *testing.T) {
 	})
 }
 
-// TestChecklist17Trace: 17. The hooks are called for each call, with its context and its error.
-func TestChecklist17Trace(t *testing.T) {
+// TestChecklist17Hooks: 17. The hooks are called for each call, with its context, its error and its number on
+// the server, and for each change of the state.
+func TestChecklist17Hooks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		type key struct{}
 		e := newEnsemble(t)
+		xids := map[OpCode]int32{}
 		e.serve = func(p *peer, h wire.RequestHeader, _ []byte) bool {
-			if h.Op == wire.OpDelete {
+			if xids[h.Op] = h.Xid; h.Op == wire.OpDelete {
 				p.reply(h.Xid, wire.ErrNoNode, nil)
 			}
 			return h.Op == wire.OpDelete
 		}
 		var got []string
-		c := e.connect(Options{Trace: func(ctx context.Context, op wire.OpCode, path string) func(error) {
-			return func(err error) { got = append(got, fmt.Sprint(ctx.Value(key{}), " ", op, " ", path, " ", err)) }
+		states := make(chan State, 10)
+		c := e.connect(Options{Hooks: recordingHooks{
+			begins: func(ctx context.Context, op OpCode, path string) func(CallEnd) {
+				return func(x CallEnd) {
+					got = append(got, fmt.Sprint(ctx.Value(key{}), " ", op, " ", path, " ", x.Err, " ", x.Server))
+					if x.Cxid != xids[op] {
+						t.Errorf("%v: cxid %d, the server got %d", op, x.Cxid, xids[op])
+					}
+					if answered := x.Session != 0; answered != (op != wire.OpSync) || x.Took < 0 {
+						t.Errorf("%v: %+v", op, x)
+					}
+				}
+			},
+			changed: func(s Status) { states <- s.State },
 		}})
 		ctx := context.WithValue(t.Context(), key{}, "span")
 		c.Get(ctx, "/a")
 		c.Delete(ctx, "/b", 3)
-		want := []string{"span getData /a <nil>", "span delete /b delete /b: node does not exist"}
-		if !slices.Equal(got, want) {
-			t.Errorf("trace is %q, want %q", got, want)
+		server, at := c.State().Server, c.State()
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		c.Sync(ended, "/c")
+		want := []string{"span getData /a <nil> " + server, "span delete /b delete /b: node does not exist " + server, "span sync /c sync /c: context canceled " + server}
+		if !slices.Equal(got, want) || at.State != Connected {
+			t.Errorf("the calls are %q, want %q", got, want)
+		}
+		c.Close(t.Context())
+		for _, want := range []State{Connecting, Connected, Closed} {
+			if s := <-states; s != want {
+				t.Errorf("state %v, want %v", s, want)
+			}
 		}
 	})
 }
+
+// recordingHooks calls functions of a test.
+type recordingHooks struct {
+	begins  func(ctx context.Context, op OpCode, path string) func(CallEnd)
+	changed func(Status)
+}
+
+func (h recordingHooks) CallBegins(ctx context.Context, op OpCode, path string) func(CallEnd) {
+	return h.begins(ctx, op, path)
+}
+
+func (h recordingHooks) StateChanged(s Status) { h.changed(s) }

@@ -32,7 +32,7 @@ type Client struct {
 	wake    chan struct{}               // capacity 1: the writer has something to do
 	clean   func(func(context.Context)) // runs a clean-up in the background
 	tidying sync.WaitGroup              // waits for clean-ups and for attempts to connect
-	logs    inorder.Queue               // records for the Logger
+	logs    inorder.Queue               // calls of the Logger and of Hooks.StateChanged
 	ending  chan struct{}               // closed when Close or Detach is called
 	calls   sync.Pool                   // reusable values of type *call
 
@@ -169,6 +169,9 @@ func (c *Client) setStatus(s Status) {
 	if before != nil {
 		before.next = s
 		close(before.changed)
+	}
+	if h := c.opt.Hooks; h != nil {
+		c.logs.Add(func() { h.StateChanged(s) })
 	}
 }
 

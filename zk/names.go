@@ -14,7 +14,7 @@ type (
 	SessionID = wire.SessionID
 	// Code is an error code of the protocol. It is an error: compare it with errors.Is.
 	Code = wire.Code
-	// OpCode is the number of an operation, for Options.Trace. It prints as a name.
+	// OpCode is the number of an operation, for Hooks. It prints as a name.
 	OpCode = wire.OpCode
 	// ACL is one entry of an access-control list: an identity and its permissions.
 	ACL = wire.ACL

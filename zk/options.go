@@ -84,10 +84,8 @@ type Options struct {
 	// records are delayed; a record that finds 1024 others waiting is dropped. The
 	// Logger may close the client.
 	Logger *slog.Logger
-	// Trace is called at the start of each call, for metrics and spans. The function
-	// that it returns is called at the end, on the same goroutine, with the call's
-	// error.
-	Trace func(ctx context.Context, op OpCode, path string) func(error)
+	// Hooks are told about calls and changes of the state, for metrics and spans; nil: nobody is.
+	Hooks Hooks
 }
 
 // Auth is a credential. For the scheme "digest", Data is "user:password".

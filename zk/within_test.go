@@ -34,7 +34,7 @@ var endings = map[string]func(c *Client){
 // alive.
 func TestCloseWithinAFunctionOfTheOptions(t *testing.T) {
 	for name, end := range endings {
-		for _, place := range []string{"first dial", "dial again", "connected", "connection lost", "trace"} {
+		for _, place := range []string{"first dial", "dial again", "connected", "connection lost", "call begins", "state changed"} {
 			t.Run(name+"/"+place, func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
 					e := newEnsemble(t)
@@ -64,11 +64,17 @@ func TestCloseWithinAFunctionOfTheOptions(t *testing.T) {
 								finish()
 							}
 						}}),
-						Trace: func(context.Context, OpCode, string) func(error) {
-							if place == "trace" {
-								finish()
-							}
-							return func(error) {}
+						Hooks: calledHooks{
+							begins: func() {
+								if place == "call begins" {
+									finish()
+								}
+							},
+							changes: func(s Status) {
+								if place == "state changed" && s.State == Connected {
+									finish()
+								}
+							},
 						},
 					}
 					var err error
@@ -80,7 +86,7 @@ func TestCloseWithinAFunctionOfTheOptions(t *testing.T) {
 					case "dial again", "connection lost":
 						waitFor(t, c, Connected)
 						e.cut()
-					case "trace":
+					case "call begins":
 						waitFor(t, c, Connected)
 						c.Sync(t.Context(), "/")
 					}
@@ -177,3 +183,16 @@ func TestDialThatIgnoresItsContext(t *testing.T) {
 		}
 	})
 }
+
+// calledHooks calls functions of a test.
+type calledHooks struct {
+	begins  func()
+	changes func(Status)
+}
+
+func (h calledHooks) CallBegins(context.Context, OpCode, string) func(CallEnd) {
+	h.begins()
+	return nil
+}
+
+func (h calledHooks) StateChanged(s Status) { h.changes(s) }

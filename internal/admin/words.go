@@ -63,6 +63,7 @@ var words = map[string]word{
 	"srvr":       {text: srvr},
 	"stat":       {text: stat},
 	"stmk":       {text: gtmk, idle: true, arg: true},
+	"trac":       {text: trac, large: true},
 	"wchc":       {text: wchc, large: true},
 	"wchp":       {text: wchp, large: true},
 	"wchs":       {text: wchs, large: true},
