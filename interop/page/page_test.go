@@ -87,7 +87,7 @@ func TestOperatorChanges(t *testing.T) {
 	b.signIn(follows)
 	b.open(follows, "/tree?path=/motd")
 	b.click("details summary")
-	b.do("replace the text", chromedp.SetValue("#set-data", ""), chromedp.SendKeys("#set-data", "new text"))
+	b.do("replace the text", chromedp.WaitVisible("#set-data"), script(`document.getElementById("set-data").select()`), chromedp.SendKeys("#set-data", "new text"))
 	b.follow("form[action='/change/set'] button")
 	b.shows("Replace the data?")
 	b.follow("form[action='/change/set'] button")

@@ -6,8 +6,9 @@ const accessibleScript = `(() => {
 	const say = (what, e) => faults.push(what + ": " + e.outerHTML.slice(0, 120));
 	const named = e => {
 		const by = e.getAttribute("aria-labelledby");
-		const label = e.labels && e.labels.length ? e.labels[0].innerText : "";
-		const text = by ? (document.getElementById(by) || {}).innerText : e.getAttribute("aria-label") || label || e.innerText || e.getAttribute("alt") || e.title;
+		const label = e.labels && e.labels.length ? e.labels[0].textContent : "";
+		const text = by ? by.split(" ").map(id => (document.getElementById(id) || {}).textContent || "").join(" ") :
+			e.getAttribute("aria-label") || label || e.textContent || e.getAttribute("alt") || e.title;
 		return (text || "").trim() !== "";
 	};
 	for (const landmark of ["header", "main", "nav", "footer"])
@@ -23,7 +24,8 @@ const accessibleScript = `(() => {
 	const ids = [...document.querySelectorAll("[id]")].map(e => e.id);
 	for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) faults.push("the id " + id + " is used twice");
 	for (const e of document.querySelectorAll("[aria-labelledby]"))
-		if (!document.getElementById(e.getAttribute("aria-labelledby"))) say("the label is missing", e);
+		for (const id of e.getAttribute("aria-labelledby").split(" "))
+			if (!document.getElementById(id)) say("the label " + id + " is missing", e);
 	return faults;
 })()`
 
