@@ -22,7 +22,11 @@ func openAdmin(s *server.Server, words *admin.Admin, log *slog.Logger) (*web.Por
 	if !c.Admin.Enabled {
 		return nil, nil
 	}
-	port, err := web.Open(web.Options{Server: s, Admin: words, Log: log, Metrics: metricsPage(c, s, log)})
+	o := web.Options{Server: s, Admin: words, Log: log, Metrics: metricsPage(c, s, log)}
+	if err := plugPage(&o, s, log); err != nil {
+		return nil, err
+	}
+	port, err := web.Open(o)
 	var used *web.InUseError
 	switch {
 	case err == nil:

@@ -282,6 +282,9 @@ func TestChanges(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 	change("/v1/tree/delete", `{"path":"/x","version":1}`)
+	if got := change("/v1/snapshot", "{}"); at(got, "zxid") == "" || at(got, "bytes") == 0.0 {
+		t.Errorf("snapshot: %v", got)
+	}
 	bid, st, err := a.zc.Create(t.Context(), "/c/lock-", nil, zk.Ephemeral, zk.Sequential)
 	if err != nil {
 		t.Fatal(err)
@@ -314,7 +317,8 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	defer client.CloseIdleConnections()
 	var open []*http.Response
-	for range EventStreamsMax {
+	most := a.srv.Config().Admin.EventStreams
+	for range most {
 		r, err := client.Get(h.URL + "/v1/events")
 		if err != nil || r.StatusCode != 200 || r.Header.Get("Content-Type") != "text/event-stream" {
 			t.Fatal(r, err)
@@ -323,7 +327,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	}
 	var refused sync.WaitGroup
 	places := make(chan struct{}, 64)
-	for range 10_000 - EventStreamsMax {
+	for range 10_000 - most {
 		places <- struct{}{}
 		refused.Go(func() {
 			defer func() { <-places }()

@@ -11,6 +11,9 @@ type transferRequest struct {
 	To *int64 `json:"to,omitempty"` // id of the next leader; missing: the most suitable server
 }
 
+// snapshotRequest is the body of takeSnapshot.
+type snapshotRequest struct{}
+
 // kickRequest is the body of kickBid.
 type kickRequest struct {
 	Bid   string `json:"bid"`   // path of the bid
@@ -57,6 +60,10 @@ func bytesOf(text string, data []byte) ([]byte, error) {
 
 func (a *API) transfer(ctx context.Context, q *request) (any, error) {
 	return a.changes.Transfer(ctx, q.operator, q.body.(*transferRequest).To)
+}
+
+func (a *API) snapshot(ctx context.Context, q *request) (any, error) {
+	return a.changes.Snapshot(ctx, q.operator)
 }
 
 func (a *API) kick(ctx context.Context, q *request) (any, error) {

@@ -7,8 +7,8 @@
 // same; a test compares it with the table and the Go types. An error is a JSON object with
 // what is wrong, where, and what to do.
 //
-// GET /v1/events is a stream of server-sent events, which events.go serves. At most
-// EventStreamsMax of them are open at the same time.
+// GET /v1/events is a stream of server-sent events, which events.go serves. The key
+// admin.maxEventStreams limits how many are open at the same time.
 //
 // The package must be behind access.Access.Guard, which decides who may look. It refuses changes
 // of viewers who are not signed in. It starts no goroutine. Read routes.go first.

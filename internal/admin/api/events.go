@@ -10,9 +10,6 @@ import (
 	"bellwether/internal/admin/view"
 )
 
-// EventStreamsMax is how many event streams may be open at the same time.
-const EventStreamsMax = 100
-
 const (
 	eventEvery = time.Second      // how often the figures are looked at
 	aliveEvery = 15 * time.Second // after how long without an event a comment shows that the stream lives
@@ -22,9 +19,10 @@ const (
 // events serves a stream of events until the client or the server ends it.
 func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	defer a.streams.Add(-1)
-	if a.streams.Add(1) > EventStreamsMax {
+	most := a.srv.Config().Admin.EventStreams
+	if a.streams.Add(1) > int64(most) {
 		w.Header().Set("Retry-After", "10")
-		writeError(w, busy, &view.Error{What: fmt.Sprintf("%d event streams are open already", EventStreamsMax), Where: "/v1/events", Do: "close other pages, and try again"})
+		writeError(w, busy, &view.Error{What: fmt.Sprintf("%d event streams are open already, which is the limit (admin.maxEventStreams)", most), Where: "/v1/events", Do: "close other pages, and try again"})
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")

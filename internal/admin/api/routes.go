@@ -81,6 +81,7 @@ var routes = []route{
 	{method: "GET", path: "/v1/openapi.json", id: "getOpenAPI", summary: "this description", media: "application/json"},
 
 	{method: "POST", path: "/v1/leadership/transfer", id: "transferLeadership", summary: "transfer leadership from this server to another one", body: typeOf[transferRequest](), answer: typeOf[operate.Transferred](), handle: (*API).transfer, errors: changeErrors},
+	{method: "POST", path: "/v1/snapshot", id: "takeSnapshot", summary: "write a snapshot of the tree now", body: typeOf[snapshotRequest](), answer: typeOf[operate.Snapshot](), handle: (*API).snapshot, errors: changeErrors},
 	{method: "POST", path: "/v1/recipes/kick", id: "kickBid", summary: "delete the bid of a client, so that the next one in line takes its place", body: typeOf[kickRequest](), answer: typeOf[Done](), handle: (*API).kick, errors: changeErrors},
 	{method: "POST", path: "/v1/sessions/close", id: "closeSession", summary: "end a session, with its ephemeral znodes", body: typeOf[closeRequest](), answer: typeOf[Done](), handle: (*API).closeSession, errors: changeErrors},
 	{method: "POST", path: "/v1/tree/create", id: "createNode", summary: "create a znode that anyone may read and change", body: typeOf[createRequest](), answer: typeOf[operate.Written](), handle: (*API).create, errors: changeErrors},

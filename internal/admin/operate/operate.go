@@ -85,6 +85,16 @@ type Snapshot struct {
 	Bytes int64  `json:"bytes"`
 }
 
+// Snapshot writes a snapshot now. It waits until the snapshot is written.
+func (c *Changes) Snapshot(ctx context.Context, o server.Operator) (*Snapshot, error) {
+	file, err := c.srv.TakeSnapshot(ctx)
+	c.srv.Record(o, "snapshot", "", err)
+	if err != nil {
+		return nil, &view.Error{Kind: view.Failed, What: "the snapshot was not written: " + err.Error(), Where: "snapshot", Do: "look into the log of the server, and check its disk"}
+	}
+	return &Snapshot{Zxid: file.Zxid.String(), File: file.Path, Bytes: file.Size}, nil
+}
+
 // Written describes a znode after a change.
 type Written struct {
 	Path    string `json:"path"`

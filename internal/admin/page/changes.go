@@ -29,6 +29,11 @@ type change struct {
 var changes = map[string]change{
 	"transfer": {"Transfer leadership?", []string{"to"}, "The leader passes leadership on. Clients stay connected, and their writes wait for a moment.", "Transfer leadership", false,
 		"Leadership was transferred.", (*Page).transfer},
+	"snapshot": {"Take a snapshot?", nil, "The server writes a snapshot of its tree to its disk, beside its work.", "Take the snapshot", false, "The snapshot was written.",
+		func(p *Page, ctx context.Context, o server.Operator, _ url.Values) error {
+			_, err := p.o.Changes.Snapshot(ctx, o)
+			return err
+		}},
 	"kick": {"Kick this bid?", []string{"bid", "token", "who"}, "The bid is deleted, and the next client in line takes its place. The client that held it may go on until it notices; only resources that check the token are protected.",
 		"Kick the bid", true, "The bid was deleted.",
 		func(p *Page, ctx context.Context, o server.Operator, f url.Values) error {

@@ -29,6 +29,8 @@ type Options struct {
 	Metrics, API, Page http.Handler
 	// SignIn writes the page of the sign-in; nil: a plain one.
 	SignIn access.FormWriter
+	// Collect keeps figures for the page while the port runs, until its context ends. nil: none are kept.
+	Collect func(ctx context.Context)
 
 	headerTime time.Duration // only tests change it; 0: headerTime
 }
@@ -197,6 +199,11 @@ func (p *Port) Run(ctx context.Context) error {
 		TLSConfig:   p.listen.tls,
 	}
 	var others sync.WaitGroup
+	collecting, endCollect := context.WithCancel(ctx)
+	defer endCollect()
+	if p.opt.Collect != nil {
+		others.Go(func() { p.opt.Collect(collecting) })
+	}
 	if p.certs != nil && p.watch {
 		others.Go(func() { p.certs.Watch(ctx, p.tellRenewed) })
 	}
@@ -215,6 +222,7 @@ func (p *Port) Run(ctx context.Context) error {
 	}
 	p.listen.Wait()
 	p.handlers.Wait()
+	endCollect()
 	others.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
