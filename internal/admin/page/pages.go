@@ -18,11 +18,11 @@ type sheet struct {
 // sheets are the pages of the menu, in its order.
 var sheets = []sheet{
 	{"/", "Overview", "overview.html", (*Page).overview},
+	{"/elections", "Elections", "elections.html", (*Page).elections},
 	{"/tree", "Tree", "tree.html", (*Page).tree},
 	{"/recipes", "Recipes", "recipes.html", (*Page).recipes},
 	{"/sessions", "Sessions", "sessions.html", (*Page).sessions},
 	{"/watches", "Watches", "watches.html", (*Page).watches},
-	{"/elections", "Elections", "elections.html", (*Page).elections},
 	{"/history", "The last hour", "hour.html", (*Page).lastHour},
 }
 
