@@ -13,6 +13,9 @@ import (
 
 type wireEpoch = wire.Epoch
 
+// exactMS is how exact the records are: clocks that differ less are said to agree.
+const exactMS = 2
+
 // pair is two servers; the first has the lower id.
 type pair struct{ a, b ensemble.ServerID }
 
@@ -121,8 +124,9 @@ func (e *Election) Clocks() string {
 		return fmt.Sprintf("All times are by the clock of server %d, the only one whose record is here.", e.records[0].Server)
 	}
 	var moved []string
+	most := int64(0)
 	for i, ms := range e.clocks.shift {
-		if ms != 0 {
+		if most = max(most, ms, -ms); ms != 0 {
 			moved = append(moved, fmt.Sprintf("server %d by %+d ms", e.records[i].Server, -ms))
 		}
 	}
@@ -132,6 +136,8 @@ func (e *Election) Clocks() string {
 		b.WriteString("No vote in this election was recorded at both ends, so the clocks of the servers could not be compared.")
 	case len(moved) == 0:
 		fmt.Fprintf(&b, "The clocks of the servers agree with the %s that both ends recorded.", number(e.clocks.votes, "vote"))
+	case most <= exactMS:
+		fmt.Fprintf(&b, "The clocks of the servers agree with the %s that both ends recorded, within %d ms.", number(e.clocks.votes, "vote"), most)
 	default:
 		fmt.Fprintf(&b, "The clocks of the servers differ. They were aligned by the %s that both ends recorded: %s.",
 			number(e.clocks.votes, "vote"), strings.Join(moved, ", "))
