@@ -151,28 +151,38 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded shows that further connections wait until another one ends, and that health checks of
-// the others go on.
+// TestConnectionsAreBounded shows that connections without a request, or with one that comes slowly, do not keep
+// others out, and that a further connection waits while all others have a request in process.
 func TestConnectionsAreBounded(t *testing.T) {
-	p := open(t, load(t, "admin.maxConnections=3"), nil)
-	var held []net.Conn
+	release, begun := make(chan struct{}), make(chan struct{}, 8)
+	p := open(t, load(t, "admin.maxConnections=3"), func(o *Options) {
+		o.API = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			begun <- struct{}{}
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		})
+	})
+	for range 20 {
+		fmt.Fprint(dial(t, p), "GET / HTTP/1.1\r\nX: ")
+	}
+	if status, text := raw(t, p, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"); status != 200 {
+		t.Errorf("behind 20 slow connections: %d %s", status, text)
+	}
 	for range 3 {
-		c := dial(t, p)
-		fmt.Fprint(c, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
-			t.Fatal(err)
-		}
-		held = append(held, c)
+		fmt.Fprint(dial(t, p), "GET /v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		<-begun
 	}
 	late := dial(t, p)
-	fmt.Fprint(late, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	fmt.Fprint(late, "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	if err := late.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := late.Read(make([]byte, 1)); err == nil {
 		t.Fatal("a fourth connection is answered")
 	}
-	held[0].Close()
+	close(release)
 	if err := late.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}

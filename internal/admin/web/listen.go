@@ -3,6 +3,7 @@ package web
 import (
 	"crypto/tls"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
@@ -26,7 +27,8 @@ type listener struct {
 
 	mu     sync.Mutex
 	byAddr map[netip.Addr]int
-	most   int // connections of one address
+	most   int                    // connections of one address
+	idle   map[net.Conn]time.Time // connections without a request in process, and since when
 }
 
 // shareOfOne is the part of all connections that one address may have open. The clients of a
@@ -35,7 +37,7 @@ const shareOfOne = 4
 
 func newListener(ln net.Listener, certs *secure.Store, c *config.Admin) (*listener, error) {
 	l := &listener{Listener: ln, unified: !c.ForceHTTPS, room: make(chan struct{}, c.Connections), ready: make(chan net.Conn),
-		closed: make(chan struct{}), byAddr: map[netip.Addr]int{}, most: max(c.Connections/shareOfOne, 1)}
+		closed: make(chan struct{}), byAddr: map[netip.Addr]int{}, most: max(c.Connections/shareOfOne, 1), idle: map[net.Conn]time.Time{}}
 	if certs != nil {
 		base, err := certs.Server()
 		if err != nil {
@@ -74,18 +76,16 @@ func withProtocols(base *tls.Config, version int) *tls.Config {
 func (l *listener) accept() {
 	defer close(l.ready)
 	for {
-		select {
-		case l.room <- struct{}{}:
-		case <-l.closed:
-			return
-		}
 		c, err := l.Listener.Accept()
 		if err != nil {
-			<-l.room
-			if !l.pause(err) {
+			if !l.pause() {
 				return
 			}
 			continue
+		}
+		if !l.makeRoom() {
+			c.Close()
+			return
 		}
 		k := &conn{Conn: c, from: addrOf(c), listener: l}
 		if !l.enter(k.from) {
@@ -101,12 +101,66 @@ func (l *listener) accept() {
 	}
 }
 
+// makeRoom takes the place of a connection, and returns false if the listener is closed. If all are
+// taken, it ends the connection that has been without a request for longest: connections that
+// send nothing, or slowly, do not keep health checks out. If all have a request in process, it
+// waits.
+func (l *listener) makeRoom() bool {
+	poll := time.NewTicker(retry)
+	defer poll.Stop()
+	for {
+		select {
+		case l.room <- struct{}{}:
+			return true
+		default:
+			l.endIdle()
+		}
+		select {
+		case l.room <- struct{}{}:
+			return true
+		case <-l.closed:
+			return false
+		case <-poll.C:
+		}
+	}
+}
+
+// endIdle closes the connection that has been without a request for longest, if there is one.
+func (l *listener) endIdle() {
+	l.mu.Lock()
+	var oldest net.Conn
+	for c, since := range l.idle {
+		if oldest == nil || since.Before(l.idle[oldest]) {
+			oldest = c
+		}
+	}
+	delete(l.idle, oldest)
+	l.mu.Unlock()
+	if oldest != nil {
+		if t, ok := oldest.(*tls.Conn); ok {
+			oldest = t.NetConn() // without waiting to say goodbye
+		}
+		oldest.Close()
+	}
+}
+
+// changed records whether a connection has a request in process, for http.Server.ConnState.
+func (l *listener) changed(c net.Conn, state http.ConnState) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if state == http.StateNew || state == http.StateIdle {
+		l.idle[c] = time.Now()
+		return
+	}
+	delete(l.idle, c)
+}
+
 // retry is the pause after an accept that failed, for example because there are too many open
 // files.
 const retry = 100 * time.Millisecond
 
 // pause waits after a failed accept, and returns false if the listener is closed.
-func (l *listener) pause(error) bool {
+func (l *listener) pause() bool {
 	t := time.NewTimer(retry)
 	defer t.Stop()
 	select {
@@ -124,7 +178,9 @@ func (l *listener) begin(k *conn) {
 		l.pass(tls.Server(k, l.tls))
 		return
 	}
+	l.changed(k, http.StateNew)
 	c, isTLS, err := secure.Detect(k, l.detect)
+	l.changed(k, http.StateActive) // the http.Server reports what follows
 	switch {
 	case err != nil:
 		k.Close()

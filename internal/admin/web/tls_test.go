@@ -150,11 +150,13 @@ func TestHTTPVersions(t *testing.T) {
 	}
 }
 
-// TestSilentConnection shows that a connection that sends nothing does not keep others from a unified port.
-func TestSilentConnection(t *testing.T) {
+// TestSilentConnections shows that connections that send nothing do not keep others from a unified port.
+func TestSilentConnections(t *testing.T) {
 	dir := certificates(t)
-	p := open(t, load(t, withTLS(dir, "admin.portUnification=true")...), nil)
-	dial(t, p)
+	p := open(t, load(t, withTLS(dir, "admin.portUnification=true", "admin.maxConnections=3")...), nil)
+	for range 10 {
+		dial(t, p)
+	}
 	if status, _, _ := get(t, inPlain(p)+"livez"); status != 200 {
 		t.Errorf("status %d", status)
 	}

@@ -196,6 +196,7 @@ func (p *Port) Run(ctx context.Context) error {
 		Handler: p.count(p.routes()), ReadHeaderTimeout: cmp.Or(p.opt.headerTime, headerTime), IdleTimeout: cmp.Or(max(idle, -1), -1), MaxHeaderBytes: headerMax,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(p.opt.Log.Handler(), slog.LevelDebug),
+		ConnState:   p.listen.changed,
 		TLSConfig:   p.listen.tls,
 	}
 	var others sync.WaitGroup
