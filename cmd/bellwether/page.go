@@ -19,7 +19,7 @@ func plugPage(o *web.Options, s *server.Server, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	o.API, o.Page, o.SignIn = api.New(api.Options{Server: s, View: v, Changes: changes, Log: log}), p, p.SignIn
+	o.API, o.Page, o.SignIn = api.New(api.Options{Server: s, View: v, Changes: changes, History: hour, Log: log}), p, p.SignIn
 	o.Collect = hour.Run
 	return nil
 }

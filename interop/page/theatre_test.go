@@ -1,6 +1,8 @@
 package page
 
 import (
+	"encoding/json"
+	"net/http"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -117,6 +119,15 @@ func TestLastHourIsDrawn(t *testing.T) {
 		t.Errorf("%d charts, want 12", n)
 	}
 	b.do("wait for a rate, which takes two readings", poll(`!document.querySelector("[aria-labelledby=requests-heading] .range").textContent.startsWith("Nothing")`))
+	r, err := http.Get(leads.url("/v1/history"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var figures []struct{ Name string }
+	if err := json.NewDecoder(r.Body).Decode(&figures); err != nil || len(figures) != 12 {
+		t.Errorf("%d figures as JSON, want 12: %v", len(figures), err)
+	}
 	if n := eval[int](b, `[...document.querySelectorAll("svg.chart")].filter(c => !c.querySelector("title").textContent.includes("in the last hour")).length`); n != 0 {
 		t.Errorf("%d charts do not say what they show", n)
 	}
