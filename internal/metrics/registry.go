@@ -16,7 +16,11 @@ import (
 type Counter struct{ v atomic.Int64 }
 
 // Add adds n, which must not be negative.
-func (c *Counter) Add(n int64) { c.v.Add(n) }
+func (c *Counter) Add(n int64) {
+	if recording {
+		c.v.Add(n)
+	}
+}
 
 // Value returns the current sum.
 func (c *Counter) Value() int64 { return c.v.Load() }

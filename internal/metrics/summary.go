@@ -38,7 +38,7 @@ func NewSummary(quantiles bool) *Summary {
 
 // Observe adds n equal values of v thousandths of the unit. A negative v counts as 0.
 func (s *Summary) Observe(v, n int64) {
-	if n <= 0 {
+	if n <= 0 || !recording {
 		return
 	}
 	v = max(v, 0)

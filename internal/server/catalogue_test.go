@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"bellwether/internal/metrics"
 )
 
@@ -51,5 +53,18 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	for name := range rows {
 		t.Errorf("docs/metrics.md has a row for %s, which is not in the registry", name)
+	}
+}
+
+// BenchmarkScrape measures what a scrape of a server's own metrics costs.
+func BenchmarkScrape(b *testing.B) {
+	s := start(b, Options{})
+	r := prometheus.NewRegistry()
+	r.MustRegister(s.Metrics())
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Gather(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

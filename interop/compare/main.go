@@ -26,6 +26,9 @@
 // TLS clients are connected to it: how long it takes until all are served again. Then it
 // measures how long a server takes to serve a new certificate.
 //
+// With -metrics it measures how much processor time metrics cost: Bellwether as it is, scraped every
+// second, and built without updates of metrics, by turns.
+//
 // With -hung it measures ensembles in which one disk stops answering without an error: how
 // long no write is acknowledged. This needs root or sudo.
 //
@@ -62,6 +65,8 @@ type plan struct {
 	binary   string        // the Bellwether binary; empty: built from this repository
 	readers  bool          // measure an ensemble of three under large reads
 	tls      bool          // measure what TLS costs
+	metrics  bool          // measure what metrics cost
+	pairs    int           // with metrics: number of pairs
 	shakes   bool          // measure reconnecting TLS clients and the reload of a certificate
 	clients  int           // with shakes: number of TLS clients
 	rounds   int           // failures of each kind
@@ -91,6 +96,8 @@ func main() {
 	flag.BoolVar(&p.readers, "readers", false, "measure three servers whose leader gets requests for many large replies instead")
 	flag.BoolVar(&p.hung, "hung", false, "measure ensembles in which one disk hangs instead; needs root or sudo")
 	flag.BoolVar(&p.tls, "tls", false, "measure reads and writes with TLS and without instead")
+	flag.BoolVar(&p.metrics, "metrics", false, "measure how much processor time metrics cost instead")
+	flag.IntVar(&p.pairs, "pairs", 20, "with -metrics, the number of pairs whose median is shown")
 	flag.BoolVar(&p.shakes, "handshakes", false, "measure TLS clients that connect again after their leader was killed, and the reload of a certificate, instead")
 	flag.IntVar(&p.clients, "clients", 10_000, "with -handshakes, the number of TLS clients")
 	flag.IntVar(&p.rounds, "rounds", 10, "with -failover, failures of each kind and cold starts; with -recipes, failovers with caches; with -hung, rounds of each scenario; with -handshakes, reloads")
@@ -122,6 +129,8 @@ func run(ctx context.Context, p plan) error {
 		figuresOf = measureBulk
 	case p.readers:
 		figuresOf = readers
+	case p.metrics:
+		kinds, figuresOf = []target.Kind{target.Bellwether}, costOfMetrics
 	case p.tls:
 		figuresOf = costOfTLS
 	case p.shakes:
