@@ -6,7 +6,9 @@
 //   - The loop (loop.go) owns the replica. It takes everything that waits in the inbox
 //     and works in the order that driver.Batch gives: it steps each event, passes what must
 //     be logged to the log writer, sends, applies what is committed, and flushes the
-//     connections that have output. It never waits, neither for the disk nor for a client.
+//     connections that have output. It never waits, neither for the disk nor for a client,
+//     except that on a standalone server it waits until a restored history is durable
+//     (restore.go).
 //   - The log writer (journal.go, logwriter.go, load.go) changes the history on disk: the
 //     log, the epochs, truncations and installed snapshots. driver.Journal gives the order
 //     and the groups.
