@@ -16,7 +16,7 @@ func TestParseSrvr(t *testing.T) {
 		"Latency min/avg/max: 0/0.1538/4\nReceived: 3\nSent: 2\nConnections: 1\nOutstanding: 5\nZxid: 0x100000003\n" +
 		"Mode: leader\nNode count: 7\nProposal sizes last/min/max: 89/48/89\n")
 	want := Srvr{Mode: "leader", Zxid: "0x100000003", Version: "3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f",
-		Latency: "0/0.1538/4", Connections: 1, Outstanding: 5, Nodes: 7}
+		Latency: "0/0.1538/4", Received: 3, Connections: 1, Outstanding: 5, Nodes: 7}
 	if got != want {
 		t.Errorf("%+v", got)
 	}
