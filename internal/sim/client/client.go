@@ -345,9 +345,10 @@ func (k *Call) observed() check.Request {
 }
 
 // prefers returns the server that a client tries next. If its session may be local, that is
-// mostly the server on which the session lives.
+// mostly the server on which the session lives. When the faults have ended, it is any
+// server, because that one may be in the minority that keeps a fault.
 func (c *Client) prefers(any ensemble.ServerID) ensemble.ServerID {
-	if c.group.Settings().LocalSessions && c.Session != 0 && c.lastServer != 0 && c.random.Chance(70) {
+	if !c.group.Phase().Calm && c.group.Settings().LocalSessions && c.Session != 0 && c.lastServer != 0 && c.random.Chance(70) {
 		return c.lastServer
 	}
 	return any
