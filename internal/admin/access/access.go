@@ -42,6 +42,15 @@ func WithViewer(ctx context.Context, v Viewer) context.Context {
 	return context.WithValue(ctx, viewerKey{}, v)
 }
 
+type stillKey struct{}
+
+// Still reports whether the request to which ctx belongs would still be answered. An answer that
+// lasts asks it again and again, because its operator may have been signed out meanwhile.
+func Still(ctx context.Context) bool {
+	still, ok := ctx.Value(stillKey{}).(func() bool)
+	return !ok || still()
+}
+
 // Options are the parameters of an Access.
 type Options struct {
 	Log *slog.Logger // nil: nothing is logged
@@ -106,7 +115,8 @@ func (a *Access) Guard(next http.Handler, api bool) http.Handler {
 		case !known:
 			http.Error(w, "the token is not known, or is not known any more", http.StatusUnauthorized)
 		case v.Loopback, v.TLS && v.Operator != "":
-			next.ServeHTTP(w, r.WithContext(WithViewer(r.Context(), v)))
+			still := func() bool { now, known := a.viewer(r); return known && now == v }
+			next.ServeHTTP(w, r.WithContext(context.WithValue(WithViewer(r.Context(), v), stillKey{}, still)))
 		case !v.TLS:
 			http.Error(w, whyRefused(r), http.StatusForbidden)
 		case a.operators.Load().none():

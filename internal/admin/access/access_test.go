@@ -269,6 +269,26 @@ func TestReload(t *testing.T) {
 	}
 }
 
+// TestStill shows that an answer that lasts ends for an operator who is signed out, and for nobody else.
+func TestStill(t *testing.T) {
+	file := write(t, "alice "+token)
+	a := open(t, Options{TokenFile: file})
+	contexts := map[string]context.Context{}
+	for _, name := range []string{"alice", "nobody"} {
+		change := map[string]func(*http.Request){"alice": both(secured, header("Authorization", "Bearer "+token))}[name]
+		ask(a.Guard(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { contexts[name] = r.Context() }), true), "GET", "/v1/events", "127.0.0.1:5", change)
+		if contexts[name] == nil || !Still(contexts[name]) {
+			t.Errorf("%s: %v", name, contexts[name])
+		}
+	}
+	if err := os.WriteFile(file, []byte("bob "+token+"2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Reload(); err != nil || Still(contexts["alice"]) || !Still(contexts["nobody"]) {
+		t.Errorf("%v, alice %v, nobody %v", err, Still(contexts["alice"]), Still(contexts["nobody"]))
+	}
+}
+
 // TestBadFiles shows the errors of files of operators. None repeats a token.
 func TestBadFiles(t *testing.T) {
 	for text, want := range map[string]string{
@@ -279,6 +299,7 @@ func TestBadFiles(t *testing.T) {
 		"alice 0123456789abcdef x":               "more than a name and a token",
 		"a 0123456789abcdef\nb 0123456789abcdef": "has the token of another line",
 		"alice " + strings.Repeat("x", 1025):     "more than 1024 characters",
+		"a 0123456789abcdef\nb " + strings.Repeat("x", 70_000): "line 2 of",
 	} {
 		_, err := New(Options{TokenFile: write(t, text)})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "0123456789abcdef") || !strings.HasPrefix(err.Error(), "admin.tokenFile: ") {

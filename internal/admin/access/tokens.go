@@ -111,7 +111,8 @@ func eachLine(key, file, form string, add func(name, rest string) string) error 
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	n, at := 0, 0
-	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
 		at++
 		line := strings.TrimSpace(lines.Text())
 		if line == "" || line[0] == '#' {
@@ -133,6 +134,9 @@ func eachLine(key, file, form string, add func(name, rest string) string) error 
 		if text := add(name, rest); text != "" {
 			return fmt.Errorf("%s: line %d of %s %s", key, at, file, text)
 		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: line %d of %s is too long: %w", key, at+1, file, err)
 	}
 	if n == 0 {
 		return fmt.Errorf("%s: %s has no line of the form %s", key, file, form)

@@ -188,7 +188,7 @@ func readBody(w http.ResponseWriter, r *http.Request, into any) (status int, err
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return http.StatusRequestEntityTooLarge, &view.Error{What: fmt.Sprintf("the body is larger than %d bytes", bodyMax), Where: "body", Do: "send less data"}
+		return http.StatusRequestEntityTooLarge, &view.Error{What: fmt.Sprintf("the body is larger than %d bytes", large.Limit), Where: "body", Do: "send less data"}
 	case err != nil:
 		return bad, &view.Error{What: "the body cannot be read: " + err.Error(), Where: "body", Do: "see /v1/openapi.json"}
 	}

@@ -201,6 +201,12 @@ func TestReadsAnswerAsDescribed(t *testing.T) {
 	if c := at(node, "children").([]any); len(c) != 2 || at(c[0], "name") != "lock" {
 		t.Errorf("children of / after a: %v", c)
 	}
+	if err := a.zc.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, none := a.ask(looker, "GET", "/v1/sessions", ""); at(none, "total") != 0.0 { // the list is empty, not null
+		t.Errorf("without sessions: %v", none)
+	}
 }
 
 // TestBadRequests: a request that is wrong gets a described error that says what is wrong.
@@ -251,6 +257,13 @@ func TestBadRequests(t *testing.T) {
 	a.api.ServeHTTP(w, r.WithContext(access.WithViewer(r.Context(), ada)))
 	if w.Code != http.StatusUnsupportedMediaType {
 		t.Errorf("a form: %d", w.Code)
+	}
+	w = httptest.NewRecorder()
+	r = httptest.NewRequest("POST", "/v1/tree/set", http.MaxBytesReader(w, io.NopCloser(strings.NewReader(`{"path":"/a"}`)), 10))
+	r.Header.Set("Content-Type", "application/json")
+	a.api.ServeHTTP(w, r.WithContext(access.WithViewer(r.Context(), ada)))
+	if w.Code != 413 || !strings.Contains(w.Body.String(), "larger than 10 bytes") {
+		t.Errorf("with the limit of another handler: %d %s", w.Code, w.Body)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"bellwether/internal/admin/access"
 	"bellwether/internal/admin/view"
 )
 
@@ -16,7 +17,7 @@ const (
 	writeMax   = 10 * time.Second // how long a client may take to accept an event
 )
 
-// events serves a stream of events until the client or the server ends it.
+// events serves a stream of events until the client or the server ends it, or the viewer is signed out.
 func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	defer a.streams.Add(-1)
 	most := a.srv.Config().Admin.EventStreams
@@ -27,11 +28,12 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Time{}) // the client sends nothing more, and the stream lasts
 	tick := time.NewTicker(eventEvery)
 	defer tick.Stop()
 	var last []byte
 	var sent time.Time
-	for {
+	for access.Still(r.Context()) {
 		e := a.view.Ensemble(r.Context())
 		now := figures(e)
 		text := []byte(": alive\n\n")

@@ -86,7 +86,7 @@ func (p *Page) change(w http.ResponseWriter, r *http.Request) {
 	case !viewer.MayChange():
 		err = &Problem{Status: http.StatusForbidden, What: "Changes need an operator who is signed in.", Do: "Sign in first."}
 	case errors.As(err, &large):
-		err = &Problem{Status: http.StatusRequestEntityTooLarge, What: fmt.Sprintf("The form is larger than %d bytes.", dataMax), Do: "Use the command bellwether set."}
+		err = &Problem{Status: http.StatusRequestEntityTooLarge, What: fmt.Sprintf("The form is larger than %d bytes.", large.Limit), Do: "Use the command bellwether set."}
 	case err != nil:
 		err = &Problem{Status: http.StatusBadRequest, What: "The form cannot be read.", Do: "Go back and send it again."}
 	}

@@ -101,7 +101,7 @@ func (v *View) Sessions(p Page) (*Sessions, error) {
 	for i := range list {
 		conns[list[i].Session] = &list[i]
 	}
-	var all []Session
+	all := []Session{}
 	global := map[wire.SessionID]bool{}
 	t.Sessions(func(id wire.SessionID, timeoutMS int32) {
 		global[id] = true
