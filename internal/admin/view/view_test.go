@@ -317,7 +317,8 @@ func TestHerdWarning(t *testing.T) {
 	l := start(t)
 	l.create("/lock", nil)
 	bid := l.create("/lock/lock-", nil, zk.Ephemeral, zk.Sequential)
-	l.create("/closed", nil, zk.ACLs{{Perms: zk.PermAll, ID: zk.ID{Scheme: "digest", ID: "a:b"}}})
+	l.create("/closed", nil, zk.ACLs{{Perms: zk.PermAll, ID: zk.ID{Scheme: "digest", ID: "a:b"}}, {Perms: zk.PermCreate, ID: zk.ID{Scheme: "world", ID: "anyone"}}})
+	l.create("/closed/open", nil) // only who may list the children of /closed may know the name
 	for range HerdMin {
 		zc := l.client()
 		if _, _, _, err := zc.ChildrenW(t.Context(), "/lock"); err != nil {
@@ -326,12 +327,14 @@ func TestHerdWarning(t *testing.T) {
 		if _, _, _, err := zc.ExistsW(t.Context(), bid); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := zc.AddWatch(t.Context(), "/closed", zk.WatchPersistent); err != nil {
-			t.Fatal(err)
+		for _, path := range []string{"/closed", "/closed/open"} {
+			if _, err := zc.AddWatch(t.Context(), path, zk.WatchPersistent); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	w := l.Watches(anyone)
-	if w.Hidden != 1 || len(w.Hot) != 2 || w.Total != 4*int64(HerdMin) {
+	if w.Hidden != 2 || len(w.Hot) != 2 || w.Total != 6*int64(HerdMin) {
 		t.Fatalf("%+v", w)
 	}
 	for _, h := range w.Hot {
@@ -343,7 +346,7 @@ func TestHerdWarning(t *testing.T) {
 			t.Errorf("%s: %+v", h.Path, h)
 		}
 	}
-	if w := l.Watches(super); w.Hidden != 0 || len(w.Hot) != 3 {
+	if w := l.Watches(super); w.Hidden != 0 || len(w.Hot) != 4 {
 		t.Errorf("for an operator: %+v", w)
 	}
 	if err := l.zc.Delete(t.Context(), bid, -1); err != nil {

@@ -71,13 +71,16 @@ func (v *View) Watches(who Who) *Watches {
 	return w
 }
 
-// mayKnow reports whether a viewer may know a path: whether it may read the znode or, if there is none, the nearest
-// one above.
+// mayKnow reports whether a viewer may know a path: whether it may read the znode and all above it, whose children
+// are listed only to those who may read them.
 func mayKnow(t *tree.Tree, r *reader, path string) bool {
 	for {
 		code := t.Exists(r, path, false, new(wire.StatResponse))
-		if !errors.Is(code, wire.ErrNoNode) || path == "/" || path == "" {
-			return code == wire.OK
+		if code != wire.OK && !errors.Is(code, wire.ErrNoNode) {
+			return false
+		}
+		if path == "/" || path == "" {
+			return true
 		}
 		path = parentOf(path)
 	}
