@@ -16,6 +16,9 @@ type command struct {
 	idle bool
 	// post: the command changes something and wants a body (ZooKeeper 3.9).
 	post bool
+	// resets: the command changes something, although its method is GET. A browser that says
+	// that a page of another site asks is refused.
+	resets bool
 	// guarded: the command needs all permissions on the root znode (ZooKeeper 3.9).
 	guarded bool
 	// large: the answer may have a field for each watch or ephemeral.
@@ -38,7 +41,7 @@ type call struct {
 // them.
 var commands = []command{
 	{names: []string{"configuration", "conf", "config"}, run: configuration},
-	{names: []string{"connection_stat_reset", "crst"}, run: func(_ *Admin, c *call) object { c.server.ResetConnections(); return nil }},
+	{names: []string{"connection_stat_reset", "crst"}, resets: true, run: func(_ *Admin, c *call) object { c.server.ResetConnections(); return nil }},
 	{names: []string{"connections", "cons"}, run: listConnections},
 	{names: []string{"dirs"}, run: dirSizes},
 	{names: []string{"dump"}, run: dumpSessions, large: true},
@@ -55,9 +58,9 @@ var commands = []command{
 	{names: []string{"restore", "rest"}, run: restore, post: true, guarded: true},
 	{names: []string{"ruok"}, run: nothing},
 	{names: []string{"server_stats", "srvr"}, run: serverStats},
-	{names: []string{"set_trace_mask", "stmk"}, run: setTraceMask, idle: true},
+	{names: []string{"set_trace_mask", "stmk"}, run: setTraceMask, resets: true, idle: true},
 	{names: []string{"snapshot", "snap"}, run: snapshot, guarded: true},
-	{names: []string{"stat_reset", "srst"}, run: func(_ *Admin, c *call) object { c.server.ResetStats(); return nil }},
+	{names: []string{"stat_reset", "srst"}, resets: true, run: func(_ *Admin, c *call) object { c.server.ResetStats(); return nil }},
 	{names: []string{"stats", "stat"}, run: stats},
 	{names: []string{"system_properties", "sysp"}, run: systemProperties, idle: true},
 	{names: []string{"voting_view"}, run: votingView},

@@ -58,6 +58,10 @@ func (h *commandHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.list(w)
 		return
 	}
+	if cmd != nil && cmd.resets && fromOtherSite(r) {
+		http.Error(w, "a web page of another site may not use this command", http.StatusForbidden)
+		return
+	}
 	c := &call{http: r, server: h.server, code: http.StatusOK, body: h.patientReader(w, r)}
 	o, name := h.run(c, name, cmd)
 	if c.turn {
@@ -91,6 +95,12 @@ func allowMethod(w http.ResponseWriter, r *http.Request, post bool) bool {
 		return false
 	}
 	return true
+}
+
+// fromOtherSite reports whether a browser says that a web page of another site has caused a request.
+func fromOtherSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site == "cross-site" || site == "same-site"
 }
 
 // list sends the links to all commands.
