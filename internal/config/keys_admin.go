@@ -59,7 +59,7 @@ var adminKeys = []key{
 		effect: "File with the operators who sign in by a client certificate: lines `NAME SUBJECT`, with the subject as in ACLs of the scheme x509. SIGHUP reads it again. ZooKeeper does not have this key.",
 		into:   func(c *Config) any { return &c.Admin.CertificateFile }},
 	{name: "admin.maxConnections", kind: system, form: number, def: "256", min: 1, max: 65535,
-		effect: "Connections that the admin server has open at the same time. A further one ends the connection that has been without a request for longest, and waits if there is none. ZooKeeper does not have this key.",
+		effect: "Connections that the admin server has open at the same time. A further one ends the connection that has been without a whole request for longest, and waits if there is none. ZooKeeper does not have this key.",
 		into:   func(c *Config) any { return &c.Admin.Connections }},
 	{name: "admin.maxEventStreams", kind: system, form: number, def: "100", min: 1, max: 65535,
 		effect: "Event streams that the admin server has open at the same time; a further one gets 503. ZooKeeper does not have this key.",

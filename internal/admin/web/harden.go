@@ -30,6 +30,7 @@ func (p *Port) routes() http.Handler {
 	commands := p.opt.Admin.Commands(p.opt.Server, p.cfg.CommandURL, p.cfg.IdleTimeout)
 	return p.recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.head(w, r)
+		p.arriving(r)
 		if rest, ok := strings.CutPrefix(r.URL.Path, p.cfg.CommandURL); ok && (rest == "" || rest[0] == '/') {
 			if p.mayCommand(w, r) {
 				commands.ServeHTTP(w, r)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -151,8 +152,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded shows that connections without a request, or with one that comes slowly, do not keep
-// others out, and that a further connection waits while all others have a request in process.
+// TestConnectionsAreBounded shows that connections without a request, or with one that comes slowly or without its
+// body, do not keep others out, and that a further connection waits while all others have a request in process.
 func TestConnectionsAreBounded(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan struct{}, 8)
 	p := open(t, load(t, "admin.maxConnections=3"), func(o *Options) {
@@ -166,9 +167,10 @@ func TestConnectionsAreBounded(t *testing.T) {
 	})
 	for range 20 {
 		fmt.Fprint(dial(t, p), "GET / HTTP/1.1\r\nX: ")
+		fmt.Fprint(dial(t, p), "POST /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
 	}
 	if status, text := raw(t, p, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"); status != 200 {
-		t.Errorf("behind 20 slow connections: %d %s", status, text)
+		t.Errorf("behind 40 slow connections: %d %s", status, text)
 	}
 	for range 3 {
 		fmt.Fprint(dial(t, p), "GET /v1/x HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -221,6 +223,43 @@ func TestPanicOfAHandler(t *testing.T) {
 	}
 	if status, _, _ := get(t, p.URL()+"livez"); status != 200 {
 		t.Errorf("afterwards: %d", status)
+	}
+}
+
+// TestOtherSitesResetNothing shows that a web page of another site cannot use the commands that reset something with
+// GET, and that people and programs can.
+func TestOtherSitesResetNothing(t *testing.T) {
+	p := open(t, load(t), nil)
+	for site, want := range map[string]int{"cross-site": 403, "same-site": 403, "same-origin": 200, "none": 200, "": 200} {
+		for _, command := range []string{"stat_reset", "srst", "connection_stat_reset", "set_trace_mask?traceMask=1"} {
+			if status, text, _ := get(t, p.URL()+"commands/"+command, "Sec-Fetch-Site", site); status != want {
+				t.Errorf("%s from %q: %d %s, want %d", command, site, status, text, want)
+			}
+		}
+	}
+	if status, text, _ := get(t, p.URL()+"commands/ruok", "Sec-Fetch-Site", "cross-site"); status != 200 {
+		t.Errorf("ruok: %d %s", status, text)
+	}
+}
+
+// addressed is a connection from an address.
+type addressed struct {
+	net.Conn
+	from string
+}
+
+func (a addressed) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(a.from))
+}
+
+// TestNetworksCountAsOne shows which addresses share the connections of one.
+func TestNetworksCountAsOne(t *testing.T) {
+	for from, want := range map[string]string{
+		"192.0.2.7:5": "192.0.2.7/32", "[::ffff:192.0.2.7]:5": "192.0.2.7/32", "[2001:db8::7]:5": "2001:db8::/64", "[fe80::7%eth0]:5": "fe80::/64", "[::1]:5": "::1/128",
+	} {
+		if got := networkOf(addressed{from: from}); got.String() != want {
+			t.Errorf("%s: %v, want %s", from, got, want)
+		}
 	}
 }
 

@@ -26,18 +26,23 @@ type listener struct {
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	byAddr map[netip.Addr]int
+	byAddr map[netip.Prefix]int
 	most   int                    // connections of one address
-	idle   map[net.Conn]time.Time // connections without a request in process, and since when
+	idle   map[net.Conn]time.Time // connections without a whole request in process, and since when
 }
 
-// shareOfOne is the part of all connections that one address may have open. The clients of a
-// machine on a loopback address may use all of them.
-const shareOfOne = 4
+const (
+	// shareOfOne is the part of all connections that one address may have open. The clients of a
+	// machine on a loopback address may use all of them.
+	shareOfOne = 4
+	// networkBits is the length of the prefix of IPv6 addresses that count as one: one machine
+	// can use all addresses of such a network.
+	networkBits = 64
+)
 
 func newListener(ln net.Listener, certs *secure.Store, c *config.Admin) (*listener, error) {
 	l := &listener{Listener: ln, unified: !c.ForceHTTPS, room: make(chan struct{}, c.Connections), ready: make(chan net.Conn),
-		closed: make(chan struct{}), byAddr: map[netip.Addr]int{}, most: max(c.Connections/shareOfOne, 1), idle: map[net.Conn]time.Time{}}
+		closed: make(chan struct{}), byAddr: map[netip.Prefix]int{}, most: max(c.Connections/shareOfOne, 1), idle: map[net.Conn]time.Time{}}
 	if certs != nil {
 		base, err := certs.Server()
 		if err != nil {
@@ -83,15 +88,14 @@ func (l *listener) accept() {
 			}
 			continue
 		}
+		k := &conn{Conn: c, from: networkOf(c), listener: l}
+		if !l.enter(k.from) {
+			c.Close()
+			continue
+		}
 		if !l.makeRoom() {
 			c.Close()
 			return
-		}
-		k := &conn{Conn: c, from: addrOf(c), listener: l}
-		if !l.enter(k.from) {
-			<-l.room
-			c.Close()
-			continue
 		}
 		if l.tls == nil {
 			l.pass(k)
@@ -102,7 +106,7 @@ func (l *listener) accept() {
 }
 
 // makeRoom takes the place of a connection, and returns false if the listener is closed. If all are
-// taken, it ends the connection that has been without a request for longest: connections that
+// taken, it ends the connection that has been without a whole request for longest: connections that
 // send nothing, or slowly, do not keep health checks out. If all have a request in process, it
 // waits.
 func (l *listener) makeRoom() bool {
@@ -125,7 +129,7 @@ func (l *listener) makeRoom() bool {
 	}
 }
 
-// endIdle closes the connection that has been without a request for longest, if there is one.
+// endIdle closes the connection that has been without a whole request for longest, if there is one.
 func (l *listener) endIdle() {
 	l.mu.Lock()
 	var oldest net.Conn
@@ -229,17 +233,17 @@ func (l *listener) Close() error {
 func (l *listener) Wait() { l.running.Wait() }
 
 // enter counts a connection of an address; false: it has too many.
-func (l *listener) enter(from netip.Addr) bool {
+func (l *listener) enter(from netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byAddr[from] >= l.most && !from.IsLoopback() {
+	if l.byAddr[from] >= l.most && !from.Addr().IsLoopback() {
 		return false
 	}
 	l.byAddr[from]++
 	return true
 }
 
-func (l *listener) leave(from netip.Addr) {
+func (l *listener) leave(from netip.Prefix) {
 	l.mu.Lock()
 	if l.byAddr[from]--; l.byAddr[from] == 0 {
 		delete(l.byAddr, from)
@@ -251,7 +255,7 @@ func (l *listener) leave(from netip.Addr) {
 // conn is a connection that is counted until it is closed.
 type conn struct {
 	net.Conn
-	from     netip.Addr
+	from     netip.Prefix
 	listener *listener
 	once     sync.Once
 }
@@ -262,9 +266,18 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-func addrOf(c net.Conn) netip.Addr {
-	if a, ok := c.RemoteAddr().(*net.TCPAddr); ok {
-		return a.AddrPort().Addr().Unmap()
+// networkOf returns the addresses that count as that of a client: an IPv4 address, a loopback address, or the network
+// of an IPv6 address.
+func networkOf(c net.Conn) netip.Prefix {
+	a, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
 	}
-	return netip.Addr{}
+	from := a.AddrPort().Addr().Unmap().WithZone("")
+	bits := from.BitLen()
+	if from.Is6() && !from.IsLoopback() {
+		bits = networkBits
+	}
+	network, _ := from.Prefix(bits) // the bits fit
+	return network
 }

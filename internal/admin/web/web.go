@@ -197,6 +197,7 @@ func (p *Port) Run(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    slog.NewLogLogger(p.opt.Log.Handler(), slog.LevelDebug),
 		ConnState:   p.listen.changed,
+		ConnContext: withConn,
 		TLSConfig:   p.listen.tls,
 	}
 	var others sync.WaitGroup
