@@ -57,6 +57,8 @@ func (c *conn) finish() {
 // the new output too, and flush returns. It blocks while the client does not read.
 func (c *conn) flush() {
 	o := &c.out
+	var traced []*Trace
+	defer func() { c.srv.tracer.add(traced...) }() // after the lock is released
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listed = false
@@ -89,7 +91,7 @@ func (c *conn) flush() {
 			o.discard()
 		}
 	}
-	o.writtenTraced(c.srv)
+	traced = o.takeTraced(c.srv)
 	switch {
 	case o.closed:
 		c.abort()

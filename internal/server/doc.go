@@ -102,8 +102,9 @@
 //   - output.mu of a connection may be taken under the tree's locks. Under it only
 //     pendingFlush.mu, budget.mu, connTable.mu and the atomics of stats may be used.
 //   - diskWatch.mu: inbox.mu may be taken under it.
+//   - fanOuts.mu may be taken under the tree's locks.
 //   - connTable.mu, inbox.mu, journal.mu, pendingFlush.mu, budget.mu, attempts.mu,
-//     connThrottle.mu and rateLimits.mu: no lock is taken under them.
+//     connThrottle.mu, rateLimits.mu, milestones.mu, tracer.mu and fanOuts.mu: no lock is taken under them.
 //
 // Only the first two are held during a write to a socket or a disk.
 //

@@ -173,26 +173,35 @@ func (c *conn) readTraced(b *batch, n, from, to int64) {
 
 // describe keeps a trace until everything that waits for the client is written.
 func (o *output) describe(t *Trace, s *Server) {
+	s.tracer.add(o.addTrace(t, s)...)
+}
+
+// addTrace adds a trace, and returns the traces that are complete because no flush follows.
+func (o *output) addTrace(t *Trace, s *Server) []*Trace {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.traced = append(o.traced, t)
 	if o.closed || o.ending || !o.writing && o.pending() == 0 && o.ready == nil {
-		o.writtenTraced(s) // no flush follows
+		return o.takeTraced(s)
 	}
+	return nil
 }
 
-// writtenTraced ends the traces whose replies have been written. The caller holds the lock.
-func (o *output) writtenTraced(s *Server) {
-	if len(o.traced) == 0 {
-		return
+// takeTraced ends and returns the traces whose replies have been written. The caller holds the
+// lock, and must pass the traces to the tracer when it has released it: the tracer writes to
+// the log.
+func (o *output) takeTraced(s *Server) []*Trace {
+	done := o.traced
+	if len(done) == 0 {
+		return nil
 	}
 	now := s.clock()
-	for _, t := range o.traced {
+	for _, t := range done {
 		if !o.closed && !o.ending {
 			t.stage(StageReply, t.applied, now)
 		}
 		t.Took = time.Duration(now - t.began)
-		s.tracer.add(t)
 	}
 	o.traced = nil
+	return done
 }

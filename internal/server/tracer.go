@@ -55,8 +55,19 @@ func (t *tracer) setAbove() {
 // all reports whether every request is traced.
 func (t *tracer) all() bool { return t.above.Load() == 0 }
 
-// add keeps a trace, and logs it if the request was slow.
-func (t *tracer) add(x *Trace) {
+// add keeps traces, and logs those of slow requests. The caller holds no lock, because the log
+// may block.
+func (t *tracer) add(all ...*Trace) {
+	for _, x := range all {
+		if slow, unlogged := t.keep(x); slow {
+			t.log(x, unlogged)
+		}
+	}
+}
+
+// keep keeps a trace, and reports whether the request must be logged, and how many slow requests
+// the period before has only counted.
+func (t *tracer) keep(x *Trace) (slow bool, unlogged int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.on {
@@ -64,10 +75,11 @@ func (t *tracer) add(x *Trace) {
 		x.Number = t.last
 		t.kept[t.last%uint64(len(t.kept))] = *x
 	}
-	if t.slow > 0 && x.Took > t.slow {
-		t.srv.stats.slow.Add(1)
-		t.log(x)
+	if t.slow == 0 || x.Took <= t.slow {
+		return false, 0
 	}
+	t.srv.stats.slow.Add(1)
+	return t.admit()
 }
 
 const (
@@ -76,19 +88,25 @@ const (
 	slowMax    = 10
 )
 
-// log logs a slow request, or only counts it. The caller holds the lock.
-func (t *tracer) log(x *Trace) {
+// admit decides whether a slow request is logged, or only counted. The caller holds the lock.
+func (t *tracer) admit() (logged bool, unlogged int) {
 	if now := time.Now(); now.Sub(t.period) > slowPeriod {
-		if t.unlogged > 0 {
-			t.srv.log.Warn("further slow operations were not logged", "number", t.unlogged)
-		}
+		unlogged = t.unlogged
 		t.period, t.logged, t.unlogged = now, 0, 0
 	}
 	if t.logged == slowMax {
 		t.unlogged++
-		return
+		return false, 0
 	}
 	t.logged++
+	return true, unlogged
+}
+
+// log logs a slow request.
+func (t *tracer) log(x *Trace, unlogged int) {
+	if unlogged > 0 {
+		t.srv.log.Warn("further slow operations were not logged", "number", unlogged)
+	}
 	args := []any{"op", x.Operation}
 	if x.Path != "" {
 		args = append(args, "path", x.Path)
