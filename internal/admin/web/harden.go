@@ -23,7 +23,6 @@ func (p *Port) routes() http.Handler {
 	plug("/readyz", http.HandlerFunc(p.readyz))
 	plug("/metrics", p.loaded(p.opt.Metrics))
 	plug("/v1/", p.guarded(p.opt.API, true))
-	plug("/v1/events", p.guarded(p.limited(p.opt.API), true))
 	plug("/signin", p.access.SignIn(p.opt.SignIn))
 	plug("/signout", p.access.SignOut())
 	plug("/", p.guarded(p.opt.Page, false))
@@ -68,28 +67,11 @@ func (p *Port) loaded(h http.Handler) http.Handler {
 	})
 }
 
-// limited bounds how many requests for event streams are in process at the same time.
-func (p *Port) limited(h http.Handler) http.Handler {
-	if h == nil {
-		return nil
-	}
-	room := make(chan struct{}, p.cfg.EventStreams)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case room <- struct{}{}:
-			defer func() { <-room }()
-			h.ServeHTTP(w, r)
-		default:
-			w.Header().Set("Retry-After", "5")
-			http.Error(w, fmt.Sprintf("%d event streams are open, which is the limit (admin.maxEventStreams)", cap(room)), http.StatusServiceUnavailable)
-		}
-	})
-}
-
 const (
 	// bodyMax bounds the body of a request, except of restore, in bytes. The data of a znode
-	// can have 1 MiB.
-	bodyMax = 2 << 20
+	// can have 1 MiB, of which JSON or a form makes up to six times as many bytes. The API and
+	// the page have smaller limits, with errors that name them.
+	bodyMax = 8 << 20
 	// replyTime is how long a client may take to read an answer if no idle timeout is
 	// configured. A handler that sends for longer, such as an event stream, sets the write
 	// deadline itself before each write, with http.ResponseController.
