@@ -158,20 +158,25 @@ func (c *Changes) Kick(ctx context.Context, o server.Operator, bid, token string
 func (c *Changes) change(ctx context.Context, o server.Operator, path string, f func(context.Context, *zk.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, changeMax)
 	defer cancel()
-	var refused error
+	refused := make(chan error, 1) // why there is no connection
 	zc, err := zk.Connect(ctx, "127.0.0.1:1", &zk.Options{
 		SessionTimeout: changeMax, OneSession: true,
 		Dial: func(context.Context, string, string) (net.Conn, error) {
 			conn, err := c.srv.Connect(o)
-			if refused = err; err != nil {
+			if err != nil {
+				select {
+				case refused <- err:
+				default: // it says why already
+				}
 				cancel() // a later try would be refused as well
 			}
 			return conn, err
 		},
 	})
 	if err != nil {
-		if refused != nil {
-			err = refused
+		select {
+		case err = <-refused:
+		default:
 		}
 		return changeError(err, path)
 	}
