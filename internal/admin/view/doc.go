@@ -15,6 +15,7 @@
 // parallel, at most once in pollEvery for all viewers together. These are the only goroutines,
 // and the call that starts them waits for them.
 //
-// One lock guards the last figures of the ensemble, one the last recipes, and neither is held while
-// anything is read. Read view.go first.
+// The figures of the ensemble, the elections and the paths with most watches are kept for a
+// second for all viewers (cached.go). Each has a lock, which is not held while anything is
+// read. Read view.go first.
 package view

@@ -18,6 +18,7 @@ type View struct {
 	version   string
 	ensemble  cached[*Ensemble]
 	elections cached[*Elections]
+	hot       cached[[]tree.HotWatch]
 	heavy     chan struct{} // a place for each expensive read
 }
 

@@ -46,15 +46,19 @@ type FanOut struct {
 // HotMax is how many paths are shown.
 const HotMax = 50
 
+// hotEvery is how often the table of watches is read, which takes longer the more watches there are.
+const hotEvery = time.Second
+
 // HerdMin is how many connections one change must notify for a herd warning.
 const HerdMin = server.FanOutMin
 
-// Watches returns where watches crowd.
+// Watches returns where watches crowd. The paths are up to hotEvery old.
 func (v *View) Watches(who Who) *Watches {
 	t, r := v.srv.Tree(), who.reader()
 	c := t.Counts()
 	w := &Watches{Total: c.Watches, Paths: c.WatchPaths, Watchers: c.Watchers, Hot: []HotWatch{}, FanOuts: []FanOut{}}
-	for _, h := range t.HotWatches(HotMax) {
+	hot := v.hot.get(hotEvery, func() []tree.HotWatch { return t.HotWatches(HotMax) })
+	for _, h := range hot {
 		if !mayKnow(t, r, h.Path) {
 			w.Hidden++
 			continue
