@@ -82,7 +82,7 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Servers < 1 || o.Servers > ServersMax:
 		return o, fmt.Errorf("%d servers: want from 1 to %d", o.Servers, ServersMax)
 	case o.Admin && o.InMemory:
-		return o, errors.New("Admin with InMemory: want one of them, because an admin port is a real port")
+		return o, errors.New("the options Admin and InMemory: want one of them, because an admin port is a real port")
 	case o.TickTime < time.Millisecond:
 		return o, fmt.Errorf("a tick of %v: want at least 1ms", o.TickTime)
 	case o.Dir == "":

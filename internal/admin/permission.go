@@ -11,6 +11,8 @@ import (
 )
 
 // errNotAuthenticated: the Authorization header proves no identity.
+//
+//lint:ignore ST1005 the text is ZooKeeper's
 var errNotAuthenticated = errors.New("Not authenticated")
 
 // permitted authenticates the client of a guarded command by its Authorization header, as

@@ -1,3 +1,5 @@
+//lint:file-ignore ST1005 some texts are ZooKeeper's
+
 package shell
 
 import (

@@ -31,6 +31,8 @@ type session struct {
 }
 
 // errNotConnected is worded as in ZooKeeper's CLI.
+//
+//lint:ignore ST1005 the text is ZooKeeper's
 var errNotConnected = &StatusError{ExitNoConnection, errors.New("Not connected: connect [HOST:PORT] opens a session")}
 
 // sessionApp returns the app of a command of the shell.
