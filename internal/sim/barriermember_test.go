@@ -32,7 +32,7 @@ func TestDoubleBarriersOfKazoo(t *testing.T) { throughTheGate(t, client.KazooBar
 
 func throughTheGate(t *testing.T, r client.Recipe, least int) {
 	n, sizes := 0, map[int]int{}
-	for seed := uint64(0); n < least; seed++ {
+	for seed := uint64(0); n < least || len(sizes) < 3; seed++ {
 		o := gateOptions(r, seed+1)
 		o.Leases = 1 + int(seed%3)
 		s := New(o)

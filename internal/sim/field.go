@@ -108,7 +108,8 @@ func setRecipe(o *Options, text string) error {
 }
 
 func setLasting(o *Options, text string) error {
-	if o.Lasting = Lasting(text); o.Lasting == NoLasting || slices.Contains(lastings, o.Lasting) {
+	if l := Lasting(text); l == NoLasting || slices.Contains(lastings, l) {
+		o.Lasting = l
 		return nil
 	}
 	return fmt.Errorf("the lasting faults are: none, %s", joined(lastings))

@@ -49,7 +49,7 @@ func TestEachOptionHasAName(t *testing.T) {
 		var o Options
 		switch v := reflect.ValueOf(&o).Elem().Field(i); f.Type.Kind() {
 		case reflect.String:
-			v.SetString(string(client.DoubleBarrier))
+			v.SetString(map[string]string{"Recipe": string(client.DoubleBarrier), "Lasting": string(Mute)}[f.Name])
 		case reflect.Uint32:
 			v.SetUint(counterLeast)
 		case reflect.Slice:

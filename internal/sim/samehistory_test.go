@@ -113,7 +113,12 @@ func TestSnapshotOfZooKeeperGivesNoMoreHistory(t *testing.T) {
 		if !old.compatible || best.log.Last() == old.log.Last() {
 			t.Fatalf("seed %d: server %d leads; the logs end at %v and %v", seed, old.id, old.log.Last(), best.log.Last())
 		}
+		before := []int{len(ours.replica.Elections()), len(best.replica.Elections())}
 		s.electedWithout(best)
+		a, b := ours.replica.Elections()[before[0]].Own, best.replica.Elections()[before[1]].Own
+		if a.Zxid != b.Zxid || a.PeerEpoch != b.PeerEpoch {
+			t.Errorf("seed %d: the votes of native servers with the same history are %v and %v", seed, a, b)
+		}
 	}
 }
 
