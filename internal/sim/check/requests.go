@@ -100,7 +100,7 @@ func (c watchOrder) See(o any) string {
 		}
 	case Notified:
 		if e.Event.Zxid == -1 {
-			return "" // setWatches reports these once for each watch of a path
+			return "" // the answer to setWatches has such an event for each watch of a path whose znode has changed
 		}
 		if slices.ContainsFunc(e.Trees, func(w TreeWatch) bool { return w.Means(e.Event) }) {
 			return ""
