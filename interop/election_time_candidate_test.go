@@ -57,7 +57,7 @@ func jumperMain(addr, parent, state string) error {
 			tell(h)
 			writePastDeadline(ctx, c, h, state)
 		}
-		for range 5 { // continues to write, like a process that has not noticed the loss
+		for range 5 { // this candidate continues to write, like a process that has not noticed the loss
 			writePastDeadline(context.WithoutCancel(ctx), c, h, state)
 		}
 		fmt.Println("over", int64(h.Token()), h.Lost())

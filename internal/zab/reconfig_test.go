@@ -12,7 +12,8 @@ import (
 	"bellwether/wire"
 )
 
-// configuration returns a membership of the named servers. Those after the bar are observers.
+// configuration returns a membership of the named servers. Those after the character | are
+// observers.
 func configuration(version wire.Zxid, servers string) *ensemble.Membership {
 	voters, observers, _ := strings.Cut(servers, "|")
 	d := ensemble.Definition{}

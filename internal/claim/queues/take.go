@@ -42,7 +42,7 @@ type Take struct {
 	place  position
 
 	stale   bool            // the last answer showed an outdated state: sync before the next look
-	watch   bool            // the last look found no item: set a watch with the next one
+	watch   bool            // the last look found no item, so the next look sets a watch
 	claims  bool            // all items were claimed: watch the claims too
 	waits   bool            // there was no item, and the necessary watches are set
 	watched map[string]bool // parents whose children are watched

@@ -306,7 +306,7 @@ type (
 		Place  string
 		Own    []wire.SessionID
 	}
-	// Server is a server as far as it matters for who could be elected. Zxid is where its
+	// Server holds what decides whether a server could be elected. Zxid is where its
 	// history ends: what it has applied or ordered to be logged.
 	Server struct {
 		ID      ensemble.ServerID
