@@ -212,7 +212,7 @@ func (l *loader) setFamily(k *key) {
 func (l *loader) set(v setting) {
 	k := v.key
 	if k.tls {
-		return // loadTLS does it
+		return // loadTLS sets this key
 	}
 	if k.status == stops {
 		l.refuse(v)

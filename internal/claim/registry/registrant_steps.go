@@ -109,7 +109,7 @@ func (r *Registrant) judge() {
 // ours reports whether s is an earlier session of ours.
 func (r *Registrant) ours(s wire.SessionID) bool { return s != 0 && slices.Contains(r.own, s) }
 
-// planReplace replaces the znode of an earlier session of ours. The watch fires when the old znode is
+// planReplace replaces the znode that an earlier session of this registrant created. The watch fires when the old znode is
 // deleted, no matter which client deletes it.
 func (r *Registrant) planReplace() {
 	if !r.ours(r.stat.EphemeralOwner) {
