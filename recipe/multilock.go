@@ -105,7 +105,7 @@ func (h *MultiHold) Proof() error { return h.first((*Hold).Proof) }
 // lost.
 func (h *MultiHold) Lost() error { return h.first((*Hold).Lost) }
 
-// first calls ask for each hold and returns the first error.
+// first calls the function ask for each hold in turn, and returns the first error.
 func (h *MultiHold) first(ask func(*Hold) error) error {
 	for _, one := range h.holds {
 		if err := ask(one); err != nil {

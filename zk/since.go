@@ -184,7 +184,7 @@ func (t *watches) assume(a *assumption) {
 	}
 }
 
-// assumed are the one-shot watches of a stream's Since.
+// assumed returns the one-shot watches that the method Since of a stream has set.
 func (t *watches) assumed(s *Stream) (out []*Watch) {
 	if !s.local {
 		return nil
