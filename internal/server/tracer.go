@@ -40,7 +40,8 @@ func (t *tracer) configure(c *config.Config) {
 	t.setAbove()
 }
 
-// setAbove stores what follows from on and slow. The caller holds the lock.
+// setAbove stores the shortest time of a request that is kept: none if tracing is on, else the
+// limit of slow operations. The caller holds the lock.
 func (t *tracer) setAbove() {
 	switch {
 	case t.on:
