@@ -60,22 +60,29 @@ func adminStatus(err error) error {
 	return &shell.StatusError{Status: shell.ExitFailed}
 }
 
-// runAdmin runs the admin port. The returned function ends it; it must be called after the server has ended, so
-// that health checks can say that it is stopping.
-func runAdmin(port *web.Port, log *slog.Logger) (end func()) {
-	if port == nil {
+// httpPort is an open port for HTTP.
+type httpPort interface {
+	comparable
+	Run(ctx context.Context) error
+}
+
+// runPort answers the requests to a port until the returned function is called, which waits for the end. ended is
+// logged if the port ends by itself. A port that is nil needs no work.
+func runPort[P httpPort](port P, log *slog.Logger, ended string) (end func()) {
+	var none P
+	if port == none {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
+	done := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(done)
 		if err := port.Run(ctx); err != nil {
-			log.Error("the admin server has ended", "err", err)
+			log.Error(ended, "err", err)
 		}
 	}()
 	return func() {
 		cancel()
-		<-ended
+		<-done
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -33,26 +32,6 @@ func openMetrics(c *config.Config, s *server.Server, log *slog.Logger) (*scrape.
 	}
 	log.Info("metrics at http://"+port.Addr().String()+"/metrics", "exportJvmInfo", c.Metrics.Process)
 	return port, nil
-}
-
-// runMetrics answers scrapes until stop is called, which waits for the end. A port that is nil
-// needs no work.
-func runMetrics(port *scrape.Port, log *slog.Logger) (stop func()) {
-	if port == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := port.Run(ctx); err != nil {
-			log.Error("no metrics are served any more: " + err.Error())
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-	}
 }
 
 // metricsAddress returns the address of the port for metrics.

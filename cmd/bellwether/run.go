@@ -35,7 +35,7 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	if err != nil {
 		return failed(log, errors.Join(err, s.Close()))
 	}
-	defer runMetrics(scraped, log)()
+	defer runPort(scraped, log, "no metrics are served any more")()
 	port, err := openAdmin(s, words, log)
 	if err != nil {
 		log.Error(err.Error())
@@ -57,7 +57,8 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 			log.Info("serving", append(append(ports(s), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin)), page(port)...)...)
 		})
 	}()
-	endAdmin := runAdmin(port, log)
+	// The admin port ends after the server, so that health checks can say that it is stopping.
+	endAdmin := runPort(port, log, "the admin server has ended")
 	err = s.Run(ctx)
 	endAdmin()
 	close(ended)
