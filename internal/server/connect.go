@@ -22,7 +22,7 @@ type Operator struct {
 // ACL has entries of this scheme.
 const operatorScheme = "operator"
 
-// ErrNotServing says that the server takes no connections now.
+// ErrNotServing says that the server does not serve now: it loads its data, has no quorum, or is ending.
 var ErrNotServing = errors.New("the server does not serve clients now: wait until it has a quorum, or until its start is complete")
 
 // Connect returns the client's end of a connection within the process, which has the rights of

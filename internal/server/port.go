@@ -53,9 +53,6 @@ type snapshotAnswer struct {
 	err  error
 }
 
-// errNotServing: the server is loading its data or is ending.
-var errNotServing = errors.New("the server is not serving")
-
 // TakeSnapshot writes a snapshot now. It waits for a snapshot or purge that is under way,
 // and for the disk.
 func (s *Server) TakeSnapshot(ctx context.Context) (store.SnapshotFile, error) {
@@ -65,7 +62,7 @@ func (s *Server) TakeSnapshot(ctx context.Context) (store.SnapshotFile, error) {
 	case <-ctx.Done():
 		return store.SnapshotFile{}, fmt.Errorf("the snapshot was not begun: %w", ctx.Err())
 	case <-s.stop:
-		return store.SnapshotFile{}, errNotServing
+		return store.SnapshotFile{}, ErrNotServing
 	}
 	select {
 	case a := <-answer:
@@ -73,7 +70,7 @@ func (s *Server) TakeSnapshot(ctx context.Context) (store.SnapshotFile, error) {
 	case <-ctx.Done():
 		return store.SnapshotFile{}, fmt.Errorf("the snapshot is still being written: %w", ctx.Err())
 	case <-s.stop:
-		return store.SnapshotFile{}, errNotServing
+		return store.SnapshotFile{}, ErrNotServing
 	}
 }
 

@@ -41,7 +41,7 @@ func (s *Server) Restore(r io.Reader) (wire.Zxid, error) {
 	case s.member != nil:
 		return 0, ErrRestoreMember
 	case !s.serving.Load():
-		return 0, errNotServing
+		return 0, ErrNotServing
 	case !s.restoring.CompareAndSwap(false, true):
 		return 0, ErrRestoring
 	}
@@ -59,7 +59,7 @@ func (s *Server) Restore(r io.Reader) (wire.Zxid, error) {
 	select {
 	case err = <-result:
 	default:
-		err = errNotServing
+		err = ErrNotServing
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrNotRestored, err)
@@ -78,7 +78,7 @@ func (l *loop) restore(made *tree.Tree, loader *tree.Loader, reaches wire.Zxid) 
 	select {
 	case s.restores <- restoreRequest{made, loader, reaches, done}:
 	case <-s.dead:
-		return errNotServing
+		return ErrNotServing
 	}
 	select {
 	case err := <-done:
@@ -86,7 +86,7 @@ func (l *loop) restore(made *tree.Tree, loader *tree.Loader, reaches wire.Zxid) 
 			return err
 		}
 	case <-s.dead:
-		return errNotServing
+		return ErrNotServing
 	}
 	for _, c := range l.conns { // no client may see the new tree on a connection that has seen the old one
 		c.finishLater()

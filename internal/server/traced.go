@@ -49,7 +49,7 @@ func (l *loop) describe(c *conn, q *replica.Request, z wire.Zxid, code wire.Code
 	}
 	t.stage(StageApply, decided, t.applied)
 	t.judge(l.completed(t))
-	c.out.describe(t, l.srv)
+	c.out.holdTrace(t, l.srv)
 }
 
 // proposedAt returns when a transaction was proposed here, or its proposal arrived here.
@@ -168,11 +168,11 @@ func (c *conn) readTraced(b *batch, n, from, to int64) {
 	t.stage(StageDecode, b.start, from)
 	t.stage(StageApply, from, to)
 	t.judge(0)
-	c.out.describe(t, c.srv)
+	c.out.holdTrace(t, c.srv)
 }
 
-// describe keeps a trace until everything that waits for the client is written.
-func (o *output) describe(t *Trace, s *Server) {
+// holdTrace holds a trace until everything that waits for the client is written.
+func (o *output) holdTrace(t *Trace, s *Server) {
 	s.tracer.add(o.addTrace(t, s)...)
 }
 
