@@ -74,7 +74,7 @@ var routes = []route{
 		errors: []int{bad, denied, missing, failed, busy}, params: []param{pathParam}},
 	{method: "GET", path: "/v1/sessions", id: "getSessions", summary: "the open sessions with what they cost", answer: typeOf[view.Sessions](), handle: (*API).sessions, errors: []int{bad}, params: pageParams},
 	{method: "GET", path: "/v1/connections", id: "getConnections", summary: "the connections of this server with what they cost", answer: typeOf[view.Connections](), handle: (*API).connections, errors: []int{bad}, params: pageParams},
-	{method: "GET", path: "/v1/watches", id: "getWatches", summary: "where the watches of this server's clients crowd", answer: typeOf[view.Watches](), handle: (*API).watches},
+	{method: "GET", path: "/v1/watches", id: "getWatches", summary: "the znodes on which clients of this server have the most watches", answer: typeOf[view.Watches](), handle: (*API).watches},
 	{method: "GET", path: "/v1/recipes", id: "getRecipes", summary: "elections, locks, queues and other recipes: who holds, who waits", answer: typeOf[view.Recipes](), handle: (*API).recipes,
 		errors: []int{bad, denied, missing, busy}, params: []param{belowParam}},
 	{method: "GET", path: "/v1/events", id: "getEvents", summary: "a stream of events named ensemble, each with an Ensemble as its data, sent when a figure has changed", media: "text/event-stream", errors: []int{busy}},

@@ -12,7 +12,7 @@ import (
 	"bellwether/wire"
 )
 
-// Watches shows where watches of this server's clients crowd.
+// Watches shows the znodes on which clients of this server have the most watches.
 type Watches struct {
 	Total    int64      `json:"total"`    // watches
 	Paths    int64      `json:"paths"`    // that have a watch
@@ -52,7 +52,7 @@ const hotEvery = time.Second
 // HerdMin is how many connections one change must notify for a herd warning.
 const HerdMin = server.FanOutMin
 
-// Watches returns where watches crowd. The paths are up to hotEvery old.
+// Watches returns the znodes with the most watches. The paths are up to hotEvery old.
 func (v *View) Watches(who Who) *Watches {
 	t, r := v.srv.Tree(), who.reader()
 	c := t.Counts()
