@@ -48,8 +48,7 @@ func (c *call) leaderIP(s *server.Server, st *replica.Status) string {
 	return host
 }
 
-// observers describes the observers of a leader. Packets are not counted, so those fields
-// are 0.
+// observers describes the observers of a leader, with the traffic of their links.
 func observers(_ *Admin, c *call) object {
 	synced, all := 0, list{}
 	for _, l := range c.server.Learners() {
@@ -65,11 +64,22 @@ func observers(_ *Admin, c *call) object {
 }
 
 func observer(s *server.Server, l *zab.LearnerStatus) object {
+	t := s.LinkTraffic(l.Link)
 	return object{
-		{"remote_socket_address", "/" + s.PeerAddress(l.Link)}, {"sid", int64(l.Server)}, {"established", 0},
-		{"queued_packets", 0}, {"queued_packets_size", 0}, {"packets_received", 0}, {"packets_sent", 0}, {"requests", 0},
-		{"last_zxid", int64(l.Acked)},
+		{"remote_socket_address", "/" + s.PeerAddress(l.Link)}, {"sid", int64(l.Server)}, {"established", t.BeganMS},
+		{"queued_packets", t.Queued}, {"queued_packets_size", t.QueuedBytes},
+		{"packets_received", t.Received}, {"packets_sent", t.Sent}, {"requests", t.Requests}, {"last_zxid", int64(l.Acked)},
 	}
+}
+
+// resetObservers sets the counters of the observers' links to 0.
+func resetObservers(_ *Admin, c *call) object {
+	for _, l := range c.server.Learners() {
+		if l.Observer {
+			c.server.ResetLinkTraffic(l.Link)
+		}
+	}
+	return nil
 }
 
 // votingView lists the voters of an ensemble; none on a standalone server.

@@ -53,7 +53,7 @@ var commands = []command{
 	{names: []string{"last_snapshot", "lsnp"}, run: lastSnapshot},
 	{names: []string{"leader", "lead"}, run: leader},
 	{names: []string{"monitor", "mntr"}, run: monitor},
-	{names: []string{"observer_connection_stat_reset", "orst"}, run: nothing},
+	{names: []string{"observer_connection_stat_reset", "orst"}, resets: true, run: resetObservers},
 	{names: []string{"observers", "obsr"}, run: observers},
 	{names: []string{"restore", "rest"}, run: restore, post: true, guarded: true},
 	{names: []string{"ruok"}, run: nothing},
@@ -80,8 +80,7 @@ func find(name string) *command {
 	return nil
 }
 
-// nothing is a command without fields. ruok only says that the server serves. A leader keeps
-// no figures of observers that could be reset.
+// nothing is a command without fields: ruok only says that the server serves.
 func nothing(*Admin, *call) object { return nil }
 
 // fail makes an error the answer's first field, as ZooKeeper does for errors that the

@@ -33,6 +33,8 @@ type link struct {
 	in      *input
 	r       *bufio.Reader
 	learner bool // this end is the learner, which has dialled
+	began   time.Time
+	traffic traffic
 	written chan struct{}
 
 	mu        sync.Mutex
@@ -46,7 +48,7 @@ type link struct {
 }
 
 func newLink(l *Links, id peerwire.LinkID, in *input, r *bufio.Reader, learner bool) *link {
-	k := &link{l: l, id: id, conn: in.Conn, in: in, r: r, learner: learner, written: make(chan struct{})}
+	k := &link{l: l, id: id, conn: in.Conn, in: in, r: r, learner: learner, began: time.Now(), written: make(chan struct{})}
 	k.arrived.L = &k.mu
 	in.figures = &l.figures
 	in.progress = func() { k.tell(Progress{id}) }
@@ -118,13 +120,19 @@ func (k *link) read() error {
 				k.l.leaderAnswered()
 			}
 			first = false
-			k.l.figures.Received.Add(int64(len(batch)))
-			k.tell(Received{k.id, batch})
+			k.received(batch)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// received counts packets and reports them.
+func (k *link) received(batch []*peerwire.QuorumPacket) {
+	k.l.figures.Received.Add(int64(len(batch)))
+	k.traffic.arrived(batch)
+	k.tell(Received{k.id, batch})
 }
 
 // batch reads one packet and those that have arrived with it. A SNAP comes alone: the
@@ -145,8 +153,7 @@ func (k *link) batch() ([]*peerwire.QuorumPacket, error) {
 		return batch, nil
 	}
 	if before := batch[:len(batch)-1]; len(before) > 0 {
-		k.l.figures.Received.Add(int64(len(before)))
-		k.tell(Received{k.id, before})
+		k.received(before)
 	}
 	if err := k.snapshot(p); err != nil {
 		return nil, err

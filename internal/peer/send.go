@@ -98,6 +98,7 @@ func (k *link) take(sent []outgoing) ([]outgoing, bool) {
 // sent subtracts what was written from the size of the queue.
 func (k *link) sent(packets, bytes int) {
 	k.l.figures.Sent.Add(int64(packets))
+	k.traffic.sent.Add(int64(packets))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting -= bytes

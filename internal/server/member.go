@@ -461,6 +461,22 @@ func (s *Server) PeerAddress(link zab.LinkID) string {
 	return s.member.address(link)
 }
 
+// LinkTraffic returns what has passed over the link of a learner; all fields are zero if the link has ended.
+func (s *Server) LinkTraffic(link zab.LinkID) peer.Traffic {
+	if s.member == nil {
+		return peer.Traffic{}
+	}
+	t, _ := s.member.links.Traffic(link)
+	return t
+}
+
+// ResetLinkTraffic sets the counters of a learner's link to 0.
+func (s *Server) ResetLinkTraffic(link zab.LinkID) {
+	if s.member != nil {
+		s.member.links.ResetTraffic(link)
+	}
+}
+
 // pendingSyncs returns how many client syncs wait for their answer at this leader.
 func (s *Server) pendingSyncs() (n int64) {
 	s.ask(func(l *loop) { n = int64(l.replica.PendingSyncs()) })
