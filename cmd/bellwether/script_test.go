@@ -102,9 +102,26 @@ const waitMax = 3 * time.Minute
 func waitFor(ts *testscript.TestScript, what string, cond func() bool) {
 	for deadline := time.Now().Add(waitMax); !cond(); {
 		if time.Now().After(deadline) {
+			describeProcesses(ts)
 			ts.Fatalf("timed out waiting for %s", what)
 		}
 		<-time.After(2 * time.Millisecond)
+	}
+}
+
+// describeProcesses logs which of the started processes have ended, and the end of what each has written to
+// its standard error.
+func describeProcesses(ts *testscript.TestScript) {
+	const shown = 2000 // bytes
+	for name, p := range stateOf(ts).processes {
+		state := "is running"
+		select {
+		case <-p.ended:
+			state = p.cmd.ProcessState.String()
+		default:
+		}
+		errs, _ := os.ReadFile(ts.MkAbs(name + ".err"))
+		ts.Logf("process %s: %s; the end of %s.err:\n%s", name, state, name, errs[max(0, len(errs)-shown):])
 	}
 }
 
