@@ -26,8 +26,8 @@ type attempts struct {
 	byAddr *rate.Table[netip.Prefix, rate.Failures]
 }
 
-// addressesMax is how many client addresses attempts, or a limit on requests, knows at a
-// time. It bounds the memory to a few MiB.
+// addressesMax is how many client addresses are kept at a time, by attempts and by the limits
+// on requests. It bounds the memory of each of them to a few MiB.
 const addressesMax = 1 << 14
 
 func newAttempts() *attempts {
@@ -74,9 +74,10 @@ func (s *Server) loginDelay(addr netip.Addr) time.Duration {
 	return 0
 }
 
-// awaitLogin waits until a login of the client may be answered. Requests whose replies may
-// still count the identities that were offered before are answered first. The wait is at
-// most a third of the session's timeout, so that no session expires because of it.
+// awaitLogin waits until a login of the client may be answered. If the client has offered digest
+// identities, it first waits for the replies to earlier requests, because a reply NoAuth counts
+// these identities as failed logins. The delay after that is at most a third of the session's
+// timeout, so that no session expires because of it.
 func (c *conn) awaitLogin(now *batch) {
 	if c.guesses.Load() > 0 && c.outstanding.Load() > 0 {
 		c.submit()

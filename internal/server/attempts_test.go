@@ -18,7 +18,7 @@ func (c *client) login(text string) time.Duration {
 	return took(func() { c.must(wire.OpAuth, auth(wire.Text("digest"), []byte(text)), nil) })
 }
 
-// wantTimes fails unless the times are these, in ms.
+// wantTimes fails the test unless got has the times ms, in milliseconds.
 func wantTimes(t *testing.T, what string, got []time.Duration, ms ...int) {
 	t.Helper()
 	var want []time.Duration
@@ -109,7 +109,7 @@ func TestGuessesThatNoAuthReveals(t *testing.T) {
 }
 
 // TestGuessesBehindWrites: a client that sends many guesses without waiting for replies is
-// not faster: a guess is answered after the writes that judge earlier ones.
+// not faster: a guess is answered after the writes that show earlier guesses to be wrong.
 func TestGuessesBehindWrites(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, s *bubble) {
 		owner := s.connectFrom("10.0.0.9")
@@ -136,8 +136,8 @@ func TestGuessesBehindWrites(t *testing.T) {
 	})
 }
 
-// TestLoginDelayIsOff: with a longest delay of 0 no login waits. A session with a short
-// timeout waits for a third of that at most.
+// TestLoginDelayIsOff: with loginDelayMax=0 no login waits. A session with a short timeout
+// waits for a third of that timeout at most.
 func TestLoginDelayIsOff(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Access.SuperDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
@@ -162,8 +162,8 @@ func TestLoginDelayIsOff(t *testing.T) {
 	})
 }
 
-// failedLogin fails to log in by SASL on a new connection from an address, and returns how long the
-// server took to answer the two messages of the login.
+// failedLogin tries to log in by SASL with a wrong password on a new connection from an address, and
+// returns how long the server took to answer the two messages of the login.
 func (b *bubble) failedLogin(addr string) time.Duration {
 	b.t.Helper()
 	c := b.connectFrom(addr)

@@ -21,7 +21,8 @@ import (
 // auditCloseMax is how long the end of a server waits for the audit log.
 const auditCloseMax = 2 * time.Second
 
-// openAudit opens the audit log of a configuration; nil: it asks for none.
+// openAudit opens the audit log of a configuration. It returns nil if the configuration asks
+// for none.
 func (s *Server) openAudit(c *config.Config) (*audit.Log, error) {
 	if !c.Audit.Enable {
 		return nil, nil
@@ -33,7 +34,8 @@ func (s *Server) openAudit(c *config.Config) (*audit.Log, error) {
 	return audit.Open(o)
 }
 
-// tryAudit returns the error that openAudit would return after a start has created the data directories.
+// tryAudit returns the error that openAudit would return after a start has created the data
+// directories.
 func tryAudit(c *config.Config) error {
 	if !c.Audit.Enable {
 		return nil
@@ -56,7 +58,7 @@ func contains(folder, other string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// auditGauges registers the figure about lost records. It is not there without an audit log.
+// auditGauges registers the number of lost records. It is not shown without an audit log.
 func (s *Server) auditGauges() {
 	s.stats.registry.Gauge("audit_records_lost", func() float64 {
 		if s.audit == nil {
@@ -87,8 +89,8 @@ func (s *Server) auditServer(operation string, result audit.Result) {
 
 // auditEphemeral records an ephemeral znode that was deleted from t because its session
 // ended. As with ZooKeeper every server records it, and names the user that runs the
-// server. The tree calls it under its lock. What is replayed at a start, or in a tree that
-// will replace the one that is served, is not recorded again.
+// server. The tree calls it under its lock. A deletion that is replayed at a start, or in a
+// tree that will replace the served tree, is not recorded again.
 func (s *Server) auditEphemeral(t *tree.Tree, session wire.SessionID, path string) {
 	if s.serving.Load() && s.tree.Load() == t {
 		s.audit.Write(audit.Record{Session: session, User: processUser(), Operation: audit.OpEphemeral, Znode: path, Result: audit.Success})
@@ -179,9 +181,9 @@ func createdPath(response wire.Record) (path string, ok bool) {
 	return "", false
 }
 
-// auditMulti records the parts of a multi that succeeded, or one record for a multi that
-// failed. ZooKeeper does not record the checks of a multi, nor the type of its sequential
-// znodes and of those with a TTL; nor does this.
+// auditMulti writes a record for each part of a multi that succeeded, or one record for a multi
+// that failed. Like ZooKeeper it does not record the checks of a multi, nor the type of its
+// sequential znodes and of those with a TTL.
 func (s *Server) auditMulti(r audit.Record, body []byte, o replica.Output) {
 	results, ok := o.Response.(*wire.MultiResponse)
 	var q wire.MultiRequest

@@ -96,8 +96,8 @@ func TestAuditOfLostConnections(t *testing.T) {
 	}
 }
 
-// TestAuditOfAnEnsemble shows that the server that a client is connected to records its
-// changes, and that every server records the ephemeral znodes of a session that ends.
+// TestAuditOfAnEnsemble shows that only the server to which a client is connected records the
+// client's changes, and that every server records the ephemeral znodes of a session that ends.
 func TestAuditOfAnEnsemble(t *testing.T) {
 	g := newTestEnsemble(t, 3, 0, false)
 	dir := t.TempDir()
@@ -148,8 +148,8 @@ func TestAuditOfStartAndStop(t *testing.T) {
 	}
 }
 
-// TestLostAuditRecordsAreCounted shows the figure of the records that the audit log has lost. There is none without an
-// audit log.
+// TestLostAuditRecordsAreCounted shows that a metric counts the records that the audit log has lost.
+// Without an audit log the metric has no value.
 func TestLostAuditRecordsAreCounted(t *testing.T) {
 	const name = "audit_records_lost"
 	r := start(t, Options{Config: auditConfig(t)})

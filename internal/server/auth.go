@@ -96,7 +96,7 @@ func (c *conn) proved(q *wire.AuthRequest) []wire.ID {
 // name of the super user but not the password, countGuess counts a failed login at once.
 func (c *conn) countGuess(id wire.ID, ids []wire.ID) {
 	switch {
-	case id.Scheme != "digest" || len(ids) > 1: // the second one is the super user
+	case id.Scheme != "digest" || len(ids) > 1: // with two ids, the password is that of the super user
 	case namesSuper(&c.srv.config().Access, id.ID):
 		c.srv.loginFailed(c.addr.Addr(), 1)
 	default:
@@ -125,7 +125,7 @@ func digestIDs(access *config.Access, text string) []wire.ID {
 	return ids
 }
 
-// whoAmI lists the identities in the form in which their owner sees them.
+// whoAmI lists the identities of the client. Of a digest it shows only the user.
 func (c *conn) whoAmI() *wire.WhoAmIResponse {
 	r := &wire.WhoAmIResponse{Clients: []wire.ClientInfo{}}
 	for _, id := range *c.ids.Load() {

@@ -76,8 +76,8 @@ func TestWhoAmI(t *testing.T) {
 	}
 }
 
-// TestIdentitiesAreLimited shows that a connection cannot prove identities without bound, neither
-// in number nor in bytes, and that the limit ends it.
+// TestIdentitiesAreLimited shows that both the number and the bytes of the identities of a
+// connection are limited, and that a connection that exceeds a limit is closed.
 func TestIdentitiesAreLimited(t *testing.T) {
 	s := start(t, Options{})
 	for name, bytes := range map[string]int{"number": 1, "bytes": identityBytesMax / 8} {

@@ -13,7 +13,7 @@ func frameOf(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 }
 
-// raw returns a request with a body that no record encodes.
+// raw returns a request with any bytes as its body.
 func raw(xid int32, op wire.OpCode, body ...byte) []byte {
 	h := wire.RequestHeader{Xid: xid, Op: op}
 	return frameOf(append(wire.Append(nil, &h), body...))

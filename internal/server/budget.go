@@ -69,7 +69,7 @@ func (b *budget) add(n int) {
 // half (cmd/bellwether). Garbage that arises while it runs stays until its next run.
 const (
 	connCost   = 16 << 10 // cost of a connection with little output: the stack of its reader and its buffers
-	useParts   = 2        // useParts of limitParts of the rest may be in use
+	useParts   = 2        // of the limit minus the cost of all connections, useParts/limitParts may be in use
 	limitParts = 5
 	limitShare = 16 // 1/limitShare of the limit may always be in use, however many connections there are
 )

@@ -10,7 +10,8 @@ import (
 	"bellwether/internal/metrics"
 )
 
-// catalogue returns the metrics of a member of an ensemble, which are all there are.
+// catalogue returns the metrics of a member of an ensemble. It has all metrics that any server
+// has.
 func catalogue(t *testing.T) []metrics.Description {
 	t.Helper()
 	g := newTestEnsemble(t, 3, 0, false)

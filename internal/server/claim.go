@@ -177,9 +177,9 @@ type unreadConn struct {
 	own   int // bytes that closing it frees
 }
 
-// closeUnread closes connections that use more than their share of memory, those that
-// have waited longest for their client first, until enough memory will be free for all
-// claims.
+// closeUnread closes connections that use more than their share of memory until enough memory
+// will be free for all claims. It begins with the connection that has waited longest for its
+// client.
 func (s *Server) closeUnread() {
 	b := &s.budget
 	b.mu.Lock()
@@ -197,9 +197,10 @@ func (s *Server) closeUnread() {
 	}
 }
 
-// unread lists the connections above their share whose clients have not read a reply, or
-// not sent the rest of a request, since before a time. It includes connections with much
-// input that have waited for memory for so long: they could be waiting for each other.
+// unread lists the connections that use more than their share of memory and have made no
+// progress since before the given time: the client has not read a reply or not sent the rest of
+// a request, or the connection itself waits for memory. Connections that wait for memory are
+// included because they could be waiting for each other.
 func (s *Server) unread(before int64) (list []unreadConn) {
 	share := s.budget.share()
 	for _, c := range s.conns.all() {

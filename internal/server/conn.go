@@ -51,7 +51,7 @@ type conn struct {
 	// heldBack (loop) holds the requests that wait for their turn, oldest first
 	// (heavyqueue.go).
 	heldBack fifo.Queue[*replica.Request]
-	known    bool          // reader: the loop knows the connection
+	known    bool          // reader: the Connect was passed to the loop
 	closing  bool          // reader: a closeSession was passed to the loop
 	paused   int64         // reader: the clock when it last ended a pause that a limit demanded
 	claimed  int           // reader: bytes that the budget counts for the reply being built
@@ -165,7 +165,8 @@ func (c *conn) run() {
 	c.drainInput()
 }
 
-// limitHandshake sets the deadline of the handshake. With TLS, reading also writes.
+// limitHandshake sets the deadline of the handshake. With TLS it limits writes too, because a
+// read may write.
 func (c *conn) limitHandshake(end time.Time) {
 	if _, ok := c.net.(*secureConn); ok {
 		c.net.SetDeadline(end)
@@ -209,7 +210,8 @@ type batch struct {
 	path    string // if traced: the path of the last request
 }
 
-// requests takes all complete requests until the server stops.
+// requests takes all complete requests from the input, and carries out each or passes it to
+// the loop. It returns an error when the server stops or the connection must be closed.
 func (c *conn) requests() error {
 	now := batch{start: c.srv.clock(), traced: c.srv.tracer.all()}
 	defer c.note(&now)
@@ -335,5 +337,5 @@ func (c *conn) backPressure() {
 	}
 }
 
-// timedOut reports whether an error is that of a deadline.
+// timedOut reports whether an error says that a deadline has passed.
 func timedOut(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -30,8 +30,8 @@ func (r *running) operator() *client {
 	return c
 }
 
-// TestOperatorsHaveSuperAndAreAudited: an operator's connection may do what super may, even if clients must log in,
-// and the audit log names the operator and the address.
+// TestOperatorsHaveSuperAndAreAudited: an operator's connection may do what super may, even if clients
+// must log in, and the audit log names the operator and the address.
 func TestOperatorsHaveSuperAndAreAudited(t *testing.T) {
 	cfg := auditConfig(t)
 	cfg.Access.EnforceAuth, cfg.Access.AuthSchemes = true, []string{"digest"}
@@ -63,8 +63,8 @@ func TestOperatorsHaveSuperAndAreAudited(t *testing.T) {
 	}
 }
 
-// TestOperatorsEndSessions: on every server an operator ends a session of any server at once, with its ephemerals,
-// and an unknown session is reported.
+// TestOperatorsEndSessions: an operator of any server can end a session of a client of another server.
+// Its ephemerals are deleted. Ending a session that does not exist is an error.
 func TestOperatorsEndSessions(t *testing.T) {
 	g := newTestEnsemble(t, 3, 0, false)
 	for _, m := range g.servers {

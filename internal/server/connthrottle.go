@@ -19,8 +19,8 @@ type connThrottle struct {
 	state *rate.Connections
 }
 
-// reloadConnThrottle makes the throttle of a configuration. One whose settings have not
-// changed keeps its state.
+// reloadConnThrottle makes the throttle of a configuration. If the settings have not changed,
+// the old throttle stays, with its state.
 func (s *Server) reloadConnThrottle(c *config.Config) {
 	o := c.Limits.Connections
 	old := s.connThrottle.Load()

@@ -41,8 +41,8 @@ func (b *bubble) wantAdmitted(what string, session *wire.ConnectResponse, times,
 	}
 }
 
-// TestConnectionThrottle: connections without a token are closed without an answer, new
-// sessions and those that continue. Tokens come back with time.
+// TestConnectionThrottle: connections for which no token is left are closed without an answer,
+// whether they ask for a new session or for one that continues. Tokens come back with time.
 func TestConnectionThrottle(t *testing.T) {
 	o := Options{Config: testConfig()}
 	throttle := &o.Config.Limits.Connections
@@ -70,8 +70,8 @@ func TestConnectionThrottle(t *testing.T) {
 }
 
 // TestConnectionWeights: with weights, new sessions and those that continue cost different
-// numbers of tokens, and the size of the bucket counts new ones. A server on its own has no
-// local sessions.
+// numbers of tokens, and the size of the bucket is a number of new sessions. A standalone
+// server has no local sessions.
 func TestConnectionWeights(t *testing.T) {
 	o := Options{Config: testConfig()}
 	o.Config.Ensemble.LocalSessions = true

@@ -87,8 +87,8 @@ func (w *diskWatch) Begin(op store.Op, path string) int {
 	return len(w.calls) - 1
 }
 
-// End records that a call has returned. A stall ends here, so that the server takes part
-// again without delay.
+// End records that a call has returned. If that ends a stall, End reports it at once, so that
+// the server takes part in its ensemble again without delay.
 func (w *diskWatch) End(call int) {
 	now := w.clock()
 	w.mu.Lock()
@@ -224,8 +224,8 @@ func (w *diskWatch) run(quit <-chan struct{}) {
 // endMax is how long the end of a server waits for a disk that does not answer.
 const endMax = 2 * time.Second
 
-// await waits until done is closed. It gives up and returns false when the disk has not
-// answered for endMax since the call.
+// await waits until done is closed. It gives up and returns false if the disk does not answer
+// and endMax has passed since await was called.
 func (w *diskWatch) await(done <-chan struct{}) bool {
 	began := w.clock()
 	poll := time.NewTicker(stallPollMax)

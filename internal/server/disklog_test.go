@@ -42,7 +42,7 @@ func TestSlowFsyncIsLogged(t *testing.T) {
 	}
 	sign := regexp.MustCompile("(?m)^\\| `(.*)` \\| the disk took longer than `fsync.warningthresholdms` \\|$").FindSubmatch(docs)
 	if sign == nil {
-		t.Fatal("docs/operate.md has no row for it")
+		t.Fatal("docs/operate.md has no row for a slow fsync")
 	}
 	line := regexp.MustCompile(`level=WARN msg="` + regexp.QuoteMeta(string(sign[1])) + ` in the log writer took \d+ms `)
 	for limit, told := range map[time.Duration]bool{time.Millisecond: true, time.Hour: false} {

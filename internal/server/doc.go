@@ -22,20 +22,19 @@
 //     reads itself, under the tree's read lock, while no earlier request of the connection
 //     is with the loop. It passes everything else to the loop.
 //   - In an ensemble, the goroutines of package peer leave events in the inbox. A link's
-//     reader fills the tree of a snapshot that a leader sends (member.go). A reader of old
-//     logs exists while a learner waits for an old part of the log, and a goroutine that
-//     opens or closes the quorum port exists while that takes. A login by Kerberos runs on the
-//     goroutine of package peer that dials, and each request to the KDC on a goroutine that
-//     may outlive the server (tickets.go).
+//     reader fills the tree of a snapshot that a leader sends (member.go). While a learner
+//     waits for an old part of the log, a goroutine reads it. Another one opens or closes the
+//     quorum port. A login by Kerberos runs on the goroutine of package peer that dials, and
+//     each request to the KDC on a goroutine that may outlive the server (tickets.go).
 //   - The loop starts a flusher (pendingflush.go) for each connection that has output. It
 //     ends when that is written.
 //   - While readers wait for memory, one goroutine (claim.go) closes connections whose
 //     clients do not read.
 //
 // Two places decide what a client may see, and in which order. replica.Next returns the
-// effects of writes and the turns of the reads behind them. output holds one queue for
-// each connection, in which Client.Reserve keeps a read's place among the events; the
-// queue is extended under the tree's lock. The loop carries out a read that came behind a
+// effects of writes, and says when a read that waits behind a write gets its turn. output
+// holds one queue for each connection, in which Client.Reserve keeps a read's place among the
+// events; the queue is extended under the tree's lock. The loop carries out a read that came behind a
 // write, between that write and whatever is applied next, so that a pipeline takes effect
 // in the order in which it was sent. Only the encoding of that read is left to the
 // flusher.
@@ -44,9 +43,9 @@
 // wakes the replica when it asks for that, and publishes the server's status. A client
 // that connects while there is no leader waits in its handshake. A reader answers a ping
 // only within the lease that the loop publishes. When the history is rebuilt the server
-// gets another tree. All connections with a session are closed before that; a reader that
-// is still carrying out a read gives its reply to an output that accepts none. Snapshots
-// and old logs may be written and read at the same time, but not while the history is cut
+// gets another tree. All connections with a session are closed before that. If a reader is
+// still carrying out a read then, its reply is dropped, because the output accepts nothing more.
+// Snapshots and old logs may be written and read at the same time, but not while the history is cut
 // or replaced (historylock.go).
 //
 // Long replies (longreply.go) are not copied. The names of many children are encoded once for
@@ -60,7 +59,7 @@
 // third or the fourth, then the last two:
 //
 //   - logEnd: the reader logs why it stops reading. It does so only after a handshake, or
-//     if the handshake fails to arrive.
+//     if no handshake arrives.
 //   - finish: the output accepts nothing more, and what is queued is written. The reader
 //     calls finish, which blocks. The loop calls finishLater, which leaves the writing to a
 //     flusher. finishUnanswered does the same in the middle of a read that gets no reply.
@@ -85,7 +84,7 @@
 // servers). An idle connection uses memory for its struct, the 512 bytes of its input, and
 // the stack of a goroutine. It borrows larger buffers from pools only while data moves.
 //
-// A process that runs a server should let the collector run more often than Go's default,
+// A process that runs a server should let the garbage collector run more often than Go's default,
 // because most of a tree is long-lived. cmd/bellwether collects at half of the default
 // growth, with a ballast so that a small server does not collect all the time.
 // docs/performance.md says how much memory a znode then uses.
@@ -106,7 +105,7 @@
 //   - connTable.mu, inbox.mu, journal.mu, pendingFlush.mu, budget.mu, attempts.mu,
 //     connThrottle.mu, rateLimits.mu, milestones.mu, tracer.mu and fanOuts.mu: no lock is taken under them.
 //
-// Only the first two are held during a write to a socket or a disk.
+// Only historyLock.mu and member.port are held during a write to a socket or a disk.
 //
 // The package decides nothing about znodes, sessions or transactions, does not know the
 // texts of four-letter words (Options.Words supplies them), and reads no configuration

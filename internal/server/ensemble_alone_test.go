@@ -53,9 +53,9 @@ func TestStandaloneServerBecomesMember(t *testing.T) {
 				c.must(wire.OpCreate, &wire.CreateRequest{Path: "/e", ACL: wire.OpenACL(), Flags: 1}, &wire.PathResponse{})
 				session = c.session
 			})
-			// Together with one of the others it is a quorum and has the longest history.
-			// The two others are a quorum too, without a history, which their markers
-			// confirm.
+			// The old server starts first: with one of the others it is a quorum that has its
+			// history. The two others alone would be a quorum too. They have no history, and
+			// their markers confirm that this is right.
 			g.start(old)
 			for _, m := range g.servers {
 				if m != old {

@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// shows waits until a server shows this membership to its clients.
+// shows fails the test unless a server shows this membership to its clients.
 func (m *testServer) shows(want *ensemble.Membership) {
 	m.t.Helper()
 	var r wire.DataResponse
@@ -141,7 +141,7 @@ func TestSlowPortDelaysNothing(t *testing.T) {
 		g.start(m)
 	}
 	<-opening
-	for range 3 { // until the loops answer
+	for range 3 { // Elections returns only when the loop has answered
 		for _, m := range g.servers {
 			if m.Elections(); m.Serving() {
 				t.Error("it serves")

@@ -185,7 +185,7 @@ func TestLeaderOfAnEarlierEpoch(t *testing.T) {
 
 	eventually(t, "it comes nine times", func() bool { return len(s.times()) >= 9 })
 	came := s.times()
-	for i := 2; i < 9; i++ { // pauses of 10, 20, 40 ... ms on its clock, which counts whole ones
+	for i := 2; i < 9; i++ { // pauses of 10, 20, 40 ... ms on its clock, which counts whole milliseconds
 		if gap, least := came[i].Sub(came[i-1]), 10*time.Millisecond<<(i-2)-2*time.Millisecond; gap < least {
 			t.Errorf("attempt %d came %v after the one before, want %v", i+1, gap, least)
 		}

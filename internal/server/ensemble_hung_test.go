@@ -15,9 +15,9 @@ import (
 	"bellwether/wire"
 )
 
-// gapMax is the longest time without acknowledged writes. It separates servers that elect
-// another leader from servers that elect a hung one repeatedly: 3 s is the target, and
-// without the rules under test the gap is 40 s or longer.
+// gapMax is the longest time without acknowledged writes that the tests accept. It separates
+// servers that elect another leader from servers that elect a hung one repeatedly: 3 s is the
+// target, and without the rules under test the gap is 40 s or longer.
 const gapMax = 15 * time.Second
 
 // defaults sets ZooKeeper's time limits: ticks of 2 s, initLimit 10, syncLimit 5.
@@ -163,8 +163,9 @@ func startDefault(t *testing.T, voters int) *testEnsemble {
 }
 
 // TestHungDiskDoesNotWinElections: of five servers the one with the highest id, which
-// wins every tie, has a hung disk. The leader is restarted, and another server leads.
-// With writes the hung disk is known before; without them the winner finds out.
+// wins every tie, has a hung disk. The leader is killed, and another server leads. With
+// writes the hung disk is detected before the election. Without writes the server with the
+// hung disk detects it only when it has won.
 func TestHungDiskDoesNotWinElections(t *testing.T) {
 	for _, busy := range []bool{true, false} {
 		t.Run(fmt.Sprintf("busy=%v", busy), func(t *testing.T) {

@@ -73,8 +73,8 @@ func (w *writer) attach(address string) {
 	}
 }
 
-// writeThrough runs writers while f runs, and until each has written something after
-// that.
+// writeThrough runs writers while f runs, and returns the paths of the creates that were
+// acknowledged.
 func (g *testEnsemble) writeThrough(many int, f func()) []string {
 	var addresses []string
 	for _, m := range g.servers {
@@ -128,8 +128,9 @@ func (g *testEnsemble) present(paths []string) {
 	}
 }
 
-// TestAcknowledgedWritesSurviveLeaders: while clients write, leaders are killed, some by
-// a power failure, and return. No acknowledged write is lost, and all trees are equal.
+// TestAcknowledgedWritesSurviveLeaders: while clients write, one leader after the other is
+// killed by a power failure and returns. No acknowledged write is lost, and all trees are
+// equal.
 func TestAcknowledgedWritesSurviveLeaders(t *testing.T) {
 	g := newTestEnsemble(t, 3, 0, false)
 	ports := freePorts(t, 3)

@@ -95,8 +95,8 @@ func TestEnsembleWithADeadNetwork(t *testing.T) {
 	}
 }
 
-// agrees waits until all looking servers have heard that all of them vote for the same
-// one, and checks that this decides nothing.
+// agrees waits until each of the given servers has heard that all others vote for the same
+// server, and checks that all of them are still looking, because they are no quorum.
 func (g *testEnsemble) agrees(ids ...ensemble.ServerID) {
 	g.t.Helper()
 	for _, id := range ids {

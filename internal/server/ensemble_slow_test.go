@@ -45,7 +45,7 @@ func (f *slowFile) Sync() error {
 
 // TestSlowDisksEverywhereKeepALeader: all disks are about as slow as the limit, or
 // slower, and none of them hangs. The ensemble keeps a leader, and elects another one
-// when that is killed.
+// when this leader is killed.
 func TestSlowDisksEverywhereKeepALeader(t *testing.T) {
 	const limit = 100 * time.Millisecond
 	for _, took := range []time.Duration{90 * time.Millisecond, 150 * time.Millisecond, 400 * time.Millisecond} {

@@ -114,7 +114,7 @@ func TestEpochsWithoutHistory(t *testing.T) {
 	g.equal()
 }
 
-// loseHistory removes the files of a server except its epochs.
+// loseHistory removes the snapshots and logs of a server, but not its epochs.
 func (m *testServer) loseHistory(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(m.dir, "version-2")
@@ -194,7 +194,7 @@ func TestFollowerWithFullDisk(t *testing.T) {
 	g.equal()
 	f.fs.(*store.Mem).SetSpace(0)
 	c.pipeline("/many", 200)
-	eventually(t, "it rests", func() bool { st := f.ReplicaStatus(); return !st.Serving && st.Disabled != "" })
+	eventually(t, "the follower is disabled", func() bool { st := f.ReplicaStatus(); return !st.Serving && st.Disabled != "" })
 	c.create("/b", "")
 	if st := f.Status(); st.Mode == "follower" || !st.ReadOnly || st.Reason == "" {
 		t.Errorf("it is %+v", st)
@@ -214,8 +214,8 @@ func TestFollowerWithFullDisk(t *testing.T) {
 	}
 }
 
-// TestLeaderWithFullDisk: a leader whose disk is full does the same, and another leader
-// is elected.
+// TestLeaderWithFullDisk: a leader whose disk is full leaves the ensemble, and another leader
+// is elected. The old one joins again when there is space.
 func TestLeaderWithFullDisk(t *testing.T) {
 	g := startTestEnsemble(t, 3, 0, false)
 	l := g.leader()

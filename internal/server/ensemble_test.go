@@ -29,7 +29,7 @@ type testEnsemble struct {
 	queueMax int
 }
 
-// testServer is one server of a team: its disk, and the server while it runs.
+// testServer is one server of a testEnsemble: its disk, and the server while it runs.
 type testServer struct {
 	*running
 	id   ensemble.ServerID
@@ -51,7 +51,7 @@ func freePortsOf(t testing.TB, host string, n int) []int {
 }
 
 // newTestEnsemble makes voters and observers with empty disks, in memory or, with
-// onDisk, in directories. Start runs them.
+// onDisk, in directories. The caller must start them.
 func newTestEnsemble(t testing.TB, voters, observers int, onDisk bool) *testEnsemble {
 	t.Helper()
 	g := &testEnsemble{t: t}
@@ -78,7 +78,7 @@ func newTestEnsemble(t testing.TB, voters, observers int, onDisk bool) *testEnse
 	return g
 }
 
-// startTestEnsemble runs a new team and waits until all serve.
+// startTestEnsemble runs a new ensemble and waits until all servers serve.
 func startTestEnsemble(t *testing.T, voters, observers int, onDisk bool) *testEnsemble {
 	t.Helper()
 	g := newTestEnsemble(t, voters, observers, onDisk)
@@ -162,7 +162,7 @@ func (g *testEnsemble) follower() *testServer {
 	return nil
 }
 
-// settled waits until all running servers serve under one leader.
+// settled waits until all running servers serve under one leader, and returns the leader.
 func (g *testEnsemble) settled() *testServer {
 	g.t.Helper()
 	var l *testServer

@@ -121,7 +121,8 @@ func TestTransferUnderWrites(t *testing.T) {
 }
 
 // TestStoppedLeaderTransfersLeadership: a leader that is stopped transfers leadership
-// first. Clients of other servers notice nothing, and its own continue at other servers.
+// first. Clients of other servers notice nothing, and the leader's clients continue at other
+// servers.
 func TestStoppedLeaderTransfersLeadership(t *testing.T) {
 	g := startTestEnsemble(t, 3, 0, false)
 	for range 5 { // a transfer may take too long on a busy machine

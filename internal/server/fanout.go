@@ -22,7 +22,7 @@ type FanOut struct {
 // FanOutMin is how many connections a change must notify to be kept as a FanOut.
 const FanOutMin = 10
 
-// fanOutsKept is how many of them are kept.
+// fanOutsKept is how many changes are kept.
 const fanOutsKept = 64
 
 // fanOuts holds the last changes that notified many connections.

@@ -5,11 +5,11 @@ package server
 // openFiles returns -1: the number of open descriptors is unknown on this system.
 func openFiles() int64 { return -1 }
 
-// machineMemory returns 0: the memory limit is unknown on this system.
+// machineMemory returns 0: the memory of the machine is unknown on this system.
 func machineMemory() int64 { return 0 }
 
 // maxFiles returns -1: the limit of descriptors is unknown on this system.
 func maxFiles() int64 { return -1 }
 
-// spaceOf returns NaN: the space is unknown on this system.
+// spaceOf returns spaceUnknown: the space is unknown on this system.
 func spaceOf(string) diskSpace { return spaceUnknown }

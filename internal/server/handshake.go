@@ -82,8 +82,8 @@ type FourLetterWord struct {
 	Name  string
 	Local bool // the word came over the loopback interface
 	// Arg reads the eight bytes that follow a word with an argument. It returns false if
-	// they do not arrive within argTimeout. Only a command that is executed may call it,
-	// so that others are answered at once.
+	// they do not arrive within argTimeout. It may be called only for a word that is carried
+	// out, so that a word that is refused is answered at once.
 	Arg func() (int64, bool)
 }
 

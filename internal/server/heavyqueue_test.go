@@ -14,9 +14,9 @@ import (
 	"bellwether/wire"
 )
 
-// TestHeavyRequestsWait shows that connections take turns with heavy requests, that nothing overtakes
-// within a connection, that light requests of other connections do not wait, and that at
-// most heavyMax bytes are with the replica.
+// TestHeavyRequestsWait shows that connections take turns with heavy requests, that the requests of
+// one connection keep their order, that light requests of other connections do not wait, and that
+// at most heavyMax bytes are with the replica.
 func TestHeavyRequestsWait(t *testing.T) {
 	var p heavyQueue
 	a, b, c := &conn{}, &conn{}, &conn{}

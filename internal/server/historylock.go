@@ -12,15 +12,15 @@ import (
 	"bellwether/wire"
 )
 
-// historyLock separates those that write or read the files of the history from changes that
-// take some of the history back. The snapshotter and the readers of old logs hold mu for
-// reading while they work. The log writer holds it for writing when it truncates or
-// replaces the history. urgent makes the others stop early.
+// historyLock keeps the snapshotter and the readers of old logs apart from changes that cut or
+// replace the history. The snapshotter and the readers hold mu for reading while they work. The
+// log writer holds it for writing when it truncates or replaces the history, and sets urgent so
+// that the others stop early.
 type historyLock struct {
 	mu     sync.RWMutex
 	urgent atomic.Bool
-	// tree is the tree that the files describe. It is the server's tree, except that the
-	// loop learns of a new one a little later.
+	// tree is the tree that the files describe. After a change of the history, the loop makes it
+	// the server's tree a little later.
 	tree *tree.Tree
 }
 

@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// Hooks are hooks that replace parts of a server's environment, for ensembles within a
-// process and for faults on demand. The zero value replaces nothing.
+// Hooks replace parts of a server's environment, for ensembles within a process and for faults
+// on demand. The zero value replaces nothing.
 type Hooks struct {
 	// Clients accepts client connections in place of the configured port: clientPort, or
 	// secureClientPort if there is no clientPort. The server closes it.

@@ -30,8 +30,8 @@ import (
 //     link and reconnects.
 //   - A learner that is being synchronised is an exception: its history comes before
 //     everything else on the stream, so its reader waits for the disk. It waits at half
-//     the limit, because proposals follow the history at once, and a link that was closed
-//     again then would help nobody.
+//     the limit, because proposals follow the history at once, and at the full limit they
+//     would close the link again.
 //
 // Invariants: logging >= 0; parks is the sum of the bytes of parked; a link has an entry
 // in parked only while requests of it wait.
@@ -170,7 +170,7 @@ var (
 		parkBytesMax>>20, parkTotalMax>>20)
 )
 
-// pushPackets adds the packets of a link in order and waits until that is allowed. If it
+// pushPackets waits until packets of a link may be added, and adds them in order. If it
 // returns an error, the link must be closed; some of the packets may have been added.
 func (b *inbox) pushPackets(link zab.LinkID, packets []*peerwire.QuorumPacket) error {
 	b.mu.Lock()
@@ -238,7 +238,7 @@ func (b *inbox) unpark(events []event) []event {
 		}
 	}
 	if room <= 0 && b.logging < b.most && len(b.parked) > 0 {
-		b.ring() // for the remaining ones, in case these need no disk
+		b.ring() // the loop must take the remaining requests even if the moved ones write nothing
 	}
 	return events
 }

@@ -13,8 +13,7 @@ import (
 	"bellwether/internal/zab"
 )
 
-// bring runs f on n goroutines, which start one after the other, and returns the number of those that
-// have ended.
+// bring runs f n times on one goroutine, and returns a counter of the calls that have returned.
 func bring(all *sync.WaitGroup, n int, f func()) *atomic.Int32 {
 	done := new(atomic.Int32)
 	all.Go(func() {

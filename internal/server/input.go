@@ -10,8 +10,8 @@ import (
 )
 
 // inputIdle is the size of the buffer that an idle connection keeps. inputBusy is the
-// size of the one that it borrows from a pool while more arrives at once, and inputSome
-// the size of the one that it gets while memory is short. A larger frame gets a buffer
+// size of the buffer that it borrows from a pool while more arrives at once, and inputSome
+// the size of the buffer that it gets instead while memory is short. A larger frame gets a buffer
 // that grows with the bytes that arrive, so that announcing a large length alone uses no
 // memory.
 const (
@@ -36,7 +36,7 @@ type input struct {
 	claim  func(n int) bool // waits for memory; false: there will be none
 	clock  func() int64     // the server's clock
 	size   atomic.Int64     // bytes that the budget counts for buf
-	since  atomic.Int64     // when the connection began to wait with such a buffer; 0: it does not wait
+	since  atomic.Int64     // when the connection began to wait with a buffer larger than idle; 0: it does not wait
 }
 
 // errNoMemory: the connection ended while its input waited for memory.
@@ -124,15 +124,15 @@ func (in *input) swap(b []byte) {
 	}
 }
 
-// waits records the time from which the connection waits while its input stays in memory.
+// waits records when the connection began to wait while the budget counts its input.
 func (in *input) waits() {
 	if in.size.Load() > 0 && in.since.Load() == 0 {
 		in.since.Store(in.clock())
 	}
 }
 
-// held returns how many bytes of memory the input has kept since before a time without a
-// request being taken from it.
+// held returns how many bytes the budget counts for the input if no request has been taken
+// from it since before the given time; 0 otherwise.
 func (in *input) held(before int64) int {
 	if since := in.since.Load(); since == 0 || since >= before {
 		return 0

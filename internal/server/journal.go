@@ -80,6 +80,6 @@ func (j *journal) abandon() {
 	j.queue.Abandon()
 }
 
-// roomProbe is the time between two checks of the log writer whether a full disk has space
-// again.
+// roomProbe is the time between two checks of the log writer: whether the data directory is
+// still in its place, and whether a full disk has space again.
 const roomProbe = time.Second

@@ -13,8 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// memberAlone is a server of an ensemble with its log writer, but without a running loop: the test plays
-// the replica.
+// memberAlone makes a server of an ensemble with its log writer, but without a running loop: the test
+// takes the place of the loop and its replica.
 func memberAlone(t *testing.T) (*Server, *logWriter) {
 	t.Helper()
 	g := newTestEnsemble(t, 3, 0, false)
@@ -31,7 +31,7 @@ func memberAlone(t *testing.T) (*Server, *logWriter) {
 	return s, newLogWriter(s, newSnapshots(s, 1, make(chan struct{}, 1)))
 }
 
-// logged is a transaction that creates a session.
+// logged returns a transaction that creates a session.
 func logged(z wire.Zxid) *record.Txn {
 	return &record.Txn{TxnHeader: record.TxnHeader{Session: wire.SessionID(z), Zxid: z, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1000}}
 }
@@ -122,8 +122,8 @@ func TestRefusalVoidsWhatIsQueued(t *testing.T) {
 	}
 }
 
-// TestFullDiskIsReported: the log writer reports a full disk twice: to the server, which leaves the
-// quorum, and to Zab. Later the disk has space again.
+// TestFullDiskIsReported: the log writer reports a full disk with two events: LogFull, upon which the
+// server leaves the quorum, and then a refusal for Zab. It reports once when the disk has space again.
 func TestFullDiskIsReported(t *testing.T) {
 	s, w := memberAlone(t)
 	fs := s.opt.FS.(*store.Mem)
@@ -148,8 +148,8 @@ func TestFullDiskIsReported(t *testing.T) {
 	}
 }
 
-// TestFailedSyncEndsAMember: any other failure of the disk ends the server, because the state
-// of the disk is then unknown.
+// TestFailedSyncEndsAMember: a failed fsync ends the server, because the state of the disk is then
+// unknown.
 func TestFailedSyncEndsAMember(t *testing.T) {
 	s, w := memberAlone(t)
 	s.opt.FS.(*store.Mem).Fail(store.OpSync, 1, errors.New("broken"))

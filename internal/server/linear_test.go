@@ -12,7 +12,8 @@ import (
 	"bellwether/wire"
 )
 
-// regIn and regOut are one operation on a znode that is used as a register with versions.
+// regIn and regOut are the input and the output of one operation on a znode that is used as a
+// register with versions.
 type regIn struct {
 	key     int
 	set     bool

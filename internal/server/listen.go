@@ -19,7 +19,7 @@ import (
 
 // TryClientPorts opens the client ports of a configuration and closes them at once. It
 // returns the error that New would return, but nil for a port that is in use, because the
-// user may be the server that is about to be restarted.
+// server that is about to be restarted may use it.
 func TryClientPorts(c *config.Config) error {
 	if err := checkClientPorts(c); err != nil {
 		return err
@@ -187,7 +187,8 @@ const (
 	turnsPause  = 5 * time.Millisecond
 )
 
-// accept accepts clients until the listener is closed: with TLS, without it, or both.
+// accept accepts clients until the listener is closed. withTLS and without say whether it takes
+// clients with TLS and clients without.
 func (s *Server) accept(ln net.Listener, withTLS, without bool) {
 	for {
 		for s.turns.tooManyWait() && !s.stopping.Load() {
@@ -242,8 +243,8 @@ func (s *Server) sessionless(c *conn, err error) {
 	c.logEnd(err)
 }
 
-// count returns the number of connections with a session from this machine, or from
-// elsewhere, whose clients have shown no certificate.
+// count returns the number of connections with a session whose clients have shown no
+// certificate: those from this machine if local is true, else those from other machines.
 func (w *connTable) count(local bool) int64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

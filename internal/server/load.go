@@ -57,7 +57,7 @@ func (s *Server) load() error {
 	if res.LastZxid >= 0 && (res.Snapshot < 0 || len(removed) > 0) {
 		file, err := s.store.WriteSnapshot(res.LastZxid, t.Snapshot())
 		if err != nil {
-			return fmt.Errorf("snapshot at the start: %w", err)
+			return fmt.Errorf("cannot write a snapshot at the start: %w", err)
 		}
 		res.Snapshot, res.SnapshotPath = file.Zxid, file.Path
 	}
@@ -70,8 +70,8 @@ func (s *Server) load() error {
 	return nil
 }
 
-// closeLoader ends the loading of the tree. On a standalone server it also removes the ephemerals of sessions that do not
-// exist, and returns their paths.
+// closeLoader ends the loading of the tree. On a standalone server it also removes the
+// ephemerals of sessions that do not exist, and returns their paths.
 func (s *Server) closeLoader(loader *tree.Loader) (removed []string) {
 	if s.member != nil {
 		loader.Close()
@@ -120,7 +120,8 @@ func (s *Server) reportLoad(every time.Duration) (stop func()) {
 	}
 }
 
-// loadText says how far a load is. Files may be read twice or in part, so it never says that the load is done.
+// loadText says how far a load is. Files may be read twice or in part, so it never says that
+// the load is done.
 func loadText(read, total int64) string {
 	const mib = 1 << 20
 	if total <= 0 {
@@ -158,7 +159,8 @@ func (l *timedSink) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) 
 	return l.Sink.SnapshotDone(zxid, digest)
 }
 
-// snapshotTook returns how long the snapshot took from start on; 0: there was none.
+// snapshotTook returns how long it took from start until the snapshot had been read; 0: there
+// was none.
 func (l *timedSink) snapshotTook(start time.Time) time.Duration {
 	if l.read.IsZero() {
 		return 0
@@ -249,7 +251,7 @@ func (w *logWriter) install(a *driver.Action) error {
 	s := w.srv
 	defer s.disk.whole()() // the change of the history also waits for the snapshotter
 	if a.Received == nil {
-		return fmt.Errorf("the snapshot %v that a leader sent is not there", a.Snapshot.Zxid)
+		return fmt.Errorf("the snapshot %v that a leader sent is missing", a.Snapshot.Zxid)
 	}
 	_, err := s.historyLock.revise(func() (*tree.Tree, error) {
 		for _, txn := range a.Snapshot.Txns {

@@ -2,7 +2,8 @@ package server
 
 import "testing"
 
-// TestLoadText shows what the log says about a long load, whatever was read.
+// TestLoadText shows what the log says about a long load, also if more is read than expected or
+// the expected size is not known.
 func TestLoadText(t *testing.T) {
 	for _, tc := range []struct {
 		read, total int64

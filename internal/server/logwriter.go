@@ -25,8 +25,8 @@ type logWriter struct {
 	ahead *time.Timer
 }
 
-// aheadAfter is how long after the adoption of an epoch the files of the next one are
-// written. The pause lets the servers that wait for the new leader come first.
+// aheadAfter is how long after the adoption of an epoch the files of the next epoch are
+// written. The pause lets the log writer first do what other servers wait for.
 const aheadAfter = 20 * time.Millisecond
 
 func newLogWriter(s *Server, snaps *snapshots) *logWriter {

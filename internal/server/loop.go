@@ -102,8 +102,8 @@ func (l *loop) batch(ticked bool) {
 	s.stats.loopTime.Observe(micro(s.clock()-l.clock), 1)
 }
 
-// settle carries out everything that the batch asks for, and makes it visible to others. It
-// reports whether a request that was held back could go on when all events had been
+// settle carries out the steps of the batch, up to the flush of the connections. It reports
+// whether a request that was held back could go to the replica when all events had been
 // stepped.
 func (l *loop) settle() (ready bool) {
 	for {
@@ -148,8 +148,8 @@ func (l *loop) take(i int) {
 	l.step(l.events[i])
 }
 
-// countSteps counts the requests that were stepped, and the time since the clock read
-// start.
+// countSteps counts the requests that were stepped since start, a time of the server's clock,
+// and how long that took.
 func (l *loop) countSteps(start int64) {
 	if l.asked > 0 {
 		l.srv.stats.stepped(l.asked, l.srv.clock()-start, l.decides())
@@ -164,7 +164,7 @@ func (l *loop) refuses(i int) bool { return driver.Refuses(l.events[i].event) }
 // heartbeats. Long work among them yields by itself.
 const heartbeatEvery = 64
 
-// sendHeartbeats sends the heartbeats to learners that are due, or answers those of the leader. A
+// sendHeartbeats sends the due heartbeats to learners, or answers those of the leader. A
 // batch can take longer than the interval of heartbeats, so they are also sent in the
 // middle of a batch. The loop itself sends them, so that a loop that hangs sends none.
 func (l *loop) sendHeartbeats() {
@@ -264,7 +264,8 @@ func (l *loop) request(c *conn, q *replica.Request) {
 	l.refuse(q)
 }
 
-// refuse marks a request that has waited too long to be refused (throttled_op_wait_time).
+// refuse tells the replica to refuse a request that has waited too long
+// (throttled_op_wait_time).
 func (l *loop) refuse(q *replica.Request) {
 	limit := l.srv.config().Limits.Throttle.OpWait
 	if limit <= 0 || q.Op == wire.OpPing || q.Op == wire.OpCloseSession {
@@ -276,8 +277,8 @@ func (l *loop) refuse(q *replica.Request) {
 	}
 }
 
-// forget drops a connection whose reader has ended. The replica first hears of messages of
-// the session since the last tick, because the session may live on.
+// forget drops a connection whose reader has ended. First it tells the replica if the session
+// was heard from since the last tick, because the session may outlive the connection.
 func (l *loop) forget(id replica.ConnID) {
 	c := l.conns[id]
 	if c == nil {

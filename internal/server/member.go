@@ -233,8 +233,8 @@ func (m *member) handle(e peer.Event) {
 	}
 }
 
-// arrived records when a learner that serves was pinged. Other learners do not answer
-// pings.
+// arrived records that a ping has arrived, if this server is a learner that serves. Other
+// learners do not answer pings.
 func (m *member) arrived(packets []*peerwire.QuorumPacket) {
 	ping := func(p *peerwire.QuorumPacket) bool { return p.Type == peerwire.PacketPing }
 	learns := func() bool {
@@ -368,8 +368,8 @@ func (m *member) readLog(q zab.ReadLog) {
 	s.inbox.push(replica.Zab{Event: zab.LogRead{Link: q.Link, Txns: txns, OK: err == nil}}, nil)
 }
 
-// errLogLong: a snapshot is smaller than the log that the learner needs.
-var errLogLong = errors.New("the log since then is larger than a snapshot, so a snapshot is sent")
+// errLogLong: the learner needs more of the log than logReadMax and logReadBytesMax allow.
+var errLogLong = errors.New("the log since then exceeds the limits of what is read for one learner")
 
 func (m *member) logBetween(q zab.ReadLog) (txns []*record.Txn, err error) {
 	bytes, reached := 0, q.After

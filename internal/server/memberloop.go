@@ -22,7 +22,7 @@ type memberLoop struct {
 	ended         []zab.LinkID // links that have closed in this batch
 }
 
-// setNextHeartbeat records when Beat must be called next, in ms.
+// setNextHeartbeat records when replica.Heartbeat must be called next, in ms.
 func (t *memberLoop) setNextHeartbeat(at int64) {
 	t.nextHeartbeat = min(at, replica.Never/int64(time.Millisecond)) * int64(time.Millisecond)
 }
@@ -75,9 +75,8 @@ func (l *loop) loggerOnce(address, what string, level slog.Level) (*slog.Logger,
 func (l *loop) before(e replica.Event) {
 	switch e := e.(type) {
 	case replica.Rebuilt:
-		// No client may see the new tree before it is served. A reader that is still
-		// carrying out a read gives its reply to an output that accepts none
-		// (output.fill).
+		// No client may see the new tree before it is served. If a reader is still carrying
+		// out a read, output.fill drops its reply.
 		for _, c := range l.conns {
 			if c.Session() != 0 {
 				c.finishLater()
@@ -122,8 +121,8 @@ func (l *loop) sendOut(rd *replica.Ready) {
 	l.send(rd.Send, rd.HeartbeatDue)
 }
 
-// send sends messages to the other servers, except those that the batch holds until it is
-// applied. due is the time at which the pings among them were due; 0: there are none.
+// send sends messages to the other servers, except those that the batch holds back until its
+// transactions are applied. due is the time at which the pings among them were due; 0: there are none.
 func (l *loop) send(all []zab.Message, due int64) {
 	m := l.srv.member
 	m.stats.sent(all)
@@ -212,8 +211,8 @@ func (l *loop) publish() {
 	s.member.status.Store(now)
 	defer s.member.statusChange.tell()
 	if now.Serving {
-		// Transactions that a snapshot contains beyond its zxid were committed before
-		// UPTODATE was sent, so the tree holds no uncommitted transaction.
+		// A snapshot may contain transactions beyond its zxid. They were committed before
+		// UPTODATE was sent, so by now all of them are applied, and digests can be compared.
 		s.Tree().Settled()
 	}
 	s.member.stats.statusChanged(before, now, s.clock())

@@ -18,7 +18,7 @@ import (
 
 // quorumStats are the figures about the traffic between servers. A standalone server
 // shows them too, as in ZooKeeper, because dashboards ask every server for the same
-// names. There all of them but shown stay 0.
+// names. On a standalone server all of them but shown stay 0.
 type quorumStats struct {
 	lookings, diffs         *metrics.Counter
 	proposals, commits      *metrics.Counter // received from a leader

@@ -9,8 +9,9 @@ import (
 )
 
 // milestones remember when the last transactions passed the stages of a write. Each batch
-// adds one mark for each stage, whose time the batch has read anyway, so a transaction costs
-// nothing. The description of a slow or traced request looks its transaction up here.
+// adds one mark for each stage. It takes the time from a reading of the clock that it makes
+// anyway, so single transactions cost nothing. The description of a slow or traced request
+// looks its transaction up here.
 //
 // The loop owns all fields except those below mu.
 type milestones struct {
@@ -53,8 +54,8 @@ func (m *milestones) ack(link zab.LinkID, last wire.Zxid, at int64) {
 // forget drops what is known of a learner.
 func (m *milestones) forget(link zab.LinkID) { delete(m.acked, link) }
 
-// marksKept is how many marks of a stage are kept. Each is one batch, so they cover the last
-// requests even under load.
+// marksKept is how many marks of a stage are kept at least. Each mark stands for a batch, so they
+// cover the last requests even under load.
 const marksKept = 256
 
 // timeline holds the marks of one stage, oldest first. Their zxids and times ascend.

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// orphaned returns a tree whose snapshot lacks its sessions.
+// orphaned is a snapshot of a tree that lacks the tree's sessions.
 type orphaned struct{ *tree.Snapshot }
 
 func (orphaned) Sessions(func(wire.SessionID, int32) error) error { return nil }

@@ -49,7 +49,7 @@ type output struct {
 	budget     *budget
 	since      int64      // the server's clock when the current write began
 	coder      wire.Coder // reused by encode
-	traced     []*Trace   // requests whose replies are not written yet, if they are described
+	traced     []*Trace   // traces of requests whose replies are not written yet
 }
 
 // item is a reply or an event that is not encoded yet. A bare item is a ConnectResponse.
@@ -64,8 +64,7 @@ type item struct {
 }
 
 // push adds an item at the end. If a place is reserved for a reply, the item comes after that
-// reply. If push returns true, the caller
-// must add the connection to pendingFlush.
+// reply. If push returns true, the caller must add the connection to pendingFlush.
 func (o *output) push(it item) (flush bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -141,7 +140,7 @@ func (o *output) fill(h wire.ReplyHeader, r wire.Record) {
 	switch {
 	case o.closed:
 		return
-	case o.ending: // the term in which the read took place is over
+	case o.ending: // finishLater or finishUnanswered was called: the reply is dropped
 	case it.long != nil:
 		o.add(it.kept(), false)
 	case o.pending() <= fillItems && !o.blocked():

@@ -24,7 +24,7 @@ import (
 // peerAuth logs the servers of an ensemble in to each other by SASL, as the keys quorum.auth.*
 // ask.
 type peerAuth struct {
-	c       *config.Config // as at the start
+	c       *config.Config // the configuration at the start
 	log     *slog.Logger
 	notices *notice.Log
 
@@ -69,8 +69,8 @@ func (a *peerAuth) openLearner(own *jaas.Login) error {
 	return nil
 }
 
-// service returns the principal of the server at a host. Without a realm it is of this server's own
-// realm.
+// service returns the principal of the server at a host. If the configured principal has no
+// realm, service adds this server's own realm.
 func (a *peerAuth) service(host string) string {
 	name := sasl.ServicePrincipal(a.c.SASL.Quorum.ServicePrincipal, host)
 	if realm := a.c.SASL.ServerRealm; realm != "" && !strings.Contains(name, "@") {
@@ -95,7 +95,7 @@ func (a *peerAuth) openServer(others *jaas.Login) error {
 	return nil
 }
 
-// end ends what waits for a KDC.
+// end ends all waits for a KDC.
 func (a *peerAuth) end() {
 	if a != nil {
 		a.close()
@@ -113,8 +113,8 @@ func memberHosts(m *ensemble.Membership) []string {
 	return hosts
 }
 
-// inside returns functions that secure connections with the given ones, and then carry out a
-// login inside of that.
+// inside returns functions that first secure a connection with outer, and then carry out a
+// login on the secured connection.
 func (a *peerAuth) inside(outer peer.Secure) peer.Secure {
 	q := &a.c.SASL.Quorum
 	wrap := func(outer, login peer.Wrap) peer.Wrap {
@@ -170,9 +170,9 @@ func (a *peerAuth) host(id ensemble.ServerID, address string) string {
 	return member.Addresses[0].Host // the server was dialled at an address that it has sent
 }
 
-// undecidedMax is how long a server that need not log in may take to begin. The connection is
-// then treated like one that begins with something else, as in ZooKeeper, because a server
-// that does not log in may have nothing to say.
+// undecidedMax is how long admit waits for the start of a login that is not required. After that
+// the connection counts as one without a login, as in ZooKeeper, because a server that does not
+// log in may have nothing to send first.
 const undecidedMax = 2 * time.Second
 
 // admit lets a server that has dialled log in. After a failed login it refuses the connection,
@@ -180,7 +180,7 @@ const undecidedMax = 2 * time.Second
 func (a *peerAuth) admit(c net.Conn, p peer.Purpose, _ ensemble.ServerID, address string) (net.Conn, error) {
 	required := a.c.SASL.Quorum.ServerRequires
 	x, err := a.accept()
-	if err != nil { // the keytab has changed and cannot be read; the old keys are still good
+	if err != nil { // the keytab has changed and cannot be read; x still uses the old keys
 		a.notices.Say(slog.LevelWarn, "the keytab for logins of other servers cannot be read again; the old keys stay in use", "", "err", err)
 	}
 	r := bufio.NewReader(c)
@@ -190,7 +190,7 @@ func (a *peerAuth) admit(c net.Conn, p peer.Purpose, _ ensemble.ServerID, addres
 		offered := quorumauth.Offered(r)
 		c.SetReadDeadline(time.Now().Add(limit))
 		if !offered && p == peer.ForLearner && r.Buffered() == 0 {
-			return c, nil // a port scan
+			return c, nil // nothing was sent: this may be a port scan, so it is not logged
 		}
 		if !offered {
 			a.notices.Say(slog.LevelInfo, "a connection from another server came without a login; it is accepted because quorum.auth.serverRequireSasl is not true", address)
@@ -210,7 +210,7 @@ type failedLogin struct{ error }
 
 func (e failedLogin) Unwrap() error { return e.error }
 
-// Kind returns the reason in the words of a limited set.
+// Kind returns the reason as one of a few fixed texts.
 func (e failedLogin) Kind() string {
 	switch {
 	case errors.Is(e.error, quorumauth.ErrNotOffered):

@@ -190,7 +190,8 @@ func TestStrangersDoNotLogIn(t *testing.T) {
 	}
 }
 
-// badLogins returns attacks on a port, behind what a server sends there before its login.
+// badLogins returns attacks on a port. Each sends prefix first, which is what a server sends there
+// before its login.
 func badLogins(address string, prefix []byte) map[string]func(t *testing.T) {
 	packet := func(token []byte) []byte {
 		return wire.Append(nil, &peerwire.QuorumAuthPacket{Status: peerwire.QuorumAuthInProgress, Token: token})

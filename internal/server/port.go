@@ -39,7 +39,7 @@ func (s *Server) noteLoaded(zxid wire.Zxid, path string) {
 		return
 	}
 	last := &SnapshotInfo{store.SnapshotFile{Path: path, Zxid: zxid}, s.start}
-	if info, err := os.Stat(path); err == nil { // not in memory
+	if info, err := os.Stat(path); err == nil { // it fails if the file system is in memory
 		last.At, last.Size = info.ModTime(), info.Size()
 	}
 	s.lastSnapshot.Store(last)
@@ -103,8 +103,8 @@ func (s *Server) Stopping() bool {
 	}
 }
 
-// Answers reports whether the loop carries out what it is asked before ctx ends. A server
-// whose loop does not run yet or any more answers too.
+// Answers reports whether the loop answers before ctx ends. It also returns true if the loop
+// does not run yet, or has ended.
 func (s *Server) Answers(ctx context.Context) bool {
 	if !s.serving.Load() {
 		return true
@@ -123,11 +123,12 @@ func (s *Server) Answers(ctx context.Context) bool {
 // DigestIDs returns the identities that a text of the form user:password proves.
 func (s *Server) DigestIDs(text string) []wire.ID { return digestIDs(&s.config().Access, text) }
 
-// errNoClientTLS: certificates of clients have no meaning.
+// errNoClientTLS: no client port uses TLS, so a certificate proves no identity.
 var errNoClientTLS = errors.New("the scheme x509 needs secureClientPort or client.portUnification")
 
-// CertificateIDs returns the identities that the certificate of a connection proves. It must
-// be valid for the client port too (ssl.*), because ACLs speak of the clients there.
+// CertificateIDs returns the identities that the certificate of a connection proves. The
+// certificate must be valid for the client port too (ssl.*), because the ids in ACLs are those
+// of clients there.
 func (s *Server) CertificateIDs(ctx context.Context, state *tls.ConnectionState, addr netip.Addr) ([]wire.ID, error) {
 	if s.certs.clients == nil {
 		return nil, errNoClientTLS
@@ -146,11 +147,11 @@ func (s *Server) CertificateIDs(ctx context.Context, state *tls.ConnectionState,
 	return ids, nil
 }
 
-// LoginFailed records that a login of an operator from an address has failed. LoginDelay
-// returns how long the next login from there must wait. Logins of clients count too.
+// LoginFailed records that a login of an operator from an address has failed. Failed logins of
+// clients count together with those of operators.
 func (s *Server) LoginFailed(addr netip.Addr) { s.loginFailed(addr, 1) }
 
-// LoginDelay is described at LoginFailed.
+// LoginDelay returns how long the next login of an operator or client from an address must wait.
 func (s *Server) LoginDelay(addr netip.Addr) time.Duration { return s.loginDelay(addr) }
 
 // IsSuperUser reports whether a text of the form user:password names the super user, whether

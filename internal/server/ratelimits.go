@@ -16,7 +16,8 @@ import (
 // rateLimits delays requests above the limits for client addresses and paths. A request
 // that would wait for more than a third of its session's timeout is refused with
 // ErrThrottledOp after that time, so that its client hears from the server and no session
-// expires because of a limit. What clients cannot repeat is never refused (refusable).
+// expires because of a limit. A request that clients cannot repeat is never refused
+// (refusable).
 type rateLimits struct {
 	rates config.Rates
 	// requestsAt and bytesAt hold the limits for paths, longest path first.
@@ -131,8 +132,8 @@ type addrCost struct {
 	requests, bytes int64
 }
 
-// take returns how long a request must wait, and because of which kind of limit. If that is
-// no longer than longest, it takes what the request costs.
+// take returns how long a request must wait, and because of which kind of limit. If the wait is
+// not longer than longest, it takes the cost of the request from the buckets.
 func (r *rateLimits) take(now int64, cost addrCost, charges []charge, longest int64) (wait int64, kind limitKind) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// limitsToMeasure are limits that delay nothing, from none to many.
+// limitsToMeasure returns sets of limits, from none to many, that are so high that they delay
+// nothing.
 func limitsToMeasure() map[string]config.Rates {
 	paths := []config.PathRate{{Path: "/app/jobs/done", PerSecond: 1e9}, {Path: "/app/jobs", PerSecond: 1e9}, {Path: "/app", PerSecond: 1e9}}
 	return map[string]config.Rates{

@@ -18,7 +18,7 @@ func (c *client) get(path string) time.Duration {
 	return took(func() { c.call(wire.OpGetData, &wire.PathWatchRequest{Path: path}, nil) })
 }
 
-// gets reads a znode some times.
+// gets reads a znode several times, and returns how long each read took.
 func (c *client) gets(path string, times int) (all []time.Duration) {
 	c.t.Helper()
 	for range times {
@@ -34,8 +34,8 @@ func limited(r config.Rates) Options {
 	return o
 }
 
-// TestRequestsPerSecond: an address gets one second's requests at once, and then one at a
-// time, whatever the number of its connections. Heartbeats, the end of a session and other
+// TestRequestsPerSecond: an address gets one second's requests at once, and then waits for each
+// further one, whatever the number of its connections. Heartbeats, the end of a session and other
 // addresses never wait. Each operation of a multi counts.
 func TestRequestsPerSecond(t *testing.T) {
 	inBubble(t, limited(config.Rates{Requests: 5}), func(t *testing.T, s *bubble) {
@@ -156,7 +156,7 @@ func TestRefusedRequestsUseUpNoLimit(t *testing.T) {
 }
 
 // TestLongWaitsAreRefused: a request that would wait for more than a third of its session's
-// timeout is refused after that time. What a client cannot repeat is carried out then.
+// timeout is refused after that time. A request that a client cannot repeat is carried out then.
 func TestLongWaitsAreRefused(t *testing.T) {
 	inBubble(t, limited(config.Rates{Bytes: 10}), func(t *testing.T, s *bubble) {
 		c := s.connectFrom("10.0.0.1")

@@ -12,7 +12,7 @@ func requestPath(op wire.OpCode, body []byte) (path string, ok bool) {
 	default:
 		return "", false
 	}
-	var q wire.PathRequest // the others begin in the same way
+	var q wire.PathRequest // the requests of all these operations begin with a path
 	in := wire.Decoder(body)
 	q.Code(&in)
 	return q.Path, in.Err() == nil

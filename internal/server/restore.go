@@ -15,7 +15,7 @@ import (
 // The reasons for which Restore does nothing.
 var (
 	ErrRestoreMember = errors.New("a member of an ensemble cannot be restored while it runs, because the other members would keep another history: stop all members, and put the snapshot into the data directory of each one")
-	ErrRestoring     = errors.New("another restore is in process")
+	ErrRestoring     = errors.New("another restore is in process: wait until it has ended")
 	ErrNotRestored   = errors.New("nothing is restored")
 )
 
@@ -23,17 +23,17 @@ var (
 type restoreRequest struct {
 	made    *tree.Tree
 	loader  *tree.Loader // of made, which is not finished
-	reaches wire.Zxid    // the last transaction of which made shows an effect
+	reaches wire.Zxid    // the last transaction whose effects made contains
 	done    chan<- error
 }
 
 // Restore replaces the history of a standalone server by an uncompressed snapshot, and
 // returns the zxid after which the restored history goes on. That zxid begins an epoch above
-// every epoch that the old history or the snapshot has used, so no client sees time go back, and
-// no fencing token is given out twice. All connections are closed; the sessions in the
+// every epoch that the old history or the snapshot has used, so that no client sees a smaller
+// zxid than before, and no fencing token is given out twice. All connections are closed; the sessions in the
 // snapshot are open again for their full timeouts.
 //
-// Nothing changes until the snapshot has been read and found whole. Then the loop stops until
+// Nothing changes until the snapshot has been read and found complete. Then the loop stops until
 // the new history is durable. A crash leaves either the old or the new history. The old
 // files stay until they are purged.
 func (s *Server) Restore(r io.Reader) (wire.Zxid, error) {

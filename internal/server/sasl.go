@@ -118,7 +118,8 @@ func (c *conn) saslToken(xid int32, body []byte) error {
 }
 
 // stepLogin passes a token to the connection's exchange, which the first token begins, and
-// returns the answer to it. A client that has logged in has an id.
+// returns the answer to it. At the end of the login it adds an id of the scheme sasl to those
+// of the client.
 func (c *conn) stepLogin(token []byte) ([]byte, error) {
 	if c.login == nil {
 		var stale error

@@ -55,7 +55,8 @@ func (c *client) token(token []byte) (wire.ReplyHeader, *wire.SASLResponse) {
 	return h, r
 }
 
-// challenge begins a login and returns the client's end, its answer to the challenge included.
+// challenge begins a login and returns the client's exchange, and the client's answer to the
+// challenge of the server.
 func (c *client) challenge(user, password string) (*sasl.DigestClient, []byte) {
 	c.t.Helper()
 	x := sasl.NewDigestClient(sasl.DigestLogin{Service: sasl.ClientService, User: user, Password: sasl.NewSecret(password), AuthorizationID: user})
@@ -324,7 +325,7 @@ func TestLoginsOverTLS(t *testing.T) {
 	plain.must(wire.OpPing, nil, nil)
 }
 
-// TestAuditNamesTheLogin shows the user of a login in the audit log.
+// TestAuditNamesTheLogin shows that the audit log names the user of a login.
 func TestAuditNamesTheLogin(t *testing.T) {
 	cfg := auditConfig(t)
 	useLogins(t, cfg, loginSection)

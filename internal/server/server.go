@@ -109,7 +109,7 @@ type Server struct {
 	loopEnded   chan struct{} // closed by the loop when it ends
 	dead        chan struct{} // closed when everything must end at once
 	failOnce    sync.Once
-	failure     error // why; read it only after dead is closed
+	failure     error // why the server has ended; read it only after dead is closed
 
 	readers sync.WaitGroup // readers of connections, and accept loops
 	writers sync.WaitGroup // flushers and other short-lived goroutines
@@ -170,8 +170,8 @@ func (o *Options) fill() {
 	}
 }
 
-// openSecurity reads the secrets and certificates, opens the audit log, and prepares the logins. After an error, the
-// caller must call peerAuth.end and closeAudit.
+// openSecurity reads the secrets and certificates, opens the audit log, and prepares the
+// logins. After an error, the caller must call peerAuth.end and closeAudit.
 func (s *Server) openSecurity(c *config.Config) (err error) {
 	if s.secrets, err = readSecrets(c); err != nil {
 		return err
@@ -193,8 +193,8 @@ func (s *Server) openSecurity(c *config.Config) (err error) {
 // the data. After a process is killed, the system takes a moment to free its memory.
 const lockTimeout = 3 * time.Second
 
-// openStore opens the data directory and waits a little for its lock. If the disk does
-// not answer, that is reported, although the server cannot start then.
+// openStore opens the data directory and waits up to lockTimeout for its lock. A timer reports a
+// disk that does not answer, because the goroutine of the disk watch does not run yet.
 func (s *Server) openStore() (*store.Store, error) {
 	opening := time.AfterFunc(s.disk.limit()+stallPollMax, s.disk.check)
 	defer opening.Stop()
@@ -239,8 +239,8 @@ func (s *Server) SecureAddr() net.Addr {
 // Ready returns a channel that is closed when the server has started to serve clients.
 func (s *Server) Ready() <-chan struct{} { return s.ready }
 
-// Reload applies the keys that may change while the server runs, and reads the files of
-// certificates again. It returns which keys those are, which others differ, and which
+// Reload applies the keys that may change while the server runs, and reads the files with
+// certificates and session secrets again. It returns which keys those are, which others differ, and which
 // certificates were replaced: see config.Changes.
 func (s *Server) Reload(c *config.Config) config.Changes {
 	now, changes := s.config().Reloaded(c)
@@ -378,8 +378,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.failure
 }
 
-// serveUntil serves until ctx ends or the server fails. The certificates are watched until watchCtx ends. The returned
-// function is that of work.
+// serveUntil serves until ctx ends or the server fails. The certificates are watched until
+// watchCtx ends. It returns the function that work has returned.
 func (s *Server) serveUntil(ctx, watchCtx context.Context) (stop func() <-chan struct{}) {
 	s.serving.Store(true) // set first, because a leader announces at once that it is ready
 	stop = s.work()
@@ -437,15 +437,15 @@ func (s *Server) closeStore(ended <-chan struct{}) {
 	}
 }
 
-// work starts the goroutines behind the connections. The function that it returns ends
-// them and must be called after the connections have ended. The channel from that
-// function is closed when they have ended.
+// work starts the loop, the log writer and the snapshotter. It returns a function that ends
+// them, which must be called after the connections have ended. That function returns a channel
+// that is closed when these goroutines and all short-lived ones have ended.
 func (s *Server) work() (stop func() (ended <-chan struct{})) {
 	k := &snapshotter{srv: s, due: make(chan struct{}, 1)}
 	snaps := newSnapshots(s, s.opt.Seed, k.due)
 	if s.replayed > s.config().Storage.SnapCount/2 {
-		// This start had to replay much. With a snapshot the next one has less to replay.
-		// ZooKeeper writes one at every start, even if nothing has changed.
+		// This start had to replay much. With a snapshot the next start has less to replay.
+		// ZooKeeper writes a snapshot at every start, even if nothing has changed.
 		snaps.ask()
 	}
 	l := newLoop(s)
@@ -459,7 +459,7 @@ func (s *Server) work() (stop func() (ended <-chan struct{})) {
 		close(quit)
 		<-s.loopEnded
 		if s.member != nil {
-			s.member.close() // so that the others need not wait for this server's disk
+			s.member.close() // so that the other servers need not wait for this server's disk
 		}
 		ended := make(chan struct{})
 		go func() {

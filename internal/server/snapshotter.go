@@ -62,7 +62,7 @@ func (k *snapshotter) snapshot() (store.SnapshotFile, error) {
 		return file, err
 	}
 	if err != nil {
-		s.log.Error("snapshot could not be written; the transaction log is kept, the next one is tried when it is due",
+		s.log.Error("snapshot could not be written; the transaction log is kept, and the next snapshot is tried when it is due",
 			"zxid", snap.Zxid(), "err", err)
 		return file, err
 	}
@@ -73,8 +73,8 @@ func (k *snapshotter) snapshot() (store.SnapshotFile, error) {
 	return file, nil
 }
 
-// purge removes old snapshots and logs if the configuration asks for that. It returns after
-// how long it is due again; 0: never.
+// purge removes old snapshots and logs if the configuration asks for that. It returns the time
+// until the next purge; 0: there is none.
 func (k *snapshotter) purge() time.Duration {
 	s := k.srv
 	o := s.config().Autopurge
@@ -89,7 +89,7 @@ func (k *snapshotter) purge() time.Duration {
 		s.log.Info("Removing file: " + f)
 	}
 	if err != nil {
-		s.log.Error("old snapshots and logs could not all be removed", "err", err)
+		s.log.Error("some old snapshots and logs could not be removed", "err", err)
 	}
 	s.log.Info("Purge task completed.")
 	return o.Interval

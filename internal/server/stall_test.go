@@ -122,7 +122,7 @@ func stallWriters(t *testing.T, timeout time.Duration) error {
 		}
 	}
 	if n := fs.count() - before; n != 2 {
-		t.Errorf("%d syncs, want one for the first write and one for the rest", n)
+		t.Errorf("%d fsyncs, want one for the first write and one for the rest", n)
 	}
 	return nil
 }

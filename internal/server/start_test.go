@@ -72,8 +72,8 @@ func TestQuorumPortInUse(t *testing.T) {
 	g.settled()
 }
 
-// TestDirectoryInUse: a second server on the same directory is refused, with an error
-// that names the directory. One that starts while another is about to end waits for it.
+// TestDirectoryInUse: a second server on the same directory is refused. A server that starts
+// while another one is about to end waits for it.
 func TestDirectoryInUse(t *testing.T) {
 	o := Options{Config: testConfig(), FS: store.NewMem(1)}
 	first, err := New(o)

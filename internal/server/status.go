@@ -36,7 +36,8 @@ type Status struct {
 	Uptime                                 time.Duration
 	Nodes                                  int64          // counted as in ZooKeeper
 	Proposals                              *ProposalSizes // only on a leader
-	// When the first certificate of this server expires, with its issuers; zero: no TLS of that kind.
+	// ClientCertificate and QuorumCertificate are the times at which the first certificate of
+	// this server or of its issuers expires; zero: no port of that kind uses TLS.
 	ClientCertificate, QuorumCertificate time.Time
 }
 
@@ -82,8 +83,8 @@ func (s *Server) Serving() bool {
 	return serves
 }
 
-// Service returns Serving, and whether only reads are answered, both at the same moment.
-// A server that stops being read-only may serve no clients for a while.
+// Service returns what Serving returns, and whether only reads are answered. Both are of the
+// same moment: a server that stops being read-only may serve no clients for a while.
 func (s *Server) Service() (serves, readOnly bool) {
 	if s.member == nil {
 		return s.serving.Load(), s.readOnly.Load()
@@ -124,7 +125,7 @@ type Connection struct {
 	Sent        int64
 	BytesIn     int64 // of requests
 	BytesOut    int64 // of replies and events
-	Waiting     int   // bytes of replies and events in memory, for which the client has not made room yet
+	Waiting     int   // bytes of replies and events in memory that the client has not taken yet
 	Watches     int   // number of paths that it watches
 	WatchBytes  int   // memory of these watches
 	Identities  []wire.ID
@@ -159,7 +160,7 @@ func (s *Server) ResetConnections() {
 	}
 }
 
-// describe returns the connection's line.
+// describe describes the connection.
 func (c *conn) describe() Connection {
 	c.out.mu.Lock()
 	t, waiting := c.out.traffic, c.out.holds()

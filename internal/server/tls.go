@@ -47,8 +47,9 @@ func openCertificates(c *config.TLS) (k certificates, err error) {
 	return k, err
 }
 
-// TryFiles reads the files with secrets and certificates that New would read, tries whether the audit log can be
-// written, and returns the error of New. The warnings name the certificates that have expired or soon will.
+// TryFiles reads the files with secrets and certificates that New would read, tries whether the
+// audit log can be written, and returns the error of New. The warnings name the certificates that
+// have expired or soon will.
 func TryFiles(c *config.Config) (warnings []string, err error) {
 	_, err = readSecrets(c)
 	_, noLogins := openLogins(c)
@@ -68,7 +69,8 @@ func TryFiles(c *config.Config) (warnings []string, err error) {
 	return warnings, errors.Join(err, tryAudit(c), noLogins, noPeers, failed)
 }
 
-// eachStore calls f for each store, and says whether its files are read again when they change.
+// eachStore calls f for each store. watch says whether the configuration asks that its files are
+// read again when they change.
 func (s *Server) eachStore(f func(store *secure.Store, watch bool)) {
 	c := &s.config().TLS
 	if s.certs.clients != nil {
@@ -94,8 +96,8 @@ func (s *Server) watchCertificates(ctx context.Context) {
 	}
 }
 
-// reloadCertificates reads all files again, as the operator asks, and adds the outcome to changes. It always logs
-// the outcome.
+// reloadCertificates reads all files with certificates again, and adds the outcome to changes.
+// It always logs the outcome, because an operator has asked for it.
 func (s *Server) reloadCertificates(changes *config.Changes) {
 	s.eachStore(func(store *secure.Store, _ bool) {
 		keys := keysOf(store)
@@ -153,8 +155,8 @@ func (s *Server) logExpiry(store *secure.Store) {
 	}
 }
 
-// expires returns when the first certificate of a store expires that this server needs; zero: it
-// shows none.
+// expires returns when the first of the certificates expires that a server shows with a store:
+// its own and those of its issuers. It returns zero if the store is nil or has none to show.
 func expires(store *secure.Store) time.Time {
 	if store == nil {
 		return time.Time{}
@@ -162,7 +164,7 @@ func expires(store *secure.Store) time.Time {
 	return store.Expires()
 }
 
-// certificateGauges registers the figures about certificates. They are not there without TLS.
+// certificateGauges registers the figures about certificates. They are not shown without TLS.
 func (s *Server) certificateGauges() {
 	seconds := func(at time.Time) float64 {
 		if at.IsZero() {
@@ -220,8 +222,8 @@ func (s *Server) DialTLS(ctx context.Context, host string, address netip.Addr) *
 // faultMax bounds the logged reason of a failed handshake, in bytes.
 const faultMax = 500
 
-// warnHandshake logs why a client's TLS handshake failed. A connection that ends before it
-// is over may be a port scan or a health check, and is not logged.
+// warnHandshake logs why a client's TLS handshake failed. If the client ended the connection
+// during the handshake, that may be a port scan or a health check, and is not logged.
 func (s *Server) warnHandshake(c *conn, err error) {
 	s.stats.handshakesFailed.Add(1)
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
@@ -303,11 +305,11 @@ func certificateOf(c net.Conn) *x509.Certificate {
 // resolveMax is how long the names of a member may take to be resolved.
 const resolveMax = 2 * time.Second
 
-// checkMember returns an error if a certificate does not belong to the member of the
-// ensemble whose id its owner claims: it must hold a name or an address of that member's
+// checkMember returns an error if a certificate does not belong to the member of the ensemble
+// whose id its owner claims. The certificate must hold a name or an address of that member's
 // server line, unless ssl.quorum.hostnameVerification is off or the certificate has the name of
-// ssl.quorum.sharedName. A server that is no member,
-// or whose line has no address that others dial, can prove nothing.
+// ssl.quorum.sharedName. checkMember returns nil if there is nothing to compare: there is no
+// certificate, the id is not that of a member, or the member's line has a wildcard address.
 func (s *Server) checkMember(cert *x509.Certificate, id ensemble.ServerID) error {
 	member, ok := s.config().Ensemble.Members.Server(id)
 	if cert == nil || !ok {
@@ -394,7 +396,8 @@ func (s *Server) dialPeer(c net.Conn, address string) (net.Conn, error) {
 	return handshake(ctx, tls.Client(c, s.certs.servers.Client(ctx, host, at)))
 }
 
-// handshake carries out the handshake within the deadline of the connection, and until ctx ends.
+// handshake carries out the handshake of TLS. The deadline of the connection and the end of ctx
+// limit it.
 func handshake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
 	if err := c.HandshakeContext(ctx); err != nil {
 		return nil, secure.Explain(err, "")
@@ -402,8 +405,8 @@ func handshake(ctx context.Context, c *tls.Conn) (net.Conn, error) {
 	return &peerConn{c}, nil
 }
 
-// peerConn is a connection between servers with TLS. With TLS 1.3 a server learns only by its first read
-// that the other one has refused its certificate; peerConn explains that error.
+// peerConn is a connection between servers with TLS. With TLS 1.3 a server learns only by its
+// first read that the other one has refused its certificate; peerConn explains that error.
 type peerConn struct{ *tls.Conn }
 
 // Read reads what the other server has sent.

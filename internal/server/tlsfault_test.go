@@ -355,9 +355,9 @@ func TestPlainTextIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestLeaderChangesBesideHalfHandshakes shows that connections that stop in the middle of their handshake, more than
-// may wait at a time on each port of each server, do not keep the servers from electing a leader, nor clients with
-// TLS from being served by it.
+// TestLeaderChangesBesideHalfHandshakes shows that connections that stop in the middle of their handshake keep
+// neither the servers from electing a leader, nor clients with TLS from being served by it, although there are
+// more of them on each port of each server than may wait at a time.
 func TestLeaderChangesBesideHalfHandshakes(t *testing.T) {
 	k := newCerts(t)
 	g := newTestEnsemble(t, 3, 0, false)

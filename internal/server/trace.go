@@ -14,7 +14,7 @@ import (
 const (
 	StageDecode  = "decode"  // read from the connection, with waits for limits
 	StageQueue   = "queue"   // wait for the loop
-	StagePropose = "propose" // become a transaction; on a learner: by the leader, with the way there and back
+	StagePropose = "propose" // turned into a transaction; on a learner: by the leader, including the way there and back
 	StageFsync   = "fsync"   // written to this server's log
 	StageQuorum  = "quorum"  // until a quorum has it; on a learner: until the leader says so
 	StageApply   = "apply"   // carried out
@@ -50,11 +50,12 @@ type Trace struct {
 	// Forwarded: the request belongs to a client of a learner, and this is what its leader has
 	// seen of it. The learner has a trace with the same session and cxid.
 	Forwarded bool
-	Requests  int64 // above 1: these reads arrived together, and the rest describes the last one
+	Requests  int64 // above 1: so many reads arrived together, and the other fields describe the last one
 	Began     time.Time
 	Took      time.Duration
 	Stages    []Stage
-	// Acks are those of the leader and its learners, in the order in which they came; only on a leader.
+	// Acks are those of the leader and its learners, in the order in which they came; only on a
+	// leader.
 	Acks []Ack
 	// Slowest is the stage that took longest. Peer is the server that it waited for: its ack
 	// completed the quorum, or it leads; 0: this is not known, or the stage waits for no server.
@@ -74,8 +75,9 @@ func (t *Trace) stage(name string, from, to int64) {
 	t.Stages = append(t.Stages, Stage{name, time.Duration(from - t.began), time.Duration(to - t.began)})
 }
 
-// judge finds the slowest stage. If the quorum was completed by this server's own disk, that
-// is its fsync.
+// judge finds the slowest stage, and the server that it waited for. completed is that server if
+// the stage is quorum or propose. If the quorum waited for this server's own disk, the slowest
+// stage is fsync.
 func (t *Trace) judge(completed ensemble.ServerID) {
 	longest := time.Duration(-1)
 	for _, s := range t.Stages {

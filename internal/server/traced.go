@@ -160,8 +160,9 @@ func (c *conn) queuedNow() {
 	}
 }
 
-// readTraced describes reads that the connection's reader has carried out itself: n requests
-// that arrived together, of which it knows the last. from is when the last one was begun.
+// readTraced describes n reads that arrived together, and that the connection's reader has
+// carried out itself. b describes the last of them. from is when the reader began to carry them
+// out, and to is when it had finished.
 func (c *conn) readTraced(b *batch, n, from, to int64) {
 	t := c.trace(b.xid, b.op, b.start)
 	t.Requests, t.Path, t.Zxid, t.applied = n, b.path, c.out.zxid, to

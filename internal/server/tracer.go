@@ -14,7 +14,8 @@ import (
 type tracer struct {
 	srv *Server
 	// above is the time, in ns, from which a request is described: 0 while every request is
-	// traced, MaxInt64 if slow ones are not logged either. The path of a request reads only this.
+	// traced, MaxInt64 if slow ones are not logged either. Code that carries out requests reads
+	// only this field.
 	above atomic.Int64
 
 	mu       sync.Mutex
@@ -22,14 +23,15 @@ type tracer struct {
 	slow     time.Duration // 0: slow requests are not logged
 	kept     []Trace       // a ring: the trace with number n is at n % len
 	last     uint64        // number of the last trace
-	period   time.Time     // when the present period of the log began
-	logged   int           // number of requests logged in it
-	unlogged int           // and of those that were only counted
+	period   time.Time     // when the present slowPeriod began
+	logged   int           // number of slow requests logged in it
+	unlogged int           // number of slow requests in it that were only counted
 }
 
 func newTracer(s *Server) *tracer { return &tracer{srv: s} }
 
-// configure applies a configuration. The kept traces stay unless their number changes.
+// configure applies a configuration. The kept traces stay unless the configured number of kept
+// traces changes.
 func (t *tracer) configure(c *config.Config) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,8 +42,8 @@ func (t *tracer) configure(c *config.Config) {
 	t.setAbove()
 }
 
-// setAbove stores the shortest time of a request that is kept: none if tracing is on, else the
-// limit of slow operations. The caller holds the lock.
+// setAbove stores in above how long a request must take to be described: any time if tracing is
+// on, else the limit of slow operations. The caller holds the lock.
 func (t *tracer) setAbove() {
 	switch {
 	case t.on:
