@@ -184,7 +184,8 @@ func found(names map[string][]string, dirs []string, pattern string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return slices.ContainsFunc(names[dir], re.MatchString) })
 }
 
-// TestArchitectureShowsTheTable fails if docs/architecture.md differs from the table of packages in layout_test.go.
+// TestArchitectureShowsTheTable fails if docs/architecture.md differs from the table of packages in
+// layout_test.go.
 func TestArchitectureShowsTheTable(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| ([0-9]+) \\| `([a-z/-]+)`( \\(pure\\)| \\(public\\))? \\|")
 	text, err := os.ReadFile("docs/architecture.md")

@@ -23,7 +23,7 @@ const exportedFile = "testdata/exported.txt"
 
 // TestExportedNames compares the exported names of the public packages with
 // testdata/exported.txt, so that a review shows when the API grows or changes.
-// Write the file anew with go test -run TestExportedNames . -exported
+// To write the file anew, run go test -run TestExportedNames . -exported
 func TestExportedNames(t *testing.T) {
 	var all strings.Builder
 	for _, dir := range publicPackages {
@@ -50,7 +50,7 @@ func TestExportedNames(t *testing.T) {
 	}
 	for _, line := range known {
 		if !slices.Contains(got, line) {
-			t.Errorf("%s has what is not exported any more: %s", exportedFile, line)
+			t.Errorf("%s has a name that is not exported any more: %s", exportedFile, line)
 		}
 	}
 	if t.Failed() {

@@ -45,6 +45,8 @@ const (
 const families = "internal/claim/barrier internal/claim/cache internal/claim/commit internal/claim/lines " +
 	"internal/claim/queues internal/claim/registry internal/claim/share internal/claim/value"
 
+// plan is the table of packages. Each package of the module has a row, or is in a folder below that
+// of a package that has one.
 var plan = map[string]packageRule{
 	"wire":                {layer: 1, tests: "internal/wiretest internal/record internal/ensemble internal/sasl"},
 	"internal/ensemble":   {layer: 1, pure: true},
@@ -212,8 +214,9 @@ func TestTableAllowsOnlyLowerLayers(t *testing.T) {
 	}
 }
 
-// TestProgramContainsNoSimulator shows that the table lets nothing that cmd/bellwether contains import the simulator or
-// porcupine. TestImportsFollowTheTable shows that the code follows the table.
+// TestProgramContainsNoSimulator shows that, according to the table, no package that cmd/bellwether can contain
+// belongs to the simulator or may import porcupine. TestImportsFollowTheTable shows that the code follows the
+// table.
 func TestProgramContainsNoSimulator(t *testing.T) {
 	contains := map[string]bool{}
 	var add func(name string)
@@ -363,7 +366,7 @@ var clockNames = map[string]bool{
 	"Tick": true, "NewTicker": true, "NewTimer": true,
 }
 
-// TestImportRulesCanFail shows that the rules above can fail.
+// TestImportRulesCanFail shows that refuse refuses imports that the table does not allow.
 func TestImportRulesCanFail(t *testing.T) {
 	for _, c := range []struct {
 		from, to string
