@@ -55,7 +55,7 @@ func (r *Replica) abandon(c *conn) {
 
 // settleForwarded forgets the requests of a session that were sent to a leader and have not
 // come back. It is called when the transactions of these requests cannot arrive any more: a
-// connection was attached after a sync, or the session has moved to another server.
+// new connection of the session is attached here, or the session has moved to another server.
 func (r *Replica) settleForwarded(id wire.SessionID) {
 	r.removeAbandoned(id, func(q *Request) bool { return q.zxid == forwarded })
 }
@@ -87,8 +87,8 @@ func (r *Replica) removeAbandoned(id wire.SessionID, gone func(*Request) bool) {
 	}
 }
 
-// reportAbandoned reports an abandoned request if txn is its transaction. When a session
-// moves it forgets the forwarded ones, and at the end of the session all.
+// reportAbandoned reports an abandoned request if txn is its transaction. If txn moves the
+// session, it forgets the session's forwarded requests; if txn ends the session, all its requests.
 func (r *Replica) reportAbandoned(txn *record.Txn, res tree.Result) {
 	for _, q := range r.abandoned.requests[txn.Session] {
 		if !q.awaits(txn) {
@@ -119,9 +119,10 @@ func (h AbandonedLost) String() string {
 	return fmt.Sprintf("the outcome of a request of session %v, whose connection has ended, is not known", h.Session)
 }
 
-// made reports whether a transaction is the one of a request and not that of another request
-// with the same xid. A ZooKeeper leader does not say when a session moves to another server,
-// where its client may use its xids again. An error does not say what it answers.
+// made reports whether a transaction is certainly that of a request, and not that of another
+// request with the same xid. A ZooKeeper leader does not say when a session moves to another
+// server, where the client may use its xids again. For an error transaction made returns false,
+// because the transaction does not say which operation failed.
 func (q *Request) made(txn *record.Txn) bool {
 	var body wire.Record
 	switch q.Op {

@@ -83,7 +83,7 @@ func (h *cluster) abandonOne(at, leader *server) *client {
 }
 
 // TestAbandonedRequestsAreForgotten: a request that the leader never got is forgotten when
-// its session comes back, and one whose transaction is lost when its session ends.
+// its session gets a new connection at the same server, and when its session ends.
 func TestAbandonedRequestsAreForgotten(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	at := s[1]
@@ -169,7 +169,8 @@ func TestLostAbandonedRequestsAreCounted(t *testing.T) {
 
 // TestAbandonedRequestUnderAZooKeeperLeader: such a leader does not say that a session moves.
 // A later request of the session with the same xid, at another server, is not taken for the
-// abandoned one, which counts as lost. If it is the abandoned one, it is reported.
+// abandoned request, which counts as lost. The transaction of the abandoned request itself is
+// reported.
 func TestAbandonedRequestUnderAZooKeeperLeader(t *testing.T) {
 	for _, c := range []struct {
 		what     string

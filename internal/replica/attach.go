@@ -16,10 +16,10 @@ import (
 // for. There are three cases:
 //
 //   - A native leader answers with a session-move transaction (see proposeMove). When
-//     this server applies it, the leader was really the leader, this server is up to
-//     date, everything that earlier connections of the session asked for is applied here,
-//     and every server knows that those connections are out of date. The transaction sets
-//     lives and synced.
+//     this server applies it, a quorum has confirmed the leader, this server is up to
+//     date, and it has applied all requests of the session's earlier connections. Every
+//     other server closes such a connection when it applies the transaction. The
+//     transaction sets lives and synced.
 //   - A compatible leader only answers whether the session lives. A sync that this server
 //     sends after the question does the rest. The two answers set lives and synced.
 //   - A local session needs only a sync (local.go).
@@ -171,9 +171,9 @@ func (r *Replica) closeOlder(id wire.SessionID) {
 	}
 }
 
-// proposeMove proposes a session-move transaction: from its place in the history on, the newest
-// connection of session id is at server at. It is an error transaction, which changes
-// nothing in any tree, and its cxid is one that no request has (moveCxid).
+// proposeMove proposes a session-move transaction. It says that from its place in the
+// history on, the newest connection of the session is at the given server. It is an error
+// transaction, which changes nothing in any tree, and no request has its cxid (moveCxid).
 func (r *Replica) proposeMove(id wire.SessionID, at ensemble.ServerID) {
 	q := peerwire.ForwardedRequest{Session: id, Cxid: moveCxid(at)}
 	r.proposeError(&q, wire.ErrSessionMoved)

@@ -8,7 +8,7 @@ func (r *Replica) check() error {
 	for id, c := range r.conns {
 		switch {
 		case c.id != id || c.ended:
-			return fmt.Errorf("connection %d is kept as %d, gone: %v", c.id, id, c.ended)
+			return fmt.Errorf("connection %d is kept as %d, ended: %v", c.id, id, c.ended)
 		case c.session == 0 && c.waiting.Len() > 0 && r.member == nil:
 			return fmt.Errorf("connection %d has %d requests and no session", id, c.waiting.Len())
 		}

@@ -3,7 +3,7 @@
 // It is a pure state machine with three methods. Step takes one event with its time.
 // Ready returns the duties of all steps since the last Ready. Next returns the effects of
 // committed transactions, one by one and in the order in which clients may see them. The
-// server and the simulator both drive it, in this cycle:
+// server and the simulator both drive a Replica in this cycle:
 //
 //	Step, Step, … ▸ Ready ▸ Next, Next, … until there is none ▸ again from Ready while Unsettled
 //
@@ -27,14 +27,15 @@
 // proposals may be in flight; each is prepared on top of those before it.
 //
 // A connection answers its reads itself, without the replica, unless an earlier request
-// of the connection is unanswered. Then the driver steps the read as a Request. It keeps
-// its place among the writes of its connection and comes back as a Turn, after the write
-// before it has been applied and before any later one is. So a connection that pipelines
-// set, get, set, get reads each of its own writes, and all of them share one fsync.
+// of the connection is unanswered. Then the driver steps the read as a Request. The read
+// keeps its place among the writes of its connection: Next returns it as a Turn after the
+// write before it has been applied and before any later write is. So a connection that
+// pipelines set, get, set, get reads each of its own writes, and all writes share one fsync.
 //
-// In an ensemble a session is resumed with a session-move transaction (attach.go). When a
-// server has applied it, everything that earlier connections of the session asked for is
-// applied there, and cannot be mistaken for the answer to a request of the new connection.
+// In an ensemble a session is resumed with a session-move transaction (attach.go). A
+// server that has applied it has also applied all requests of the session's earlier
+// connections, so the result of such a request cannot be mistaken for the answer to a
+// request of the new connection.
 // Every server closes the connections that the client has left, so that the remaining
 // ones can survive a change of leaders (keep.go). A ping is answered only under the
 // leader's lease (ping.go).

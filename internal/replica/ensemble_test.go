@@ -37,7 +37,7 @@ type cluster struct {
 	delay   func(to *server, e Event) bool
 	delayed []delivery
 	silent  map[*server]bool // servers whose disks answer nothing
-	unsaid  []delivery       // the answers of those disks, which answer delivers
+	unsaid  []delivery       // the answers that the silent disks hold back until cluster.answer is called
 }
 
 // delivery is an event that is not delivered yet.
@@ -220,7 +220,8 @@ func (h *cluster) batch(s *server) {
 	}
 }
 
-// packets returns the packets that one server sends to another on the links of learners.
+// packets returns a function for cluster.delay that selects the packets that one server
+// sends to another on the links of learners.
 func (h *cluster) packets(from, to *server) func(*server, Event) bool {
 	return func(at *server, e Event) bool {
 		z, ok := e.(Zab)

@@ -9,18 +9,19 @@ import (
 	"bellwether/wire"
 )
 
-// Time is the moment of an event, as the driver's clocks have it: Mono for
-// durations (ms, any origin), Wall for what is written into transactions (ms
-// since 1970).
+// Time is the moment of an event, read from the driver's clocks. Mono measures
+// durations (ms, any origin). Wall is the time that transactions get (ms since
+// 1970).
 type Time struct {
 	Mono int64
 	Wall int64
 }
 
-// ConnID names a client connection of this server; never used twice.
+// ConnID identifies a client connection of this server. It is never used twice.
 type ConnID uint64
 
-// Event is what happens to a replica: one of the types below.
+// Event is an input of a replica: one of the types below, DiskStalled, DiskAnswered or
+// TransferLeadership.
 type Event interface{ event() }
 
 // Connect: a connection asks for a new session (Session 0) or to resume one.
@@ -35,11 +36,11 @@ type Connect struct {
 	ReadOnly  bool // the client accepts a server without a quorum
 }
 
-// Request: an attached connection asks for a write, a sync, to close its
-// session, for a ping that Lease does not allow to be answered at once, or for
-// a read that has to wait for one of these. The replica keeps the pointer
-// until it comes back in an Output or the connection ends. Body must not
-// change any more: its transaction keeps parts of it.
+// Request is a request of an attached connection: a write, a sync, a
+// closeSession, a ping that Lease does not allow the driver to answer, or a
+// read that has to wait for one of these. The replica keeps the pointer until
+// it returns the request in an Output or the connection ends. Body must not be
+// changed any more: the transaction keeps parts of it.
 type Request struct {
 	Conn       ConnID
 	Xid        int32
@@ -102,20 +103,20 @@ type LogFree struct{}
 type Tick struct{}
 
 // Expire ends a session as if its timeout had passed, if this server decides about
-// sessions. It is used for faults on demand: a client that relies on the timeout is
-// deceived.
+// sessions. It is used for faults on demand: the client loses its session earlier than
+// its timeout promises.
 type Expire struct{ Session wire.SessionID }
 
 // Wake says that the moment of Ready.Wake has come. The driver steps everything
 // that has arrived before it steps the Wake.
 type Wake struct{}
 
-// Vote (ensemble) is news for the election: Heard, Up, Down or RoundTrip.
+// Vote (ensemble) passes an event to the election: Heard, Up, Down or RoundTrip.
 type Vote struct{ Event election.Event }
 
-// Zab (ensemble) is news for Zab. Of links: Opened, Closed, Received,
-// Progress. Of the disk, in the order of the duties: Saved, Installed (behind
-// the Rebuilt that brings its tree), Refused. LogRead answers Ready.ReadLog.
+// Zab (ensemble) passes an event to Zab. About links: Opened, Closed, Received or
+// Progress. About the disk, in the order of the duties: Saved, Refused, or Installed
+// (after the Rebuilt with its tree). LogRead answers Ready.ReadLog.
 type Zab struct{ Event zab.Event }
 
 // Linked (ensemble) says that the leader that Ready.Dial names is connected.
@@ -145,14 +146,14 @@ func (Rebuilt) event()      {}
 
 // Duty is work for the log writer. Duties are done one after the other, in the order
 // in which they were handed out; within a duty each field says what is done before
-// it. After a duty that could not be done (Refused, LogFull), no duty is done that the
-// replica handed out before it heard of that.
+// it. When a duty cannot be done, the driver reports that (Refused, LogFull). It then
+// skips every duty that the replica handed out before it received the report.
 type Duty struct {
 	// SaveAccepted is an epoch to be made durable as acceptedEpoch, before all other
 	// fields. Once it is durable it is answered with Zab{Saved}. 0: none.
 	SaveAccepted wire.Epoch
 	// Truncate cuts the log, after SaveAccepted. The cut is durable before the next
-	// field is begun. It is answered only if it is Refused.
+	// field is begun. Only its failure is answered, with Refused.
 	Truncate *zab.Truncate
 	// Rebuild asks for a tree that is loaded from the disk, after Truncate is durable.
 	// The answer is Rebuilt.
@@ -177,10 +178,10 @@ type Duty struct {
 	Generation uint64
 }
 
-// Ready holds what came of the steps since the last one. The loop hands Duties to the
-// log writer and does not wait for them. It does the rest at once: a message that
-// promises something about the disk is in a later Ready, after the event that says
-// it is durable.
+// Ready holds what is to be done after the steps since the last Ready. The driver hands
+// Duties to the log writer and does not wait for them. It does the rest at once: a
+// message that relies on a duty is in a later Ready, after the event that says that the
+// duty is durable.
 type Ready struct {
 	// Duties are done in this order, behind all duties of earlier Readys. Nothing
 	// else in this Ready waits for them.
@@ -208,15 +209,15 @@ type Ready struct {
 	// Dial is the server to be dialled as a learner, again and again until Linked;
 	// NoServer: nobody. It holds until the next Ready.
 	Dial ensemble.ServerID
-	// Wake is when to step a Wake at the latest, after all events that have arrived
-	// by then; or Never. It holds until the next Ready.
+	// Wake is the latest Mono time for the next Wake event, or Never. Events that have
+	// arrived by then are stepped before the Wake. It holds until the next Ready.
 	Wake int64
-	// NextHeartbeat is when to call Heartbeat at the latest if something takes long, or Never.
-	// It holds until the next Ready or Heartbeat.
+	// NextHeartbeat is the latest Mono time for a call of Heartbeat while something takes
+	// long, or Never. It holds until the next Ready or Heartbeat.
 	NextHeartbeat int64
 
-	// Committed is what Next applies from here on, for figures only: the driver
-	// applies nothing itself.
+	// Committed holds the transactions that Next applies from here on. The driver uses
+	// them for metrics and traces only; it applies nothing itself.
 	Committed []*record.Txn
 	// Observations are for the log and the flight recorder, in this order. They wait
 	// for nothing.
@@ -261,7 +262,7 @@ type Output struct {
 	Session   wire.SessionID
 	TimeoutMS int32
 	Password  [wire.PasswordLen]byte
-	ReadOnly  bool // the session is one of a server without a quorum
+	ReadOnly  bool // the session belongs to read-only service
 }
 
 // Observation is something worth telling an operator; String is what the log says.

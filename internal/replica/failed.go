@@ -16,8 +16,8 @@ import (
 // including the candidate. Each ranks the candidate behind others that have at least the
 // server's own history, until a term has served or a pause is over; the pause grows with
 // each failed term. If no quorum agrees on another candidate, they elect the same one again
-// and give it more time at each attempt. The same memory keeps a server from trying again and again to join a leader
-// that does not accept it.
+// and give it more time at each attempt. In the same way a server that a leader does not
+// accept tries to join that leader at growing intervals.
 //
 // docs/decisions/0017-failed-terms.md has the reasons, and explains why servers with
 // different memories still agree on a leader.
@@ -55,7 +55,7 @@ type failedTerm struct {
 // when a term serves.
 type failedTerms map[ensemble.ServerID]failedTerm
 
-// doubled returns base doubled times times, but at most limit.
+// doubled returns base * 2^times, but at most limit.
 func doubled(base int64, times int, limit int64) int64 {
 	return min(base<<min(times, shiftMax), limit)
 }

@@ -85,7 +85,7 @@ type member struct {
 
 	effects       fifo.Queue[effect]
 	held          []*conn // connections that wait for a leader; some may be closed
-	holdBy        int64   // Mono; releaseHeld is due then
+	holdBy        int64   // Mono time at which releaseHeld is due
 	serverOf      map[wire.SessionID]ensemble.ServerID
 	endedSessions endedSessions
 	asking        map[wire.SessionID][]*conn // connections that wait for the leader's answer, oldest first
@@ -104,7 +104,7 @@ type effect struct {
 	sync        uint64
 	confirmed   uint64 // the last touch that the leader has confirmed
 	established *zab.Established
-	term        uint64 // in any other term, sync, confirmed and established are dropped
+	term        uint64 // the term of sync, confirmed or established; in any other term the effect is dropped
 }
 
 // join starts a server of an ensemble. It looks for a leader.
@@ -294,7 +294,7 @@ type Status struct {
 	Abstains string
 	// ReadOnly: there is no quorum, and the server serves the clients that accept that.
 	ReadOnly bool
-	// Appointed: the role was assigned by the leader before, without a vote.
+	// Appointed: the previous leader assigned the role in a leadership transfer, without a vote.
 	Appointed bool
 }
 

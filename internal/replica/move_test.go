@@ -204,7 +204,7 @@ func TestClientsSurviveCounterRollover(t *testing.T) {
 }
 
 // TestCloseSessionAnswersNoWrite: the closeSession of an expired session has cxid 0. It
-// does not answer a write with that number.
+// does not answer a write whose xid is 0.
 func TestCloseSessionAnswersNoWrite(t *testing.T) {
 	h, s := leaderFirst(t, false)
 	c, id := h.connect(s[1], 0)
@@ -221,7 +221,7 @@ func TestCloseSessionAnswersNoWrite(t *testing.T) {
 func TestTimeoutSurvivesLeaderChange(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	first, _ := h.connect(s[2], 0)
-	c := &client{at: s[1]} // the next leader is the other one
+	c := &client{at: s[1]} // s[2] is the next leader
 	h.clients[9] = c
 	pw := first.session.Password()
 	s[1].inbox = append(s[1].inbox, Connect{Conn: 9, Session: first.session, Password: pw[:], TimeoutMS: 12_000})

@@ -16,9 +16,9 @@ type heldPing struct {
 
 // Lease returns the last Mono time at which a driver may answer a ping by itself; the
 // driver then reports the session in Touched. It is Never on a standalone server and -1
-// on a learner. The driver must ask again after each Ready. It must also stop when as
-// much time has passed by Wall, which goes on while the machine is suspended. A ping that
-// Lease does not cover must be stepped as a Request.
+// on a learner. The driver must ask again after each Ready. It must also stop when the
+// same time has passed by the wall clock, which advances while the machine is suspended.
+// A ping that Lease does not cover must be stepped as a Request.
 func (r *Replica) Lease() int64 {
 	switch m := r.member; {
 	case m == nil:
@@ -34,12 +34,12 @@ func (r *Replica) Lease() int64 {
 // clock correction.
 const sleptMin = 10
 
-// Heartbeat sends heartbeats while a Step, a Ready or a Next takes long: on a leader the pings
-// that are due, on a learner the answers to pings that have arrived. The driver calls it
-// from Options.Yield or between two events. Heartbeat returns all messages that are to be sent
-// so far, as in Ready.Send, the time at which the pings were due, and, on a leader, when
-// to call Heartbeat again. now may be later than the time of the next event. Heartbeat does not use
-// the tree.
+// Heartbeat sends heartbeats while a Step, a Ready or a Next takes long: on a leader the
+// pings that are due, on a learner the answers to pings that have arrived. The driver
+// calls it from Options.Yield or between two events. Heartbeat returns all messages that
+// are to be sent so far, as in Ready.Send, the time at which the pings were due, and, on
+// a leader, when to call Heartbeat again. now may be later than the time of the next
+// event. Heartbeat does not use the tree.
 func (r *Replica) Heartbeat(now Time, arrived zab.Arrived) (send []zab.Message, due, next int64) {
 	m := r.member
 	next = Never
@@ -122,7 +122,8 @@ func (r *Replica) pong(p heldPing) {
 		Header: wire.ReplyHeader{Xid: wire.XidPing, Zxid: r.tree.LastZxid()}})
 }
 
-// touched records that sessions of this server were heard from, here or with the leader.
+// touched records that sessions of this server were heard from: itself if it decides about
+// the sessions, else by telling the leader.
 func (r *Replica) touched(sessions []Touch) {
 	if r.decides() {
 		for _, t := range sessions {

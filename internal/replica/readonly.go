@@ -35,7 +35,7 @@ const readOnlyGraceMin = 2000
 type ReadOnlyBegan struct{ Zxid wire.Zxid }
 
 func (h ReadOnlyBegan) String() string {
-	return "Read-only server started: without a quorum, clients that accept that read the state of " + h.Zxid.String()
+	return "Read-only server started: clients that accept a read-only server read the state of " + h.Zxid.String()
 }
 
 // ReadOnlyEnded says that read-only service has ended.
@@ -125,8 +125,8 @@ func (r *Replica) admitReaders() {
 	}
 }
 
-// admitReader gives a connection a new session, or resumes a local one. Nothing is known
-// here of any other session, so its connection is closed and the client tries another
+// admitReader gives a connection a new session, or resumes a local one. This server knows
+// nothing of other sessions: it closes their connections, and the clients try another
 // server.
 func (r *Replica) admitReader(c *conn) {
 	e := &c.ask

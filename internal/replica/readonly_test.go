@@ -94,8 +94,8 @@ func TestReadOnlyBegins(t *testing.T) {
 	}
 }
 
-// TestReadOnlyMustBeEnabled: Unless the operator enables it, no client is served without
-// a quorum.
+// TestReadOnlyMustBeEnabled: no client is served without a quorum unless the operator
+// enables that.
 func TestReadOnlyMustBeEnabled(t *testing.T) {
 	h, s, _ := withoutQuorum(t, false, 5000)
 	if c, _ := h.ask(s, reader); c.session != 0 || s.r.Status().ReadOnly {

@@ -92,7 +92,7 @@ type Replica struct {
 
 // conn is a client connection of this server. Invariants: waiting holds the requests that
 // are not answered, in the order in which they came, and no request of the connection is
-// answered before an earlier one. A gone connection is in neither Replica.conns nor
+// answered before an earlier one. An ended connection is in neither Replica.conns nor
 // Replica.owners, and waiting is empty.
 type conn struct {
 	id          ConnID
@@ -318,9 +318,9 @@ const (
 )
 
 // awaits reports whether a transaction of the same session answers a request. A forwarded
-// request is answered by the next transaction with its xid: no older one can come after
-// the sync with which the connection was attached (attach.go). The closeSession of a
-// session that expires has cxid 0 and answers no other request.
+// request is answered by the next transaction with its xid: the transactions of earlier
+// connections were all applied before this connection was attached (attach.go). The
+// closeSession of a session that expires has cxid 0 and answers no other request.
 func (q *Request) awaits(txn *record.Txn) bool {
 	if txn.Type == wire.OpCloseSession && q.Op != txn.Type {
 		return false

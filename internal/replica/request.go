@@ -45,7 +45,9 @@ func (r *Replica) request(q *Request) {
 func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 	switch {
 	case q.Op == wire.OpCloseSession && r.locals.has(c.session) && !syncing:
-		c.closing = true // the session ends in its turn, on this server only; after a sync it may be upgraded, so its end is held
+		// A local session ends on this server only, after the requests before. Behind a sync the
+		// session may still be upgraded, so its end is held like a write.
+		c.closing = true
 	case changes(q.Op) && (syncing || r.transferring()):
 		q.zxid = held
 		c.closing = q.Op == wire.OpCloseSession
@@ -103,7 +105,7 @@ func (r *Replica) write(c *conn, q *Request) {
 	case txn != nil:
 		q.zxid, q.withoutStat = txn.Zxid, r.asked.WithoutStat
 		r.closing(txn)
-	case code == wire.OK: // the term is about to end, and this connection with it
+	case code == wire.OK: // the term is about to end: the next leader gets the request, or the connection is closed
 		q.zxid = forwarded
 	default:
 		q.verdict = code

@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// look starts an election. It does not if this server is disabled.
+// look starts an election, unless this server is disabled.
 func (r *Replica) look(why string) {
 	m := r.member
 	m.role, m.leaving, m.readers.since = peerwire.Looking, false, r.now.Mono
@@ -35,10 +35,10 @@ func (m *member) claims() wire.Zxid {
 	return max(m.log.Last(), wire.MakeZxid(m.compatible, 0))
 }
 
-// stepVote passes an event to the election. A leader also learns from a notification how
-// far the history of a looking server reaches. It may use a vote for the sender itself,
-// and a vote that the sender adopted from another server if its epoch is not later than
-// the leader's.
+// stepVote passes an event to the election. A leader also learns from a notification
+// which epoch the history of a looking server has reached. It uses every vote for the
+// sender itself. It uses a vote for another server only if the epoch of the vote is not
+// later than the leader's.
 func (r *Replica) stepVote(e election.Event) {
 	m := r.member
 	m.election.Step(r.now.Mono, e)
@@ -114,9 +114,9 @@ func (r *Replica) linked(e Linked) {
 	}, m.log)
 }
 
-// leave ends the current role and starts an election. Whether the proposals that are not
-// committed take effect is up to the next leader; their clients get no answer before
-// that.
+// leave ends the current role and starts an election. The history of the next leader
+// decides whether the proposals that are not committed take effect. Their clients get no
+// answer before that.
 func (r *Replica) leave(why string) {
 	m := r.member
 	if m.learner != nil || m.leader != nil {

@@ -140,7 +140,7 @@ func (r *Replica) create(c *conn) {
 		return
 	}
 	if _, ok := r.tree.Session(c.requestedID); ok && c.requestedID != 0 {
-		pw := r.opt.Secrets.Password(c.requestedID) // an earlier leader has made it
+		pw := r.opt.Secrets.Password(c.requestedID) // the session was made under an earlier leader
 		c.ask.Session, c.ask.Password = c.requestedID, pw[:]
 		r.ask(c)
 		return

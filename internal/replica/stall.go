@@ -70,7 +70,8 @@ func (r *Replica) diskAnswered() {
 	r.lookAnew("the disk has answered")
 }
 
-// lookAnew restarts the election if one is running. The time without a leader goes on.
+// lookAnew restarts the election if one is running. It keeps the time since which there is
+// no leader.
 func (r *Replica) lookAnew(why string) {
 	m := r.member
 	if m == nil || m.role != peerwire.Looking {

@@ -78,7 +78,7 @@ func (s *stage) command(w []string) {
 			e.Sessions = append(e.Sessions, Touch{s.ids[c], s.now.Mono})
 		}
 		s.r.Step(s.now, e)
-	case "wait": // wait MS: time passes in Ticks of a quarter of 100 ms
+	case "wait": // wait MS: time passes, with a Tick every 25 ms
 		for n := number(w[1]); n > 0; n -= 25 {
 			s.now.Mono += 25
 			s.now.Wall += 25

@@ -64,8 +64,8 @@ func (l *locals) dropUpgrading() {
 
 // localElsewhere reports, on the leader, whether a session that it does not know may be a
 // local session of another server: another server made its id, and it is not a global
-// session that ended recently. The server of such a session may not know yet that it has
-// ended.
+// session that ended recently. A learner may still forward requests of a global session
+// that has ended, because it does not know of the end yet.
 func (r *Replica) localElsewhere(id wire.SessionID) bool {
 	return r.member.opt.LocalSessions && !r.ending[id] && !r.member.endedSessions.has(id) &&
 		uint8(id>>56) != uint8(r.opt.ServerID)
