@@ -18,8 +18,9 @@ import (
 // negative id of its own.
 const observerWithoutID ensemble.ServerID = math.MaxInt64
 
-// welcome handles an accepted connection up to the decision which of the two servers
-// keeps it. It reports whether this server does.
+// welcome reads and checks the initial message of an accepted connection. It reports
+// whether this server keeps the connection. It keeps only those of servers with a larger
+// id.
 func (m *Mesh) welcome(raw net.Conn) bool {
 	tune(raw, electionDead)
 	c, err := m.o.Secure.server(raw, ForElection, peerwire.NoServer)
@@ -69,7 +70,7 @@ func (m *Mesh) known(id ensemble.ServerID) bool {
 	return m.remotes[id] != nil
 }
 
-// keep uses the connection that a larger id has opened.
+// keep makes a connection that a server with a larger id has opened the one to that server.
 func (m *Mesh) keep(c, raw net.Conn, msg *peerwire.InitialMessage) bool {
 	m.mu.Lock()
 	r, complaint := m.find(msg.Server)
@@ -87,8 +88,9 @@ func (m *Mesh) keep(c, raw net.Conn, msg *peerwire.InitialMessage) bool {
 	return true
 }
 
-// announcement answers a smaller id, which connects only to announce itself. Any connection to
-// it is stale; this server closes it, and dials the address that the other server gives.
+// announcement handles the initial message of a server with a smaller id, which connects only
+// to announce itself. An older connection to that server is stale: this server closes it, and
+// dials the address in the message.
 func (m *Mesh) announcement(raw net.Conn, msg *peerwire.InitialMessage) {
 	complaint := m.callBack(msg.Server, useful(msg.Addresses, raw))
 	m.complain(raw, msg.Server, complaint)
@@ -110,7 +112,9 @@ func (m *Mesh) callBack(id ensemble.ServerID, advertised []string) (complaint st
 		r.conn.Close()
 		r.conn = nil
 	}
-	r.advertisedFailed = r.advertisedFailed || r.callsLeft > 0 && r.dialling != nil // the server connects again while it is being dialled back
+	// If the server announces itself again while it is being dialled back, the address that it
+	// has announced does not work.
+	r.advertisedFailed = r.advertisedFailed || r.callsLeft > 0 && r.dialling != nil
 	r.callsLeft = callsMax
 	r.cancelDial()
 	r.backoff, r.next = retryMin, time.Now()
@@ -118,8 +122,8 @@ func (m *Mesh) callBack(id ensemble.ServerID, advertised []string) (complaint st
 	return complaint
 }
 
-// advertise stores the addresses that a server gives of itself. The caller holds the
-// lock.
+// advertise stores the addresses that a server has announced. It returns a complaint if two
+// servers seem to have the same id. The caller holds the lock.
 func (r *remote) advertise(addresses []string) (complaint string) {
 	if r.conn != nil && len(r.advertised) > 0 && !slices.Equal(r.advertised, addresses) {
 		complaint = "connections from different addresses use the same server id: give each server its own myid"
@@ -149,16 +153,16 @@ func (m *Mesh) find(id ensemble.ServerID) (r *remote, complaint string) {
 	}
 	if strangers >= strangersMax {
 		m.o.refused(&m.figures)
-		return nil, "too many servers that are not in the membership are connected"
+		return nil, "a server that is not in the membership was refused, because too many of them are connected"
 	}
 	r = m.add(id)
 	r.stranger = true
 	return r, "a server that is not in the membership takes part without a vote"
 }
 
-// useful returns the address at which a server can be reached, from the one that it
-// gives. A wildcard gives only the port, so the host is the one that it connects from
-// (ZOOKEEPER-2164).
+// useful returns the addresses at which a server can be reached, made from those that it
+// has announced. A wildcard address says only the port, so the host is the one from which
+// the server has connected (ZOOKEEPER-2164).
 func useful(advertised []string, from net.Conn) []string {
 	var out []string
 	for _, address := range advertised {

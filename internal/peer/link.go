@@ -237,8 +237,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// input is the stream that a link reads. It counts, and reports progress while a snapshot
-// arrives. Only the reader uses it.
+// input is the stream that a link reads. It counts bytes, and reports progress while a
+// snapshot arrives. Only the reader uses it.
 type input struct {
 	net.Conn
 	figures  *Figures // nil before the link is open

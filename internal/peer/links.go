@@ -30,12 +30,14 @@ const (
 	// learnerRetryMin and learnerRetryMax limit the pause between further dials.
 	learnerRetryMin = time.Millisecond
 	learnerRetryMax = 10 * time.Millisecond
-	// learnerDial is the timeout of each of those dials, because another one may succeed.
+	// learnerDial is the timeout of each dial of a leader. It is short, because the next dial
+	// may succeed.
 	learnerDial = time.Second
-	// resolveRetry is the pause if the name cannot be resolved.
+	// resolveRetry is the pause after a dial that was neither refused nor timed out, for example
+	// because the name cannot be resolved.
 	resolveRetry = 100 * time.Millisecond
-	// refusedRetryMax is the longest pause before a leader is dialled that has refused this server after
-	// the handshake. The first pause is resolveRetry.
+	// refusedRetryMax is the longest pause before the next dial of a leader that has refused this
+	// server after the handshake. The first pause is resolveRetry.
 	refusedRetryMax = 5 * time.Second
 )
 
@@ -139,7 +141,7 @@ func (l *Links) Unlisten() {
 func (l *Links) accept(c net.Conn) { l.handshakes.add(c, l.welcome) }
 
 // welcome waits for the first byte of an accepted connection: a learner sends first, so a
-// connection that does not is no learner's.
+// silent connection does not come from a learner.
 func (l *Links) welcome(raw net.Conn) bool {
 	tune(raw, l.o.WriteTimeout)
 	c, err := l.o.Secure.server(raw, ForLearner, peerwire.NoServer)
@@ -161,8 +163,8 @@ func (l *Links) welcome(raw net.Conn) bool {
 	}, false)
 }
 
-// Dial tries to reach the leader until Linked says that it has, or until StopDialling or another
-// Dial.
+// Dial dials the leader again and again until it is connected, which Linked reports, or until
+// StopDialling or another Dial is called.
 func (l *Links) Dial(leader ensemble.ServerID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -275,7 +277,7 @@ func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func
 		return false
 	case len(l.links) >= linksMax:
 		l.o.refused(&l.figures)
-		l.notices.Say(slog.LevelWarn, "too many learners", in.RemoteAddr().String(), "max", linksMax)
+		l.notices.Say(slog.LevelWarn, "a learner was refused, because too many are connected", in.RemoteAddr().String(), "max", linksMax)
 		return false
 	}
 	k := newLink(l, peerwire.LinkID(lastLink.Add(1)), in, r, learner)
@@ -326,8 +328,8 @@ func (l *Links) push(id peerwire.LinkID, o outgoing) {
 	}
 }
 
-// Close ends a link after everything queued is sent, within FlushTimeout. Nothing of it
-// is received any more, except Closed.
+// Close ends a link after everything queued is sent, within FlushTimeout. After that call
+// Closed is the only event of the link.
 func (l *Links) Close(id peerwire.LinkID) {
 	if k := l.link(id); k != nil {
 		k.finish()

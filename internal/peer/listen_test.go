@@ -141,8 +141,8 @@ func TestWildcardOwnAddress(t *testing.T) {
 	await(t, s, up(2))
 }
 
-// TestAddressesOfBothFamilies: addresses of both families, host names and wildcards: on which addresses
-// the server listens, and which addresses of a peer it uses.
+// TestAddressesOfBothFamilies shows, for addresses of both families, host names and wildcards, on which
+// addresses the server listens, and which addresses of a peer it uses.
 func TestAddressesOfBothFamilies(t *testing.T) {
 	for _, c := range []struct {
 		addresses, listen, all []string

@@ -185,7 +185,7 @@ func (m *Mesh) drop(r *remote) {
 // neither a member nor connected.
 func (m *Mesh) Send(to ensemble.ServerID, n peerwire.Notification) {
 	if n.Version >= peerwire.NotificationConfig && n.Config == "" {
-		n.Version = peerwire.NotificationPlain // ZooKeeper servers stop listening after an empty message
+		n.Version = peerwire.NotificationPlain // ZooKeeper servers ignore all votes after an empty configuration
 	}
 	frame := wire.AppendFrame(nil, &n)
 	if len(frame) > peerwire.ElectionFrameMax {
@@ -245,10 +245,10 @@ func (m *Mesh) refuse(from net.Conn, id ensemble.ServerID, why string, err error
 	m.notices.Say(slog.LevelWarn, why, from.RemoteAddr().String(), args...)
 }
 
-// errClosed ends what is under way when the mesh or a remote ends.
+// errClosed is the reason for the end of a connection that this server closes.
 var errClosed = errors.New("this server closed the connection")
 
-// Ids that no other server may have.
+// The errors for ids that another server must not have.
 var (
 	errNoID   = errors.New("a server id cannot be negative")
 	errSameID = errors.New("correct myid of one of the two")

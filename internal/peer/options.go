@@ -53,7 +53,8 @@ type Options struct {
 	// link's reader. If it is nil a SNAP ends the link.
 	ReadSnapshot func(link peerwire.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error
 
-	// Refused counts the connections of both ports that are refused, as Figures do for each; nil: it does not.
+	// Refused counts the refused connections. A mesh and links may share it, so that it counts
+	// those of both ports; nil: only Figures count them.
 	Refused *metrics.Counter
 	// Secure wraps connections. A nil function leaves them as they are.
 	Secure Secure
@@ -76,10 +77,11 @@ const (
 	ForLearner
 )
 
-// Wrap makes a connection secure, or refuses it. An error may have a method Kind, which returns
-// one of a few texts: errors of different kinds are logged one by one. The connection has a deadline. server is
-// the server that was dialled or that the other side claims to be, peerwire.NoServer if
-// that is not known. address is the dialled address, or the other end's.
+// Wrap makes a connection secure, or refuses it. An error may have a method Kind, which
+// returns one of a few texts: errors of different kinds are logged separately. The
+// connection has a deadline. server is the server that was dialled or that the other side
+// claims to be, peerwire.NoServer if that is not known. address is the dialled address, or
+// the other end's.
 type Wrap func(c net.Conn, p Purpose, server ensemble.ServerID, address string) (net.Conn, error)
 
 // Secure adds TLS and SASL: one function for each end.

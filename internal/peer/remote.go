@@ -22,16 +22,18 @@ const (
 	retryMin = 10 * time.Millisecond
 	// sendGap is the least time between a refused dial and the next one for a Send.
 	sendGap = 2 * time.Millisecond
-	// callBackGap is how long a larger id has to dial back. Another connection from this
-	// server before that would end the one that it has just made.
+	// callBackGap is how long a server with a larger id has to dial back. If this server
+	// announced itself again before that, the other server would close the connection that
+	// it has just made.
 	callBackGap = 200 * time.Millisecond
-	// settledAfter is how long a connection must have existed for a dial to follow its end at
-	// once. A connection that has received something needs no such time.
+	// settledAfter is how long a connection must have existed if its end is to be followed by
+	// a dial at once. A connection on which a message has arrived need not have existed for
+	// that long.
 	settledAfter = 100 * time.Millisecond
 	// callsMax is how often a stranger is dialled back.
 	callsMax = 3
-	// refusedRetryMin is the first pause before a server is dialled that has refused this one by an alert of
-	// TLS. Each further one is twice as long, up to Options.RetryMax.
+	// refusedRetryMin is the first pause before the next dial of a server that has refused this
+	// one with a TLS alert. Each further pause is twice as long, up to Options.RetryMax.
 	refusedRetryMin = 100 * time.Millisecond
 	// electionDead is how long sent data may stay unacknowledged.
 	electionDead = 5 * time.Second
@@ -74,7 +76,7 @@ func newRemote(m *Mesh, id ensemble.ServerID) *remote {
 	return r
 }
 
-// wakeRun makes run look again.
+// wakeRun makes run check again what there is to do.
 func (r *remote) wakeRun() {
 	select {
 	case r.wake <- struct{}{}:
@@ -82,8 +84,8 @@ func (r *remote) wakeRun() {
 	}
 }
 
-// dialSoon makes run dial as soon as is sensible, because something waits to be sent. The
-// caller holds the lock.
+// dialSoon makes run dial as soon as earliest allows, because something waits to be sent.
+// The caller holds the lock.
 func (r *remote) dialSoon() {
 	if soon := r.earliest(sendGap); soon.Before(r.next) {
 		r.next = soon
@@ -92,9 +94,9 @@ func (r *remote) dialSoon() {
 	r.wakeRun()
 }
 
-// earliest returns when the next dial may begin: gap after the last dial. After this server
-// has announced itself, it waits for the other server to dial back, and after a refusal until
-// dialAfter. The caller holds the lock.
+// earliest returns when the next dial may begin: gap after the last dial, but not before
+// the other server has had the time to dial back (callBackGap), and not before dialAfter.
+// The caller holds the lock.
 func (r *remote) earliest(gap time.Duration) time.Time {
 	t := r.tried.Add(gap)
 	for _, other := range []time.Time{r.announced.Add(callBackGap), r.dialAfter} {
@@ -302,9 +304,9 @@ func (m *Mesh) initial(c net.Conn) peerwire.InitialMessage {
 }
 
 // await lets the larger id close the connection on which this server has announced
-// itself: closing it here at once could lose bytes that are under way. If it is reset the
-// message was not read, because only the operating system of a server that has ended had
-// accepted it.
+// itself: closing it here at once could lose bytes that are under way. If the connection
+// is reset, await returns an error: the announcement was not read, because the other
+// server has ended and only its operating system had accepted the connection.
 func (r *remote) await(c net.Conn) error {
 	r.setAnnounced(time.Now())
 	closeWrite(c)
@@ -331,7 +333,7 @@ func (r *remote) setAnnounced(t time.Time) {
 	}
 }
 
-// use makes a dialled connection the one to this server.
+// use makes a dialled connection the one to the remote.
 func (r *remote) use(c net.Conn) error {
 	r.m.mu.Lock()
 	if r.dialCancelled || r.ctx.Err() != nil {

@@ -14,7 +14,7 @@ func setUserTimeout(t *net.TCPConn, d time.Duration) {
 	})
 }
 
-// roundTrip returns what the kernel has measured on this connection so far.
+// roundTrip returns the round-trip time that the kernel has measured on a connection so far.
 func roundTrip(c net.Conn) (took time.Duration, ok bool) {
 	if m, ok := c.(measured); ok {
 		return m.RoundTrip(), true
