@@ -11,12 +11,12 @@ import (
 // rule that applies decides.
 type Rules []Rule
 
-// Rule is one rule: DEFAULT, or RULE:[n:text](expression)s/from/to/g followed by /L.
+// Rule is one rule: DEFAULT, or RULE:[n:text](expression)s/from/to/g, which may be followed by /L.
 //
 // A RULE applies to principals of n components, 1 or 2, if its text, in which $0 stands for the realm
 // and $1 and $2 for the components, matches the expression as a whole. The short name is that
-// text after the substitution; g replaces every match, and L makes lower case. The L is
-// Hadoop's and unknown to ZooKeeper.
+// text after the substitution; g replaces every match, and L converts the name to lower case.
+// L comes from Hadoop, and ZooKeeper does not know it.
 //
 // DEFAULT applies to principals of the default realm. The short name is their first component.
 type Rule struct {
@@ -113,7 +113,8 @@ func compileJava(expression, source string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// javaOnly names what Java and Go both accept in an expression, but in different senses.
+// javaOnly describes the first construct in an expression that both Java and Go accept, but in
+// different senses. It returns an empty text if there is none.
 func javaOnly(source string) string {
 	class := false
 	for i := 0; i < len(source); i++ {

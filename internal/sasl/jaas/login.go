@@ -163,10 +163,11 @@ func (k *Kerberos) check(m *Module) error {
 	return nil
 }
 
-// fileType is the type of a URL, which may stand before a path.
+// fileType may stand before the path of a keytab or a ticket cache.
 const fileType = "FILE:"
 
-// text returns the value of an option that is not secret. The type is removed from a path.
+// text returns the value of an option that is not secret. It removes fileType from a path, and
+// refuses every other type.
 func (o *Option) text() (string, error) {
 	v := o.Value.Reveal()
 	if o.Name == "principal" {
@@ -193,8 +194,8 @@ func (o *Option) boolean() (bool, error) {
 	return false, o.place.errorf("the option %s must be true or false", o.Name)
 }
 
-// Path returns the path of the file that a value of java.security.auth.login.config names: a
-// path or a file URL, after an = that tells the JVM to read no other file.
+// Path returns the path of the file that a value of java.security.auth.login.config names. The
+// value is a path or a file URL. An = before it tells the JVM to read no other file.
 func Path(value string, property func(string) (string, bool)) (string, error) {
 	path, err := expand(strings.TrimPrefix(value, "="), property)
 	if err != nil {

@@ -9,8 +9,8 @@
 //
 // Limits: the quality is "auth", so nothing that follows the exchange is signed or encrypted.
 // Only keys of type AES work (RFC 3962 and RFC 8009); DES and RC4 are refused. Channel bindings and
-// delegation are ignored. A token has at most [TokenMax] bytes. A service remembers [ReplayMax]
-// tickets' uses for ten minutes, and refuses one that is used twice.
+// delegation are ignored. A token has at most [TokenMax] bytes. A service remembers up to
+// [ReplayMax] requests of clients for ten minutes, and refuses a request that is repeated.
 //
 // A keytab and a ticket cache are read again when they have changed; if that fails, what was read
 // before stays in use. A Login with a keytab gets a new ticket before the old one expires. A Login

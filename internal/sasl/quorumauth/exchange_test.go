@@ -18,7 +18,7 @@ import (
 	"bellwether/wire"
 )
 
-// recording is one exchange between two ZooKeeper 3.8.0 servers: the packets of each.
+// recording is one exchange between two ZooKeeper 3.8.0 servers: the packets of each end.
 type recording struct {
 	dialler, acceptor []byte
 	nonce, cnonce     string
