@@ -18,8 +18,8 @@ type cache[V any] struct {
 	entries map[string]*entry[V]
 }
 
-// slowLoad is how long a load must have taken to count as failed if its caller gave up: a client that
-// ends its connection at once must not make others believe that a place does not answer.
+// slowLoad is how long a load must have taken before its failure is kept if its caller has given up. A
+// client that ends its connection at once must not make others believe that an address does not answer.
 const slowLoad = time.Second
 
 // entry is one value. loading is not nil while a caller loads the value; that caller closes it at the
@@ -33,8 +33,8 @@ type entry[V any] struct {
 }
 
 // get returns the value of a key. If there is none, or it is too old, load returns a new one. If load
-// fails, get returns the old value, provided that good accepts it. When ctx ends, get returns. The
-// failure of a load that ended early with ctx is not kept.
+// fails, get returns the old value, provided that good accepts it. When ctx ends, get returns. If load
+// fails because ctx has ended, and took less than slowLoad, the failure is not kept.
 func (c *cache[V]) get(ctx context.Context, key string, good func(V) bool, load func(context.Context) (V, error)) (V, error) {
 	for {
 		c.mu.Lock()
@@ -69,7 +69,7 @@ func (c *cache[V]) get(ctx context.Context, key string, good func(V) bool, load 
 		close(e.loading)
 		e.loading = nil
 		if err != nil && ctx.Err() != nil && time.Since(began) < slowLoad {
-			// The caller has given up early, which says nothing about the place: others try themselves.
+			// The caller has given up early, which says nothing about the address: the next caller loads the value.
 			return v, err
 		}
 		e.err, e.at = err, c.now()

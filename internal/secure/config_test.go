@@ -143,7 +143,7 @@ func TestHandshakes(t *testing.T) {
 		}
 	}
 
-	// A client's certificate is good for a client, whichever certificates servers need among each other.
+	// In the family Clients a client needs only a certificate for clients, unlike a server that dials another one.
 	clients := openStore(t, Clients, good, ca)
 	_, atServer, atClient := connect(t, serverOf(t, clients), openStore(t, Clients, clientOnly, ca).Client(t.Context(), "localhost", loopback))
 	wants(t, "client, at the server", atServer, "")

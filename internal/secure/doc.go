@@ -26,11 +26,11 @@
 // The package does not decide which ports use TLS or what a client may do. It does not
 // log; the callers of Watch and Explain log.
 //
-// Only Watch has goroutines, of its watcher; they end before it returns. A handshake waits
-// for name servers and places of revocation on its own goroutine, at most checkMax and no longer than
-// the context of the handshake. One
-// lock guards the reading of files, another one each cache; no lock is held while anything
-// is read over the network.
+// Only Watch has goroutines, those of its watcher; they end before it returns. A handshake
+// waits for name servers, revocation lists and OCSP responders on its own goroutine, at most
+// checkMax and no longer than the context of the handshake. One lock guards the reading of
+// files, and each cache has a lock of its own; no lock is held while anything is read over
+// the network.
 //
 // Read store.go first, then verify.go and keystore.go.
 package secure

@@ -14,10 +14,10 @@ func NamesOf(c *x509.Certificate) []string { return hostsOf(c) }
 // IssuerOf returns the subject of the authority that has issued a certificate.
 func IssuerOf(c *x509.Certificate) string { return nameText(c.RawIssuer) }
 
-// Names returns the names and addresses for which a certificate is valid.
+// Names returns the names and addresses for which the certificate is valid.
 func (c Certificate) Names() []string { return NamesOf(c.cert) }
 
-// Issuer returns the subject of the authority that has issued a certificate.
+// Issuer returns the subject of the authority that has issued the certificate.
 func (c Certificate) Issuer() string { return IssuerOf(c.cert) }
 
 // shown returns the certificate that this end shows to others, and its chain; nil: there is none.
@@ -81,7 +81,7 @@ func (s *Store) CheckOwn(ctx context.Context) error {
 	v.settings.VerifyServerNames, v.settings.VerifyClientNames = false, false
 	for _, server := range []bool{true, false} {
 		if !server && v.settings.ClientAuth == None {
-			continue // no server asks for it
+			continue // no server asks for the certificate of a client
 		}
 		if err := v.check(ctx, state, end{}, server); err != nil {
 			return err
@@ -98,8 +98,8 @@ func (s *Store) CheckOwnNames(hosts ...string) error {
 	return nil
 }
 
-// CheckOwnMember returns a *Refusal if other members would not believe that the certificate that this end shows
-// belongs to the member with these hosts, as CheckMember would.
+// CheckOwnMember returns a *Refusal if CheckMember on other members would refuse the certificate that this end
+// shows as that of the member with these hosts.
 func (s *Store) CheckOwnMember(ctx context.Context, hosts ...string) error {
 	if chain := s.loaded.Load().shown(); chain != nil {
 		return s.CheckMember(ctx, chain[0], hosts...)

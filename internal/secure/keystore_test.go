@@ -204,7 +204,7 @@ func TestPasswordFileWins(t *testing.T) {
 	}
 }
 
-// TestLargeFileIsRefused shows the limit of a store.
+// TestLargeFileIsRefused shows the limit of the size of a store.
 func TestLargeFileIsRefused(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "large.pem")
 	if err := os.WriteFile(name, make([]byte, fileMax+1), 0o600); err != nil {

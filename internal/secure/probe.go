@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Probe is an attempt to connect to a port with TLS, to find out what its server accepts. It is complete: a
-// fault does not keep it from reporting what it saw before.
+// Probe is an attempt to connect to a port with TLS, to find out what its server accepts. If it fails, it still
+// reports what it has seen before.
 type Probe struct {
 	Address     string           // host:port
 	ServerName  string           // the name that the server's certificate must hold; empty: the host of Address
@@ -101,8 +101,8 @@ func (p Probe) config(seen *Seen) *tls.Config {
 			if p.Certificate == nil {
 				return new(tls.Certificate), nil
 			}
-			// Unlike a client, a probe also shows a certificate of an authority that the server does not name:
-			// the server's answer says more than none.
+			// Unlike a client, a probe also shows a certificate of an authority that the server does not name.
+			// The server's answer to it says more than its answer to a missing certificate.
 			seen.Shown = true
 			return p.Certificate, nil
 		},

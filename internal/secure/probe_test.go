@@ -116,7 +116,7 @@ func TestProbe(t *testing.T) {
 				p.Certificate = c.shown.pair()
 			}
 			limit := 10 * time.Second
-			if c.what == "silent" { // this case ends with the time
+			if c.what == "silent" { // this case ends only when the time limit is over
 				limit = 500 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -218,7 +218,7 @@ func mayAnswer(c *x509.Certificate) bool {
 	return false
 }
 
-// look searches the revocation lists that a certificate names for the certificate.
+// look looks a certificate up in the revocation lists that it names.
 func (r *revocation) look(ctx context.Context, c, issuer *x509.Certificate) error {
 	var errs []error
 	places := c.CRLDistributionPoints

@@ -40,7 +40,7 @@ func crlOf(t testing.TB, by *signed, change func(*x509.RevocationList), revoked 
 	return der
 }
 
-// places plays a server of lists and answers.
+// places is a server that publishes revocation lists and answers OCSP requests.
 type places struct {
 	*httptest.Server
 	answers  sync.Map // path to func(request []byte) []byte
