@@ -165,7 +165,7 @@ func TestProcessesStartAndEnd(t *testing.T) {
 	if how := e.HowEnded(2); how == nil || how.Error() != "signal: terminated" {
 		t.Errorf("the stopped process ended with %v", how)
 	}
-	// A caller that is about to restart a server must not leave it behind.
+	// A server that is started after Stop would never be ended, so Start refuses.
 	if err := e.Start(1, program, l.add); !errors.Is(err, ErrStopped) {
 		t.Errorf("Start after Stop: %v", err)
 		e.Stop(time.Minute)
