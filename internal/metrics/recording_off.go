@@ -2,5 +2,5 @@
 
 package metrics
 
-// recording: see the other file.
+// recording is false with the build tag nometrics: see recording.go.
 const recording = false
