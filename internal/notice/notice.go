@@ -42,9 +42,9 @@ type kind struct {
 // New returns a Log that writes to log.
 func New(log *slog.Logger) *Log { return &Log{log: log, kinds: map[string]*kind{}} }
 
-// Say logs the message what with peer=address (without peer if address is empty), or only
-// counts it: a later summary then names what and the count. what must not contain text
-// that others choose freely. At level debug, every message is logged.
+// Say logs a message, or only counts it for a later summary. what is the text of the
+// message; it must not contain text that others choose freely. The message gets the
+// attribute peer=address unless address is empty. At level debug, every message is logged.
 func (l *Log) Say(level slog.Level, what, address string, args ...any) {
 	if address != "" {
 		args = append([]any{"peer", address}, args...)
@@ -52,8 +52,9 @@ func (l *Log) Say(level slog.Level, what, address string, args ...any) {
 	l.log.Log(context.Background(), l.Level(level, what, address), what, args...)
 }
 
-// Level counts the message what and returns the level at which the caller should log it,
-// in words of its own: level if it is new, and debug otherwise.
+// Level counts a message without logging it. It returns the level at which the caller
+// should log the message in its own words: level if the message is new, and debug
+// otherwise. what and address are as in Say.
 func (l *Log) Level(level slog.Level, what, address string) slog.Level {
 	l.mu.Lock()
 	defer l.mu.Unlock()
