@@ -63,9 +63,9 @@ func Free(host string, n int) ([]int, error) {
 
 func address(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// hold takes a random block that no other process holds. Random blocks make it unlikely
-// to get ports that a process which has ended found for servers that are now down. If all
-// blocks are held, hold shares one.
+// hold takes a random block that no other process holds. A process that has ended may have
+// found ports for servers that are down now; a random block makes it unlikely that this
+// process gets the same ports. If all blocks are held, hold shares one.
 func hold(host string) {
 	low, high := assignedRange()
 	fit := blocks(low, high)
