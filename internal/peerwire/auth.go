@@ -6,7 +6,7 @@ import (
 
 // QuorumAuthMagic is how a QuorumAuthPacket begins. An acceptor that does not
 // insist on authentication looks at the first 8 bytes of a connection to see
-// whether it is offered.
+// whether the peer offers authentication.
 const QuorumAuthMagic int64 = 0x5f2435013501edcc
 
 // QuorumAuthMax is the longest QuorumAuthPacket in bytes. The limit is this project's,

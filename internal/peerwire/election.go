@@ -63,7 +63,7 @@ type NotificationVersion int32
 const (
 	NotificationBare   NotificationVersion = 0 // before 3.4: no peer epoch either
 	NotificationPlain  NotificationVersion = 1 // no configuration
-	NotificationConfig NotificationVersion = 2 // of today
+	NotificationConfig NotificationVersion = 2 // the present form
 )
 
 // Lengths of the forms without a configuration in bytes.
@@ -81,14 +81,14 @@ type Notification struct {
 	ElectionEpoch wire.Epoch        // the sender's round
 	PeerEpoch     wire.Epoch        // the current epoch of Leader
 	Version       NotificationVersion
-	// Config is the sender's committed configuration. It must name a participant: a
-	// ZooKeeper server may stop listening after a text without one. A server that has no
-	// configuration sends a NotificationPlain.
+	// Config is the sender's committed configuration. It must name a participant: after a
+	// configuration without participants a ZooKeeper server may ignore all further
+	// notifications. A server that has no configuration sends a NotificationPlain.
 	Config string
 }
 
-// Code encodes or decodes the fields. A decoder finds out the form by the length of its input; a
-// Plain or Bare notification is read as one, whatever version it names.
+// Code encodes or decodes the fields. A decoder finds out the form by the length of its input: an
+// input as long as a Plain or Bare notification has that form, whatever version it names.
 func (n *Notification) Code(c *wire.Coder) {
 	if !c.Bounded() {
 		return

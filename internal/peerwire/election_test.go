@@ -331,7 +331,8 @@ func TestQuorumAuthPacketsDecodeAndEncode(t *testing.T) {
 	}
 }
 
-// TestBadQuorumAuthPacketsAreRefused.
+// TestBadQuorumAuthPacketsAreRefused: a packet is refused if its magic number, its status or the length of
+// its token is not valid, or if the stream ends within it.
 func TestBadQuorumAuthPacketsAreRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name, packet string

@@ -11,9 +11,9 @@ const extensionMagic int64 = 0x42454c4c57455448
 // ExtensionLen is the encoded length of an Extension in bytes.
 const ExtensionLen = 16
 
-// Versions of what Bellwether servers add between leader and learner: from the
-// first on pings carry a PingInfo, from the second on a leader may send a
-// PacketHandOver. ExtensionVersion is that of today.
+// Versions of the native extension between leader and learner. From version 1 on,
+// pings carry a PingInfo. From version ExtensionHandOver on, a leader may send a
+// PacketHandOver. ExtensionVersion is the highest version that this program knows.
 const (
 	ExtensionHandOver int32 = 2
 	ExtensionVersion  int32 = 2
@@ -23,7 +23,7 @@ const (
 // one. ZooKeeper servers ignore it. Once both were sent, the leader's pings carry a
 // PingInfo.
 type Extension struct {
-	Version int32 // the highest the sender knows; what counts is the lower of both
+	Version int32 // the highest version that the sender knows; the lower one of both ends counts
 	// LeaseMS, in the answer: the leader confirms sessions only while a quorum
 	// has answered a ping that is no older than this.
 	LeaseMS int32

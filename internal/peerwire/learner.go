@@ -19,8 +19,9 @@ type LearnerInfo struct {
 	ConfigVersion int64 // version of the committed configuration, 0: the initial one
 }
 
-// Code encodes or decodes the fields. Learners before 3.5 leave out the last one, and
-// older ones Version too: these are then 0. Bytes behind the record are ignored.
+// Code encodes or decodes the fields. Learners before 3.5 leave out ConfigVersion, and
+// older ones leave out Version too; a missing field is decoded as 0. Bytes behind the
+// record are ignored.
 func (i *LearnerInfo) Code(c *wire.Coder) {
 	c.Int64((*int64)(&i.Server))
 	if missing(c, 4) {
@@ -138,8 +139,8 @@ func (t *TouchedSessions) Code(c *wire.Coder) {
 }
 
 // Activation is the data of PacketCommitActivate and PacketInformActivate: the leader
-// under the new configuration and, in the latter, the encoded transaction, up to the end
-// of the data.
+// under the new configuration and, in a PacketInformActivate, the encoded transaction, up
+// to the end of the data.
 type Activation struct {
 	Leader ensemble.ServerID
 	Txn    []byte

@@ -25,7 +25,7 @@ const (
 	PacketSync           PacketType = 7  // leader: the learner's oldest sync may be answered
 	PacketInform         PacketType = 8  // leader to observer: a decided Txn
 	PacketCommitActivate PacketType = 9  // leader: commit of a reconfiguration, an Activation
-	PacketNewLeader      PacketType = 10 // leader: the history up to here is yours; configuration text
+	PacketNewLeader      PacketType = 10 // leader: the learner has the whole history up to the zxid; configuration text
 	PacketFollowerInfo   PacketType = 11 // follower: its accepted epoch, a LearnerInfo
 	PacketUpToDate       PacketType = 12 // leader: serve now
 	PacketDiff           PacketType = 13 // leader: transactions follow
@@ -39,8 +39,8 @@ const (
 
 	// PacketHandOver is sent only between native peers that have agreed on an Extension
 	// of version ExtensionHandOver or later; its number is far from those that ZooKeeper
-	// may choose. The leader says with it that its term is over, and in a Handover who
-	// is to lead next.
+	// may choose. The leader ends its term with it; the data is a Handover, which names
+	// the server that is to lead next.
 	PacketHandOver PacketType = 1001
 )
 

@@ -81,7 +81,7 @@ func dropOffsets(txn wiretest.Object) {
 	}
 }
 
-// showPacket shows a packet and checks that its data encodes to itself.
+// showPacket shows a packet and checks that its data, decoded and encoded again, is the same.
 func showPacket(t *testing.T, p *peerwire.QuorumPacket) wiretest.Object {
 	o := wiretest.Object{"type": p.Type.String(), "zxid": wiretest.Hex0x(p.Zxid), "dataLen": nil, "authinfo": wiretest.List(p.Auth, wiretest.ShowID)}
 	if p.Zxid == -1 {
@@ -244,7 +244,8 @@ func TestBadPacketsAreRefused(t *testing.T) {
 	}
 }
 
-// TestAPacketOfExactlyTheLimitIsRead.
+// TestAPacketOfExactlyTheLimitIsRead: a packet that is as long as the limit is read, and one that is a byte
+// longer is refused.
 func TestAPacketOfExactlyTheLimitIsRead(t *testing.T) {
 	want := &peerwire.QuorumPacket{Type: peerwire.PacketProposal, Data: make([]byte, 100)}
 	raw := wire.Append(nil, want)
