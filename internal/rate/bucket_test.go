@@ -32,9 +32,9 @@ func TestBucketExactly(t *testing.T) {
 	}
 }
 
-// TestBucketProperties: whoever waits as told takes no more in any time than the limit and
-// one second's units, apart from takes that are larger than the bucket. A take after a
-// quiet time never waits.
+// TestBucketProperties: a caller that waits as long as Wait says takes, in any period, no
+// more than the limit allows plus one second's units, apart from takes that are larger than
+// the bucket. A take after a quiet time never waits.
 func TestBucketProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Limit(rapid.Int64Range(1, LimitMax).Draw(t, "limit"))

@@ -42,8 +42,8 @@ func (c *Connections) Missing() int { return c.o.Tokens - c.tokens }
 // are tokens.
 func (c *Connections) DropProbability() float64 { return c.drop }
 
-// Admit decides about a connection that costs so many tokens. random is a random number
-// from 0 up to, but not including, 1.
+// Admit decides whether a connection that costs the given number of tokens is admitted.
+// random is a random number from 0 up to, but not including, 1.
 func (c *Connections) Admit(now int64, cost int, random float64) bool {
 	if passed := now - c.filled; passed > int64(c.o.FillTime) {
 		added := float64(passed) * float64(c.o.FillCount) / float64(c.o.FillTime)

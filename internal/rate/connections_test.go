@@ -68,8 +68,8 @@ func TestDropProbabilityExactly(t *testing.T) {
 	}
 }
 
-// TestConnectionsProperties: with any settings, no more is admitted than the bucket holds
-// and what came back since, and the invariants hold.
+// TestConnectionsProperties: with any settings, the admitted connections cost no more
+// tokens than the full bucket held and than came back since, and the invariants hold.
 func TestConnectionsProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := ConnectionOptions{

@@ -5,7 +5,7 @@ import "time"
 // Failures counts the failed logins of one client address. The zero value has counted
 // none.
 type Failures struct {
-	count int   // failures since the last time without any, which lasted FailuresForgotten
+	count int   // failures since the last period of FailuresForgotten without one
 	last  int64 // time of the last failure
 }
 

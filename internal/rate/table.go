@@ -32,8 +32,8 @@ func (t *Table[K, V]) Find(k K) *V {
 	return nil
 }
 
-// Use returns the value of a key, the zero value if the key is new. It is valid until the
-// next Use.
+// Use returns the value of a key, the zero value if the key is new. The pointer is valid
+// until the next Use.
 func (t *Table[K, V]) Use(k K) *V {
 	e := t.byKey[k]
 	switch {
