@@ -33,9 +33,9 @@ func OwnerTTL(owner int64) (ms int64, ok bool) {
 	return owner & TTLMax, true
 }
 
-// VisibleCversion returns the cversion that a client sees: creates plus deletes of
-// children. A server stores only how many were created, and has as many children as were
-// not deleted. The result wraps.
+// VisibleCversion returns the cversion that a client sees: the number of creates plus the
+// number of deletes of children. A server stores only the number of creates; the number of
+// deletes is creates minus children. The result wraps around.
 func VisibleCversion(creates, children int32) int32 { return 2*creates - children }
 
 // FirstSessionID returns the first session id of a server's run: the low byte of the
@@ -46,12 +46,12 @@ func FirstSessionID(sid ensemble.ServerID, clockMS int64) wire.SessionID {
 }
 
 // SequenceSuffix returns what a server appends to the name of a sequential znode:
-// counter, the number of children that its parent has had created, with at least ten
-// digits. It wraps to negative numbers.
+// counter, the parent's count of creates, with at least ten digits. The counter wraps to
+// negative numbers.
 func SequenceSuffix(counter int32) string {
 	const digits = 10
 	n := int64(counter)
-	var b [digits + 1]byte // with the sign of the longest
+	var b [digits + 1]byte // one more for the sign of a number of ten digits
 	sign := n < 0
 	if sign {
 		n = -n

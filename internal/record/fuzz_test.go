@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// FuzzTxn decodes any input as a whole transaction. If it is one, it encodes to the same bytes, unless
-// parts of it are not canonical. Otherwise an error says what is wrong.
+// FuzzTxn decodes any input as a whole transaction. A valid transaction encodes to the same bytes, unless
+// parts of it are not canonical. For any other input an error says what is wrong.
 func FuzzTxn(f *testing.F) {
 	samplePayloads(f, func(_ string, _ logRecord, payload []byte) { f.Add(payload) })
 	f.Fuzz(func(t *testing.T, b []byte) {

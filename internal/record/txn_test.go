@@ -109,7 +109,7 @@ const (
 )
 
 // TestOlderFormsOfTransactions: transactions that servers wrote before 3.4, before 3.6 or with features
-// disabled decode to the same values, and encode to the same bytes.
+// disabled can be decoded, and encode to the same bytes.
 func TestOlderFormsOfTransactions(t *testing.T) {
 	digest := &record.TxnDigest{Version: 2, Tree: 0x2ea530d263}
 	v0 := record.CreateTxnV0(record.CreateTxn{Path: "/a", Data: []byte("x"), ACL: wire.OpenACL()})
