@@ -43,7 +43,7 @@ func Handler(o Options) http.Handler {
 			page.ServeHTTP(w, q)
 		default:
 			w.Header().Set("Allow", "GET, HEAD, POST")
-			http.Error(w, "/metrics answers GET", http.StatusMethodNotAllowed)
+			http.Error(w, "/metrics answers only GET, HEAD and POST", http.StatusMethodNotAllowed)
 		}
 	})
 }

@@ -76,7 +76,7 @@ func (j *jvm) Collect(ch chan<- prometheus.Metric) {
 	rest := n(total) - n(returned) - committed
 	gauge(j.used, rest, "nonheap")
 	gauge(j.committed, rest, "nonheap")
-	gauge(j.max, -1, "nonheap") // as Java says that there is no limit
+	gauge(j.max, -1, "nonheap") // Java's value for: there is no limit
 	gauge(j.threads, n(threads))
 	gauge(j.deadlocked, 0)
 	ch <- prometheus.MustNewConstSummary(j.cycles, uint64(n(collections)), n(collecting), nil, "go")
