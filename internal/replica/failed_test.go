@@ -63,7 +63,7 @@ func TestFollowerPromisedLaterEpoch(t *testing.T) {
 		}
 	}
 	if s.r.Status().Serving || !s.r.JoinFails() {
-		t.Error("it serves under a leader of an earlier epoch than it has promised")
+		t.Error("the follower serves under a leader of an earlier epoch than it has promised")
 	}
 	for _, o := range h.servers[1:] {
 		if n := len(o.r.Elections()); n != 1 || !o.r.Status().Serving {

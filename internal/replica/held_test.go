@@ -123,7 +123,7 @@ func TestKeptConnectionsLeaveAStalledServer(t *testing.T) {
 	h.create(old, conn, 1, "/x")
 	h.run(300)
 	if h.leader() == old || c.closed {
-		t.Fatalf("it leads: %v, closed: %v", h.leader() == old, c.closed)
+		t.Fatalf("the stalled server leads: %v; the connection is closed: %v", h.leader() == old, c.closed)
 	}
 	if h.run(500); !c.closed {
 		t.Error("the connection waits for a server that cannot serve")

@@ -229,7 +229,7 @@ func TestTimeoutSurvivesLeaderChange(t *testing.T) {
 	h.kill(s[0])
 	h.run(9000)
 	if h.leader() == s[1] {
-		t.Fatal("it leads")
+		t.Fatal("the server of the session leads, but the test needs another leader")
 	}
 	if c.closed {
 		t.Error("a session of 12 s expired within 9 s")
@@ -310,12 +310,12 @@ func TestFullDiskWhileLooking(t *testing.T) {
 	full.inbox = append(full.inbox, LogFull{})
 	h.run(8000)
 	if st := full.r.Status(); st.Role != peerwire.Looking || h.leader() == full {
-		t.Fatalf("it is %v", st.Role)
+		t.Fatalf("the server with the full disk is %v", st.Role)
 	}
 	full.inbox = append(full.inbox, LogFree{})
 	h.run(2000)
 	if st := full.r.Status(); !st.Serving {
-		t.Errorf("it does not serve: %+v", st)
+		t.Errorf("the server does not serve when its disk has space again: %+v", st)
 	}
 }
 
@@ -327,11 +327,11 @@ func TestFullDiskWhileLeading(t *testing.T) {
 	s[0].inbox = append(s[0].inbox, LogFull{z, gen}, Zab{zab.Refused{Zxid: z, Generation: gen, Why: "no space"}})
 	h.run(1000)
 	if h.leader() == s[0] {
-		t.Fatal("it leads")
+		t.Fatal("the server with the full disk leads")
 	}
 	s[0].inbox = append(s[0].inbox, LogFree{})
 	h.run(1000)
 	if st := s[0].r.Status(); !st.Serving {
-		t.Errorf("it does not serve: %+v", st)
+		t.Errorf("the server does not serve when its disk has space again: %+v", st)
 	}
 }

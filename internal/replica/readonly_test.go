@@ -248,7 +248,7 @@ func TestReadOnlyOnFullDisk(t *testing.T) {
 	}
 	h.run(2000)
 	if st := full.r.Status(); !st.Serving {
-		t.Errorf("it does not come back: %+v", st)
+		t.Errorf("the server does not become a full member again: %+v", st)
 	}
 }
 

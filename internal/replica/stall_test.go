@@ -52,14 +52,14 @@ func TestStalledLeaderTransfersLeadership(t *testing.T) {
 	h.run(300)
 	next := h.leader()
 	if next == old {
-		t.Fatal("it still leads")
+		t.Fatal("the stalled leader still leads")
 	}
 	if st := next.r.Status(); !st.Appointed {
 		t.Errorf("%+v, by an election", st)
 	}
 	h.run(5000)
 	if st := old.r.Status(); st.Serving || st.Abstains == "" || h.leader() != next {
-		t.Errorf("%+v: it has promised an epoch that it could not save", st)
+		t.Errorf("%+v: the server has promised an epoch that it could not save", st)
 	}
 	h.answer(old)
 	h.run(3000)
@@ -81,12 +81,12 @@ func TestStalledLeaderStaysWhereItIsNeeded(t *testing.T) {
 	h.hang(old)
 	h.run(5000)
 	if h.leader() != old {
-		t.Fatal("it has given up, and nobody can take its place")
+		t.Fatal("the stalled leader has given up, and nobody can take its place")
 	}
 	h.start(h.servers[0])
 	h.run(3000)
 	if h.leader() == old {
-		t.Error("it still leads, although the others have a quorum")
+		t.Error("the stalled leader still leads, although the others have a quorum")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestStalledLeaderStaysWhereAllDisksAreSlow(t *testing.T) {
 	old.inbox = append(old.inbox, DiskStalled{Since: h.now.Mono - 1000, Duty: "fsync of log.1"})
 	h.run(500)
 	if st := old.r.Status(); !st.Serving || h.leader() != old || st.Abstains == "" {
-		t.Errorf("%+v: it has given up for a follower that is as slow", st)
+		t.Errorf("%+v: the leader has given up for a follower that is as slow", st)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestStalledServerBecomesCandidateAgain(t *testing.T) {
 	h.start(h.servers[1])
 	h.run(5000)
 	if st := h.servers[1].r.Status(); st.Serving {
-		t.Fatalf("%+v: it was elected with the vote of a server that abstains", st)
+		t.Fatalf("%+v: the server was elected with the vote of a server that abstains", st)
 	}
 	h.answer(h.servers[0])
 	h.run(3000)
