@@ -60,7 +60,7 @@ func ParseActs(text string) ([]Act, error) {
 	for part := range strings.SplitSeq(text, ";") {
 		a, err := parseAct(part)
 		if err != nil || len(acts) == actsMax {
-			return nil, fmt.Errorf("%q is not a fault, or there are more than %d faults", strings.TrimSpace(part), actsMax)
+			return nil, fmt.Errorf("%q is not a fault such as \"1.5 slow 1 2 =3000\", or there are more than %d faults", strings.TrimSpace(part), actsMax)
 		}
 		acts = append(acts, a)
 	}

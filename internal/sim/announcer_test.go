@@ -67,7 +67,7 @@ func TestADeposedLeaderAnnouncesNothing(t *testing.T) {
 	for i := range 2 {
 		s.clients.Cast(s.scripted(nil), i)
 	}
-	s.quiet = true // no leader announces by itself, and a leader stays
+	s.quiet = true // leaders neither announce nor resign by themselves
 	all := s.clients.Announcers()
 	s.until("somebody leads", 20*machine.Second, func() bool { return s.clients.LastHolder() != nil })
 	old, next := all[0], all[1]

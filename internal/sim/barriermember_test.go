@@ -26,8 +26,9 @@ func gateOptions(r client.Recipe, seed uint64) Options {
 // before the round is over, and that in the end no znode is left.
 func TestDoubleBarriers(t *testing.T) { throughTheGate(t, client.DoubleBarrier, entriesMin) }
 
-// TestDoubleBarriersOfKazoo checks the same for kazoo's variant, in which the first member
-// to leave removes the ready znode, and a round begins only when the last one is over.
+// TestDoubleBarriersOfKazoo checks what TestDoubleBarriers does for kazoo's variant, in which the
+// first member to leave removes the ready znode, and a round begins only when the last one is
+// over.
 func TestDoubleBarriersOfKazoo(t *testing.T) { throughTheGate(t, client.KazooBarrier, entriesMin/10) }
 
 func throughTheGate(t *testing.T, r client.Recipe, least int) {

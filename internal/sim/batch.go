@@ -127,7 +127,8 @@ func (v *server) pauses() bool {
 	return true
 }
 
-// step passes one event to the replica, together with what the driver keeps of it.
+// step passes one event to the replica. Before that, it updates what the server itself keeps:
+// connections, the tree, links and the log writer.
 func (v *server) step(e replica.Event) {
 	switch ev := e.(type) {
 	case *replica.Request:
@@ -136,7 +137,7 @@ func (v *server) step(e replica.Event) {
 		}
 	case replica.Rebuilt:
 		for _, c := range v.conns {
-			c.ended = c.ended || c.readOnly // no client reads from two trees
+			c.ended = c.ended || c.readOnly // a read-only session ends when the tree is replaced, so that no client reads from two trees
 		}
 		v.tree = ev.Tree
 		v.seen = position{zxid: -1, shown: v.seen.shown}

@@ -35,9 +35,9 @@ func (s *scene) busyWith(v *server, k *client.Call, c *client.Client, long int64
 	return k
 }
 
-// TestLeaseOfABusyLeader cuts a leader off at the end of a long batch. It checks that the
-// leader holds its lease exactly as long as the answers to the pings allow that it sent in
-// the middle of the batch.
+// TestLeaseOfABusyLeader cuts a leader off at the end of a long batch. It checks how long the
+// leader then holds its lease: exactly as long as the answers to the pings of the middle of the
+// batch allow.
 func TestLeaseOfABusyLeader(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	l := s.leader()
@@ -74,9 +74,9 @@ func TestLeaseOfALeaderCutOffWhileBusy(t *testing.T) {
 	}
 }
 
-// TestBusyLeaderHasNothingOnItsDisk checks that the proposals that a leader sends in the
-// middle of a batch do not count as durable on the leader. One follower of two cannot
-// commit them.
+// TestBusyLeaderHasNothingOnItsDisk checks that the proposals that a leader sends in the middle
+// of a batch do not count as durable on the leader. In an ensemble of three, the acknowledgement
+// of one follower does not commit them.
 func TestBusyLeaderHasNothingOnItsDisk(t *testing.T) {
 	s := newScene(t, Options{Voters: 3})
 	l, f := s.leader(), s.other()

@@ -59,9 +59,9 @@ func TestCaches(t *testing.T) {
 	}
 }
 
-// TestWatchesOfAZnodeAreRemovedTogether removes the watch of a tree. Servers remove all
-// watches that the client has at the root together with it. The test checks that no event
-// is missed for that reason.
+// TestWatchesOfAZnodeAreRemovedTogether removes the watch of a tree. With it, the server removes
+// all watches that the client has at the root. The test checks that the client misses no event
+// for that reason.
 func TestWatchesOfAZnodeAreRemovedTogether(t *testing.T) {
 	s := newScene(t, Options{})
 	c := s.client(nil)

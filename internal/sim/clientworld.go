@@ -73,7 +73,7 @@ func (c clientEnd) Vanish() bool {
 	return true
 }
 
-// ofClients are the situations of clients among those of a run.
+// ofClients maps each situation of package client to the situation of a run.
 var ofClients = [...]situation{
 	client.Resumed: situationResumed, client.Moved: situationMoved, client.MovedLeaderless: situationMovedLeaderless, client.ReadOnly: situationReadOnly,
 	client.WatchesAgain: situationWatchesAgain, client.TreeAgain: situationTreeAgain, client.Since: situationSince, client.HolderStopped: situationHolderStopped,

@@ -240,7 +240,8 @@ func (v *server) conn(id replica.ConnID) *conn {
 	return v.conns[i]
 }
 
-// forget drops a connection. The replica first hears of the session's last message.
+// forget drops a connection. Before that, it tells the replica when the session was last heard
+// from.
 func (v *server) forget(id replica.ConnID) {
 	c := v.conn(id)
 	if c == nil {

@@ -24,7 +24,7 @@ func (v *server) observe() {
 	v.standing = *st
 	z := v.replica.Applied()
 	if !st.Serving && (v.seen.zxid < 0 || z == v.seen.zxid) {
-		return // nothing was applied, or nothing that is committed is known; committed transactions are applied even if the term has ended
+		return // nothing was applied, or it is not known yet what of the tree is committed; a server applies committed transactions even after its term has ended
 	}
 	if began {
 		v.tree.Settled()
@@ -74,9 +74,10 @@ type removal struct {
 	to     wire.Zxid
 }
 
-// endsAt records that the history of a server now ends at z. Truncations and installations
-// that the disk has refused, or that a power failure prevented, are undone. The first of
-// them may have been carried out before the power failed.
+// endsAt records that the history of a server now ends at z. It undoes the truncations and
+// installations that the disk has refused, or that a power failure prevented. If the history ends
+// where the first of them should end, that one was carried out before the power failed, and
+// stays.
 func (v *server) endsAt(z wire.Zxid) {
 	if len(v.removals) > 0 && v.removals[0].to == z {
 		v.removalDone()
@@ -116,7 +117,7 @@ func (v *server) recordLoaded(txns []*record.Txn) {
 	v.undelivered = append(v.undelivered, txns...)
 }
 
-// upTo returns those of the sorted transactions that are not above z.
+// upTo returns the transactions of a sorted list whose zxids are at most z.
 func upTo(txns []*record.Txn, z wire.Zxid) []*record.Txn {
 	i := sort.Search(len(txns), func(i int) bool { return txns[i].Zxid > z })
 	return txns[:i:i]

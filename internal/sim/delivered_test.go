@@ -19,8 +19,8 @@ func setTxn(z wire.Zxid, mark string) *record.Txn {
 
 func z(epoch wire.Epoch, counter uint32) wire.Zxid { return wire.MakeZxid(epoch, counter) }
 
-// TestRefusedRemovalIsUndone checks that transactions which a disk refused to remove are
-// still part of the server's history, also where a leader's snapshot ends below them. A
+// TestRefusedRemovalIsUndone checks that transactions which a disk refused to remove are still
+// part of the server's history, also if the zxid of a leader's snapshot is below theirs. A
 // removal that was carried out stays.
 func TestRefusedRemovalIsUndone(t *testing.T) {
 	var tail []*record.Txn

@@ -9,8 +9,8 @@ import (
 	"bellwether/internal/sim/machine"
 )
 
-// gapMax is how long the ensemble may have no leader and complete no write because one
-// server is half dead (rule 9.5 of leader changes).
+// gapMax is how long the ensemble may have no leader and complete no write because one server is
+// half dead: its process runs, but its disk hangs or its port for learners is filtered.
 const gapMax = 3 * machine.Second
 
 // halfDead returns an ensemble with the timeouts of the zoo.cfg that ships. A scenario
@@ -42,8 +42,8 @@ func (s *scene) without(some ...*server) (rest []*server) {
 	return rest
 }
 
-// led waits until one of the given servers leads and serves a write. It waits until gapMax
-// after since at the latest. It returns how long that took, in ms.
+// led waits until one of the given servers leads and serves a write. The test fails if that is
+// later than gapMax after since. led returns the time from since until then, in ms.
 func (s *scene) led(since int64, by []*server) int64 {
 	s.t.Helper()
 	leads := func() bool { l := s.leader(); return l != nil && slices.Contains(by, l) && !l.writer.watch.stalled }
@@ -167,8 +167,8 @@ func TestHungDiskOfAFollowerCausesNoGap(t *testing.T) {
 	s.whole()
 }
 
-// TestHungDisksOfAMajorityWait hangs the disks of a majority. It checks that no server leads
-// that could not commit, that no write is lost, and that a server leads again once one of
+// TestHungDisksOfAMajorityWait hangs the disks of a majority. It checks that no server without a
+// quorum of working disks leads, that no write is lost, and that a server leads again once one of
 // the disks answers again.
 func TestHungDisksOfAMajorityWait(t *testing.T) {
 	for _, voters := range []int{3, 5} {

@@ -58,7 +58,7 @@ func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 // mono returns the server's monotonic clock in ms.
 func (v *server) mono() int64 { return v.Clock.Mono(v.sim.now) / machine.Millisecond }
 
-// watchDisk tells the replica of a stall that has begun or ended.
+// watchDisk tells the replica that a stall has begun. answered tells it that the stall has ended.
 func (v *server) watchDisk() {
 	w := &v.writer.watch
 	if w.began == 0 || w.stalled || !w.exceeds(w.began, v.mono()) {

@@ -99,8 +99,8 @@ func (s *Sim) minority() (drawn []*server) {
 	return drawn
 }
 
-// sicken gives a server the lasting fault. These acts are not among those of the nemesis,
-// because a repeated run draws them again.
+// sicken gives a server the lasting fault. These faults are not recorded among those of the
+// nemesis, because a repeated run draws them again.
 func (s *Sim) sicken(v *server) {
 	s.tell("lasting fault: server %d is %s", v.id, s.opt.Lasting)
 	switch s.opt.Lasting {
@@ -140,8 +140,8 @@ func (s *Sim) sicken(v *server) {
 // healthy reports whether a server has no lasting fault and belongs to the ensemble.
 func (s *Sim) healthy(v *server) bool { return !v.absent && !slices.Contains(s.sick, v) }
 
-// healthyServe says what is missing until every healthy server serves in the epoch of the
-// latest leader. A sluggish server can lead; no other server with a lasting fault can.
+// healthyServe says what is missing until every healthy server serves in the epoch of the latest
+// leader. That leader may be a sluggish server, but no server with another lasting fault.
 func (s *Sim) healthyServe() string {
 	l := s.leader()
 	if l == nil || !s.healthy(l) && s.opt.Lasting != Sluggish {

@@ -33,8 +33,9 @@ func TestChurnIsNoticed(t *testing.T) {
 	}
 }
 
-// TestUserTimeoutEndsCutConnections checks that the end of a connection that has sent
-// something is told when the machines stay cut off from each other, and not before.
+// TestUserTimeoutEndsCutConnections checks that an end with unacknowledged data learns that its
+// connection is over once the machines have been cut off from each other for the user timeout,
+// and not before.
 func TestUserTimeoutEndsCutConnections(t *testing.T) {
 	s := New(Options{Seed: 1, Clients: -1, Candidates: -1})
 	a, b := &s.servers[0].Host, &s.servers[1].Host

@@ -13,8 +13,8 @@ import (
 	"bellwether/wire"
 )
 
-// handsOver makes the leader transfer leadership to a server, and waits until that server
-// leads.
+// handsOver makes the leader transfer leadership to a server (nil: to the most suitable one),
+// waits until it no longer leads, and returns it.
 func (s *scene) handsOver(to *server, leaving int64) (old *server) {
 	s.t.Helper()
 	old = s.leader()

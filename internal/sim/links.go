@@ -21,7 +21,8 @@ type link struct {
 	lives [2]int // the lives of the two processes; an end belongs only to the process of that life
 }
 
-// at returns which end of the link the present process of a server has; false: it has none.
+// at returns which end of the link the present process of a server has. It returns false if the
+// process has no open end.
 func (l *link) at(v *server) (int, bool) {
 	for i, e := range l.ends {
 		if e == v && l.lives[i] == v.life && l.tcp.ends[i].open {

@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// everybodys counts the servers whose tree has a session.
+// everybodys returns the number of servers whose tree contains the session.
 func (s *scene) everybodys(id wire.SessionID) (n int) {
 	for _, v := range s.servers {
 		if _, ok := v.tree.Session(id); ok {

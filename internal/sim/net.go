@@ -104,7 +104,7 @@ func (n *network) restart() {
 	stalled := n.stalled
 	n.stalled = nil
 	for _, p := range stalled {
-		p.stalled = false // the longer a packet has waited, the longer are the pauses of TCP
+		p.stalled = false // TCP pauses longer between resends, the longer a packet has waited
 		if n.passes(p) {
 			p.moving = true
 			n.sim.after(n.sim.random.Below(200*machine.Millisecond+n.sim.now-p.since), p.pump)
@@ -227,8 +227,8 @@ func (c *tcpConn) send(i int, load any) {
 	}
 }
 
-// awaitAck ends the connection at end i, which has sent something, once the machines have
-// been cut off from each other for the user timeout of that end. The other end is not told.
+// awaitAck ends the connection at end i, which has sent something, once the machines have been
+// cut off from each other for the user timeout of that end. The other end does not learn of it.
 func (c *tcpConn) awaitAck(i int) {
 	e, n := &c.ends[i], c.net
 	a, b := e.host, c.ends[1-i].host
@@ -292,7 +292,7 @@ func (c *tcpConn) sever(x *machine.Host, late int64) {
 			if c.net.sim.random.Chance(35) {
 				delay = c.net.sim.random.Below(2 * machine.Second)
 			}
-			if c.ends[1-i].host == x { // the machine at the other end receives what is sent from this one
+			if c.ends[1-i].host == x { // end i sends to x: x must not learn of the reset before late
 				delay = max(delay, late)
 			}
 			c.net.sim.after(delay, func() { e.out.send("connection reset", true) })

@@ -32,9 +32,9 @@ func TestPowerLossOfASeveredEnd(t *testing.T) {
 	}
 }
 
-// TestCompatibleServerLearnsWhatItHasLost checks a compatible server that waits for a
-// better vote. It learns at once of votes for itself that name a history or an epoch which
-// its disk has lost.
+// TestCompatibleServerLearnsWhatItHasLost checks a compatible server that waits for a better
+// vote. It learns at once of votes for itself that claim a history or an epoch which its disk has
+// lost.
 func TestCompatibleServerLearnsWhatItHasLost(t *testing.T) {
 	v := &server{id: 1, compatible: true, undelivered: []*record.Txn{setTxn(z(8, 3), "x")}, saved: store.Epochs{Current: 8}}
 	for _, c := range []struct {

@@ -11,10 +11,10 @@ import (
 	"bellwether/wire"
 )
 
-// These bounds, each a time in µs plus a number of ticks, limit how long an ensemble may
-// take after the faults have ended: first until it serves again, and then until writes are
-// done. Runs take up to a little more than half of that, because a term that fails at its
-// beginning is given up only after ten ticks.
+// These bounds, each a time in µs plus a number of ticks, limit how long an ensemble may take
+// after the faults have ended: recoverBound until it serves again, then finishBound until writes
+// are done, and recipeBound until a recipe has ended. Runs take up to a little more than half of
+// that, because a term that fails at its beginning is given up only after ten ticks.
 const (
 	recoverBound, recoverTicks = 8 * machine.Second, 12
 	finishBound, finishTicks   = 2 * machine.Second, 5
@@ -28,7 +28,7 @@ func (s *Sim) recover() {
 		return
 	}
 	s.calm = true
-	s.Do(Act{Kind: Calm}) // a run whose faults are given ends at the same time as one with random faults
+	s.Do(Act{Kind: Calm}) // record when the faults end, so that a run whose faults are given ends them at the same time
 	s.healAll()
 	for _, c := range s.clients.All {
 		c.Resume()

@@ -91,8 +91,8 @@ const (
 	serversMax           = 10
 )
 
-// consolidated reports whether all servers use the newest list and its voters know what was
-// committed under an older one.
+// consolidated reports whether all servers use the newest list and a quorum of its voters knows
+// what was committed under an older one: some server began to serve after the last change.
 func (s *Sim) consolidated() bool {
 	if s.mixed() {
 		return false

@@ -31,7 +31,7 @@ const (
 	situationMovedLeaderless                   // a session that asked while there was no leader moves
 	situationMovedHeld                         // a session moves while the server that it left holds a write of it
 	situationKept                              // a connection outlives a change of leaders
-	situationKeptHeld                          // such a connection has a request under way
+	situationKeptHeld                          // a connection that outlives a change of leaders has a request under way
 	situationWatchesAgain                      // a client sets its watches again on another connection
 	situationWiped                             // a wiped server is synchronised
 	situationOldLink                           // bytes of an old link are read after the new link is up
@@ -70,7 +70,7 @@ const (
 	situationSeven
 	situationTransfer          // a leader transfers leadership
 	situationTransferred       // the successor that it named is established
-	situationTransferredMixed  // the successor that it named is established, although some servers do not know transfers
+	situationTransferredMixed  // the successor that a leader named is established, although some servers do not know transfers
 	situationTransferFailed    // servers give up the named successor
 	situationTransferLate      // a leader finds no successor in time
 	situationReadOnly          // a client reads from a server without a quorum
@@ -79,8 +79,8 @@ const (
 	situationTreeAgain         // the watch of a tree is set again on another connection
 	situationSince             // a cache asks what has changed since a zxid
 	situationHeartbeat         // a leader pings in the middle of a batch
-	situationHeartbeatBehind   // such pings come after packets that the batch had not sent yet
-	situationHeartbeatLong     // such a ping is sent a second or more after the batch began
+	situationHeartbeatBehind   // a leader sends packets that its batch had not sent yet before a ping in the middle of the batch
+	situationHeartbeatLong     // a leader pings a second or more after its batch began
 	situationHeartbeatAnswered // a learner answers pings in the middle of a batch
 	situationUserTimeout       // a connection ends because what was sent stays unacknowledged
 	// The healthy servers have served while others kept a lasting fault.

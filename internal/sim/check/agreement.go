@@ -8,8 +8,9 @@ import (
 	"bellwether/wire"
 )
 
-// agreement checks that, of two transactions that two servers have delivered, one of the
-// servers has delivered both. So no server skips a transaction that another has delivered.
+// agreement checks any two servers and any transaction that each of them has delivered: one of
+// the two servers has delivered both transactions. So no server skips a transaction that another
+// has delivered.
 type agreement struct {
 	all  []wire.Zxid // zxids delivered by any server, sorted
 	last map[ensemble.ServerID]wire.Zxid

@@ -19,7 +19,7 @@ type barriers struct {
 	born    map[string]wire.Zxid // all members that ever existed, with the zxids that made their znodes
 	enough  bool                 // enough members were there at once since the last ready znode
 	marks   []wire.Zxid          // zxids at which a ready znode was made
-	ended   []wire.Zxid          // for each of marks, the zxid at which the last older member went; 0: not yet
+	ended   []wire.Zxid          // for each of marks, the zxid at which the last member older than that ready znode was gone; 0: not yet
 }
 
 func newBarriers(p Present) *barriers {

@@ -82,7 +82,7 @@ func (c *caches) told(s *shows, e cache.Event) string {
 	return ""
 }
 
-// same reports whether both are the same znode with the same data. Their counts of children
+// same reports whether a and b are the same znode with the same data. Their counts of children
 // may differ.
 func same(a, b *cache.Node) bool {
 	return a != nil && b != nil && a.Stat.Czxid == b.Stat.Czxid && a.Stat.Mzxid == b.Stat.Mzxid && string(a.Data) == string(b.Data)
@@ -97,8 +97,8 @@ func (s *shows) hasBelow(path string) bool {
 	return false
 }
 
-// differ compares the content of a cache with what the cache has reported. It returns an
-// empty text if they agree.
+// differ compares the content of a cache with what the cache has reported. It returns an empty
+// text if both agree.
 func (s *shows) differ(m CacheContent) string {
 	if m.Len() != len(s.nodes) {
 		return fmt.Sprintf("the cache shows %d znodes, but has reported %d", m.Len(), len(s.nodes))

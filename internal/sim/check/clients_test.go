@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// present is a Present that always answers the same.
+// present is a Present that always gives the same answers.
 type present struct {
 	recipe      Recipe
 	holders     []Holder
@@ -35,7 +35,7 @@ func closes(session wire.SessionID) *record.Txn {
 	return &record.Txn{TxnHeader: record.TxnHeader{Session: session, Zxid: z(1, 1), Type: wire.OpCloseSession}, Body: &record.CloseSessionTxn{}}
 }
 
-// writes returns a write of session 1, and answer what a client gets for a request.
+// writes returns a write of session 1, and answer returns the answer to a request.
 func writes(n int64) Request { return Request{N: n, Session: 1, Xid: int32(n), Op: wire.OpSetData} }
 
 func answer(q Request, at wire.Zxid) Answered {
@@ -184,7 +184,8 @@ func claimRule(leases int, now ...Holder) func(*History) Checker {
 func fenceRule(*History) Checker { return &fence{} }
 
 // electedRule returns the rule for an ensemble in which server a could not be elected, but b
-// could. Client 1 holds a claim, and both servers would have its session or not.
+// could. Client 1 holds a claim. have says whether the servers would have its session if they
+// led.
 func electedRule(have bool) func(*History) Checker {
 	return func(*History) Checker {
 		m, err := ensemble.Parse("server.1=h:1:2\nserver.2=h:3:4\n")

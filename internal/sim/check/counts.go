@@ -15,7 +15,7 @@ import (
 type counts struct {
 	sums map[string]map[int64]bool // by path, all sums so far; true: a client was told this sum
 	last map[string]int64
-	did  map[wire.SessionID][]string // paths changed by a session whose operation does not know it yet
+	did  map[wire.SessionID][]string // paths that a session has changed and that its operation has not reported yet
 	ids  map[int64]bool
 }
 

@@ -5,12 +5,11 @@
 // claim than allowed). If ZooKeeper's TLA+ specification has a rule, its checker has the
 // name from there.
 //
-// A checker gets observations, which are values, and says what is wrong. It knows neither
-// the simulator nor the servers and clients, so it cannot depend on their internals. The
-// observations of servers are in observed.go, those of clients in observedclients.go. What
-// must be known of the moment of an observation, such as who holds a lock then, a checker
-// asks [Present], which also returns values. [History] is the committed history, with which
-// several checkers compare.
+// A checker gets observations, which are values, and says what is wrong. It knows neither the
+// simulator nor the servers and clients, so it cannot depend on their internals. The observations
+// of servers are in observed.go, those of clients in observedclients.go. A checker asks [Present]
+// for what is true at the moment of an observation, such as who holds a lock then. Present also
+// returns values. [History] is the committed history, with which several checkers compare.
 //
 // [Protocol] returns the checkers of servers, and [Clients] those of clients. [Register]
 // checks linearizability after a run. Read observed.go first.

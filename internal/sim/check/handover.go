@@ -7,9 +7,9 @@ import (
 	"bellwether/wire"
 )
 
-// leadershipTransfers checks leadership transfers. The successor that a leader names has everything
-// that was proposed on its disk, and the old leader neither proposes nor pings in its epoch
-// any more.
+// leadershipTransfers checks leadership transfers. The successor that a leader names has on its
+// disk everything that the leader proposed. After that, the old leader neither proposes nor pings
+// in its epoch.
 type leadershipTransfers struct{ ended map[wire.Epoch]wire.Zxid }
 
 func newLeadershipTransfers() *leadershipTransfers {

@@ -25,7 +25,7 @@ type items struct {
 	claims  map[string]wire.SessionID              // present claims, by the name of the item
 	claimed bool                                   // items are claimed, not removed
 	found   map[wire.SessionID]map[string][]string // the last list that the session read, by parent
-	did     map[wire.SessionID][]string            // items that a session removed or acknowledged and whose operation does not know it yet
+	did     map[wire.SessionID][]string            // items that a session has removed or acknowledged and that its operation has not reported yet
 }
 
 func newItems() *items {
@@ -146,7 +146,8 @@ func (c *items) released(session wire.SessionID, name string) string {
 	return ""
 }
 
-// removed checks the removal of an item. A claimed item goes after its claim.
+// removed checks the removal of an item. In a work queue, the claim on the item must be removed
+// first.
 func (c *items) removed(session wire.SessionID, name string) string {
 	owner, taken := c.claims[name]
 	switch did := c.did[session]; {

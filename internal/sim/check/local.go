@@ -10,11 +10,11 @@ import (
 	"bellwether/wire"
 )
 
-// localSessions checks local sessions. If no transaction has made a session, only one
-// server gives it, in one life of its process and only while it hears from the session, and
-// no tree contains it. A session that a transaction makes is made once. After the end of a
-// session no request of it is carried out, and no connection that begins later gets it. A
-// server that is behind may still give it to a connection that began before the end.
+// localSessions checks local sessions: those that no transaction has made. Only one server gives
+// such a session to connections, in one life of its process and only while it hears from the
+// session. No tree contains the session. A session that a transaction makes is made once. After
+// the end of a session no request of it is carried out, and no connection that begins later gets
+// it. A server that is behind may still give it to a connection that began before the end.
 type localSessions struct {
 	present Present
 	reached SessionsReached
@@ -28,7 +28,7 @@ type localSessions struct {
 	began   map[ensemble.ServerID]bool        // the server has begun to serve and its tree was not checked since
 }
 
-// SessionsReached is told what a run has reached.
+// SessionsReached counts what a run has reached.
 type SessionsReached interface {
 	LocalResumed()  // a local session is resumed
 	LocalUpgraded() // a local session becomes global

@@ -50,7 +50,8 @@ type (
 		Duty   *replica.Duty
 		Void   bool
 	}
-	// Undone says that the disk of a server has refused a duty. Its log ends at Zxid.
+	// Undone says that the disk of a server has refused a duty. The log of the server now ends at
+	// Zxid.
 	Undone struct {
 		Server ensemble.ServerID
 		Zxid   wire.Zxid

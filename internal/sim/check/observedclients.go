@@ -111,7 +111,8 @@ type (
 		Admitted, Holds bool
 	}
 
-	// Voted says that a site of a transaction promises to commit. Sites are all its sites.
+	// Voted says that a site of a transaction promises to commit. Sites are all sites of the
+	// transaction.
 	Voted struct {
 		Path  string
 		Site  string
@@ -196,8 +197,8 @@ type (
 	}
 	// LockProven says that the session was proven alive, which prolongs the term of a lock.
 	LockProven struct{ Lock }
-	// AllTaken says that a client reports to have all locks that it takes together. Held are
-	// those that it holds.
+	// AllTaken says that a client reports to have all locks that it takes together. Held lists those
+	// that it holds in fact.
 	AllTaken struct {
 		Client      int
 		Paths, Held []string
@@ -250,11 +251,12 @@ type CacheContent interface {
 // Present tells a checker what is true at the moment of an observation. It returns values;
 // slices are valid until the next call.
 type Present interface {
-	// Recipe returns what is to be known of the recipe, which a scenario may change.
+	// Recipe returns what the checkers must know of the recipe. A scenario may change it during a
+	// run.
 	Recipe() Recipe
 	// Holders returns the candidates that may consider themselves holders of a claim.
 	Holders() []Holder
-	// Locks returns the locks that clients which take several together may consider theirs.
+	// Locks returns the locks that multi-lock clients may consider theirs.
 	Locks() []Lock
 	// Owners returns the owners that may consider a part theirs.
 	Owners() []Owner
@@ -274,7 +276,7 @@ type Recipe struct {
 	LocalSessions bool // servers may give local sessions
 }
 
-// What Present returns.
+// The values that Present returns.
 type (
 	// Holder is a candidate. Left is how long its term still lasts at least.
 	Holder struct {

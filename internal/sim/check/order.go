@@ -8,7 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// startsAnew returns the server of a Restarted or Rebuilt event. The server then delivers from another place than before.
+// startsAnew returns the server of a Restarted or Rebuilt observation. After it, the server delivers from
+// another place in the history than before.
 func startsAnew(o any) ensemble.ServerID {
 	if e, ok := o.(Rebuilt); ok {
 		return e.Server

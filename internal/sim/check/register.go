@@ -66,8 +66,9 @@ var registerModel = porcupine.Model{
 	Equal: func(a, b any) bool { return a == b },
 }
 
-// beginning returns the history up to a moment. Operations that were under way then may or
-// may not have been carried out.
+// beginning returns the first registerOps operations. A write that was under way when the next
+// operation began may or may not have been carried out; a read that was under way then is left
+// out.
 func (g *Register) beginning() []porcupine.Operation {
 	ops := slices.Clone(g.ops)
 	slices.SortStableFunc(ops, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
@@ -88,7 +89,8 @@ func (g *Register) beginning() []porcupine.Operation {
 	return out
 }
 
-// Explained returns what is wrong if no order of all operations explains their results.
+// Explained returns what is wrong if no order of the operations explains their results. It
+// returns an empty text if one does.
 func (g *Register) Explained() string {
 	ops := g.beginning()
 	if porcupine.CheckOperationsTimeout(registerModel, ops, 5*time.Second) == porcupine.Illegal {

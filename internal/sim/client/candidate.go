@@ -34,10 +34,10 @@ func (k *Candidate) attached() {
 	k.c.prove(&k.lease, func() { k.step(claim.Attached{Session: k.c.Session, Lease: k.lease}) })
 }
 
-// prove sets the lease from the connection: the session was alive when the client sent its
-// hello. It then asks the server for how long the server may be wrong about a session, sets
-// the delay of the lease to the answer, and calls then. If the server does not know the
-// question, the delay stays at seven ticks.
+// prove sets the lease from the connection: the session was alive when the client sent its hello.
+// It then asks the server for how long the server may be wrong about a session, sets the delay of
+// the lease to the answer, and calls the function then. If the server does not know the question,
+// the delay stays at seven ticks.
 func (c *Client) prove(l *claim.Lease, then func()) {
 	timeout := time.Duration(c.TimeoutMS) * time.Millisecond
 	tick := time.Duration(c.group.Settings().TickMS) * time.Millisecond

@@ -33,7 +33,7 @@ type Client struct {
 	Calls          []*Call // under way, in the order in which they were sent
 	watches        []watch
 	treeWatches    []*treeWatch      // watches of trees, for caches
-	lastEvent      wire.Zxid         // zxid of the newest event; its next server must have that too
+	lastEvent      wire.Zxid         // zxid of the newest event; the next server must have applied that zxid
 	busy           bool              // it has callsMax calls under way
 	candidate      *Candidate        // the candidate that the checkers watch; nil: there is none
 	Player         player            // the state machine of the client's recipe; it may be the same as candidate; nil: the client only reads and writes
@@ -345,8 +345,8 @@ func (k *Call) observed() check.Request {
 }
 
 // prefers returns the server that a client tries next. If its session may be local, that is
-// mostly the server on which the session lives. When the faults have ended, it is any
-// server, because that one may be in the minority that keeps a fault.
+// mostly the server on which the session lives. When the faults have ended, it is any server,
+// because the server of the session may be in the minority that keeps a fault.
 func (c *Client) prefers(any ensemble.ServerID) ensemble.ServerID {
 	if !c.group.Phase().Calm && c.group.Settings().LocalSessions && c.Session != 0 && c.lastServer != 0 && c.random.Chance(70) {
 		return c.lastServer
@@ -354,7 +354,7 @@ func (c *Client) prefers(any ensemble.ServerID) ensemble.ServerID {
 	return any
 }
 
-// renew drops the present session without closing it, so that it expires. A command that
-// runs again and again does the same. The next session still must not see an older state
-// than this one.
+// renew drops the present session without closing it, so that it expires. A command that a script
+// runs again and again does the same. The next session still must not see an older state than
+// this one.
 func (c *Client) renew() { c.Session, c.TimeoutMS, c.watches = 0, 0, nil }

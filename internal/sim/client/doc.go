@@ -21,8 +21,8 @@
 //   - registrant.go: registrations
 //   - cacheclient.go: caches
 //
-// At the end of a run, the harness asks the group what is still missing until each recipe
-// has recovered; such a method returns an empty text if nothing is.
+// At the end of a run, the harness asks the group what is still missing until each recipe has
+// recovered. The methods that answer this return an empty text if nothing is missing.
 //
 // The package checks no rule: internal/sim/check does. It draws all its randomness from the
 // seed, and never ranges over a map where the order could be observed. Read world.go first,

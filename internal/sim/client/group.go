@@ -22,7 +22,8 @@ type Group struct {
 	present      present
 }
 
-// present is the memory of what the checkers were told last.
+// present holds the slices that Holders, Locks, Owners and Registrants fill and return. They are
+// reused by the next call.
 type present struct {
 	holders     []check.Holder
 	locks       []check.Lock
@@ -96,7 +97,7 @@ func (s *Group) Holders() []check.Holder {
 	return p.holders
 }
 
-// Locks returns the locks that clients which take several together may consider theirs.
+// Locks returns the locks that multi-lock clients may consider theirs.
 func (s *Group) Locks() []check.Lock {
 	p := &s.present
 	p.locks = p.locks[:0]

@@ -69,8 +69,9 @@ func (g *multiLock) begin() {
 	g.carryOut()
 }
 
-// step passes an event to the state machine and carries out what it asks for. Before that,
-// it reports each lock that is lost: so far only the clock may know.
+// step passes an event to the state machine and carries out what it asks for. Before that, it
+// reports each lock that was lost because its time is over. The state machine does not know of
+// such a lock yet.
 func (g *multiLock) step(ev claim.Event) {
 	for _, k := range g.attempts {
 		if k.taken && !k.lost && !k.mustEnd && !k.holds() {
@@ -245,8 +246,8 @@ func (k *lockAttempt) step(ev claim.Event) {
 	}
 }
 
-// over handles the end of a bid. A client that had the lock waits until it must release the
-// lock.
+// over handles the end of a bid. If the client had the lock, the attempt lasts until the state
+// machine asks to end it.
 func (k *lockAttempt) over(st lines.State) {
 	k.line = nil
 	k.soon(20*machine.Millisecond, func() {

@@ -49,7 +49,7 @@ func (p players) pingsOften() bool {
 type follower struct {
 	Runner
 	begin    func() operation
-	takeNews func() // takes the news, if there are any
+	takeNews func() // takes what the state machine has found out, if anything; called after each step
 	m        operation
 }
 

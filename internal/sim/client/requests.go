@@ -58,7 +58,7 @@ func (c *Client) change() {
 		c.multi(fmt.Sprintf("/r%d", 1+d.Below(registerCount-1)), node)
 	default:
 		if d.Below(40) == 0 {
-			if c.Xid%2 == 0 { // together with a request of its own that waits behind the sync
+			if c.Xid%2 == 0 { // the session is closed while a create waits behind a sync
 				c.sync(reg)
 				c.create(fmt.Sprintf("/n0/e%d-0", c.ID), wire.FlagEphemeral)
 			}
