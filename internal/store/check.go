@@ -38,7 +38,7 @@ type CheckedLog struct {
 	Path        string
 	First, Last wire.Zxid
 	Records     int
-	End         int64 // the offset behind the last whole record
+	End         int64 // the offset after the last whole record
 	Size        int64
 }
 
@@ -217,7 +217,7 @@ func (c *checker) start() error {
 	if err := l.checkStrays(l.end()); err != nil {
 		return c.judge(err)
 	}
-	l.res.Notes = told // the function names reports the strays
+	l.res.Notes = told // names reports the stray files
 	return c.arrive(&l)
 }
 

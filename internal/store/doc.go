@@ -9,9 +9,9 @@
 // the store. Check reads a directory without changing it and reports all damage, each
 // with file and offset.
 //
-// The next open repairs what a crash can leave behind. Damage that no crash causes is
-// reported as [*DamageError] and never skipped. After a failed fsync the store is
-// poisoned: every later call returns the first error, and the file is never synced again.
+// The next open repairs what a crash can leave behind. Damage that no crash causes is reported as
+// [*DamageError] and never skipped. After a failed fsync the store is poisoned: every later call
+// returns the first error, and the file is never fsynced again.
 //
 // The package knows files, not their meaning: it applies nothing and decides nothing
 // about epochs or elections. It starts no goroutine. One goroutine at a time may use a

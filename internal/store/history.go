@@ -59,7 +59,7 @@ type logEnd struct {
 	records int
 	first   wire.Zxid
 	last    wire.Zxid
-	end     int64 // the offset behind the last whole record
+	end     int64 // the offset after the last whole record
 	size    int64
 	verdict verdict
 }

@@ -37,11 +37,11 @@ func (w *logWriter) close() error {
 	return err
 }
 
-// Append writes txns at the end of the log. They must follow each other and the last one
-// without a gap. They are durable after the next Sync. Before a record that would
-// leave too many bytes that are not durable, Append calls fsync itself. If there is no space the error is a [*FullError]. A transaction that does not
-// follow, or whose body is not of its type, is refused, and with it all of txns; nothing
-// is written. Every other error is a [*PoisonedError].
+// Append writes txns at the end of the log. They must follow each other and the last one without a gap. They
+// are durable after the next Sync. Append itself calls fsync before a record with which more than syncMax bytes
+// would not be durable. If there is no space, the error is a [*FullError]. A transaction that does not follow,
+// or whose body is not of its type, is refused, and with it all of txns; nothing is written. Every other error
+// is a [*PoisonedError].
 func (s *Store) Append(txns []*record.Txn) error {
 	if err := s.appendable(txns); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *Store) append(t *record.Txn) error {
 	if w.pos+int64(len(buf))-w.synced <= syncMax || w.pos+int64(before) == w.synced {
 		return nil
 	}
-	// A torn write never spans more than syncMax: sync what is before this record.
+	// A torn write never spans more than syncMax: fsync what is before this record.
 	rest := append([]byte(nil), buf[before:]...)
 	w.buf = buf[:before]
 	if err := s.Sync(); err != nil {
@@ -170,11 +170,11 @@ func (s *Store) Sync() error {
 func (s *Store) syncLog() error {
 	w := &s.log
 	if err := w.f.Sync(); err != nil {
-		return fmt.Errorf("sync %s from offset %d: %w", w.path, w.synced, err)
+		return fmt.Errorf("fsync %s from offset %d: %w", w.path, w.synced, err)
 	}
 	if w.newName {
 		if err := s.fs.SyncDir(s.logDir); err != nil {
-			return fmt.Errorf("sync %s: %w", s.logDir, err)
+			return fmt.Errorf("fsync %s: %w", s.logDir, err)
 		}
 		w.newName = false
 	}

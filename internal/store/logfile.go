@@ -70,8 +70,8 @@ type logScanner struct {
 	path string
 	size int64 // size of the file when it was opened
 	off  int64 // offset of the next record
-	// inner: another log follows this one, and must continue where this one ends. So it
-	// need not be examined why the records of this log end.
+	// inner says that another log follows this one and must continue where this one ends. The
+	// scanner then need not find out why the records of this log end.
 	inner bool
 	win   window
 }

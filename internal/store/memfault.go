@@ -48,10 +48,10 @@ type fault struct {
 	err  error
 }
 
-// Fail makes the nth call of this kind from now (1 is the next) return err. A failing
-// write stores a part of its data. A failing sync marks the content as written, so that a
-// later sync succeeds without writing it, although the content can still be read. Other
-// failing calls do nothing.
+// Fail makes the nth call of this kind from now (1 is the next) return err. A failing write
+// stores a part of its data. A failing fsync marks the content as written, so that a later fsync
+// succeeds without writing it, although the content can still be read. Other failing calls do
+// nothing.
 func (m *Mem) Fail(op Op, nth int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,9 +77,8 @@ func (m *Mem) CrashAt(nth int) {
 	m.answers.Broadcast()
 }
 
-// Hang makes every change and every sync wait until EndHang, Crash or CrashAt, like a disk
-// that fails without an error. Reads are still answered, as they are from a system's
-// memory.
+// Hang makes every change and every fsync wait until EndHang, Crash or CrashAt, like a disk that
+// fails without an error. Reads are still answered, as they are from a system's memory.
 func (m *Mem) Hang() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

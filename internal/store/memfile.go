@@ -62,9 +62,9 @@ func (c *content) readAt(b []byte, off int64) int {
 	return n
 }
 
-// memInode is a file as programs see it and as it is on the disk. dirty are the sectors
-// written since the last sync. cut is the smallest length since the last sync if that is
-// less than the length on the disk; otherwise -1.
+// memInode is a file as programs see it and as it is on the disk. sinceFsync holds the sectors
+// written since the last fsync. cut is the smallest length since the last fsync if that is less
+// than the length on the disk; otherwise -1.
 type memInode struct {
 	live, disk content
 	sinceFsync map[int64]bool
@@ -80,7 +80,7 @@ func newMemInode() *memInode {
 	}
 }
 
-// sync writes everything to the disk that may not be there yet.
+// sync carries out an fsync: it writes to the disk everything that may not be there yet.
 func (ino *memInode) sync() {
 	if ino.cut >= 0 {
 		ino.disk.cut(ino.cut)
@@ -265,7 +265,7 @@ func (f *memFile) Sync() error {
 	}
 	crash, err := f.m.step(OpSync)
 	if err != nil {
-		clear(f.ino.sinceFsync) // the next sync will not write it
+		clear(f.ino.sinceFsync) // the next fsync will not write it
 		return err
 	}
 	if crash == nil {

@@ -51,7 +51,7 @@ type memDir struct {
 	pending    []map[string]*memInode // each change is lost as a whole or not at all; a nil value removes a name
 }
 
-// change is a change of names that is not durable yet.
+// change records a change of names that is not durable yet.
 func (d *memDir) change(names map[string]*memInode) {
 	d.pending = append(d.pending, names)
 	applyNames(d.live, names)

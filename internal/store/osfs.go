@@ -36,9 +36,9 @@ func (osFS) MkdirAll(dir string) error {
 	return nil
 }
 
-// unsureNames returns the directories of a path that a power failure may remove: those
-// that do not exist yet, and the lowest one that exists, which a killed process may have
-// made without a sync.
+// unsureNames returns the directories of a path that a power failure may remove: those that do
+// not exist yet, and the lowest one that exists, which a killed process may have made without an
+// fsync.
 func unsureNames(dir string) (unsure []string, found string) {
 	for d := filepath.Clean(dir); d != filepath.Dir(d) && d != "."; d = filepath.Dir(d) {
 		unsure = append(unsure, d)

@@ -15,8 +15,8 @@ import (
 // fileID identifies a file among those that exist at the same time.
 type fileID struct{ dev, ino uint64 }
 
-// stat takes less than half the time of os.Stat; speed matters because each fsync of the
-// log calls it.
+// stat describes the file that name leads to. It takes less than half the time of os.Stat, which
+// matters because each fsync of the log calls it.
 func stat(name string) (FileInfo, error) {
 	var st syscall.Stat_t
 	err := syscall.Stat(name, &st)

@@ -90,7 +90,7 @@ func (s *Store) reliable(file fileName) (bool, error) {
 		return false, err
 	}
 	if err := errors.Join(f.Sync(), f.Close(), s.fs.SyncDir(s.snapDir)); err != nil {
-		return false, fmt.Errorf("sync %s: %w", file.path, err)
+		return false, fmt.Errorf("fsync %s: %w", file.path, err)
 	}
 	s.setSound(file.path, true)
 	return true, nil

@@ -141,7 +141,7 @@ func TestSnapshotIsBelievedByItsContent(t *testing.T) {
 	}
 }
 
-// believed checks that a start and Check report the expected history, notice or refusal.
+// believed checks that a start and Check report the expected history, note or refusal.
 func believed(t *testing.T, m *Mem, last wire.Zxid, note, refused string) {
 	t.Helper()
 	report, err := Check(m, dataOptions)

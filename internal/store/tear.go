@@ -10,7 +10,7 @@ import (
 	"bellwether/internal/record"
 )
 
-// A crash leaves an unsynced write behind in one of two ways:
+// A crash leaves a write that was not fsynced in one of two states:
 //
 //   - cut: the process was killed, or the disk was full, in the middle of a write.
 //     After the last byte written there are zeros or the file's end.
