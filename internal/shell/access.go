@@ -12,8 +12,7 @@ import (
 	"bellwether/internal/fourletter"
 )
 
-// accessFlags adds the flags for TLS and for logging in. When the command has ended, so has
-// the login.
+// accessFlags adds the flags for TLS and for logging in. The login ends with the command.
 func (a *app) accessFlags(c *cobra.Command) {
 	f := c.Flags()
 	for _, s := range clientconfig.Settings {

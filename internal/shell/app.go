@@ -50,7 +50,7 @@ func Commands() []*cobra.Command {
 	return append(commands(newApp), newElect(newApp), newLock(newApp), newSemaphore(newApp))
 }
 
-// commands returns the commands that also the interactive shell has.
+// commands returns the client commands that the interactive shell has too.
 func commands(base maker) []*cobra.Command {
 	commands := []*cobra.Command{newBarrier(base), newBench(base), newElection(base), newQueue(base), newStatus(base), newTop(base), newWatch(base)}
 	for _, command := range []func(*app) *cobra.Command{
@@ -63,7 +63,7 @@ func commands(base maker) []*cobra.Command {
 	return commands
 }
 
-// dataCommand adds the flags that all commands with one session have to such a command.
+// dataCommand makes a command with one session, and adds the flags that all such commands have.
 func dataCommand(base maker, command func(*app) *cobra.Command) *cobra.Command {
 	a := base()
 	c := command(a)
@@ -118,8 +118,8 @@ func noCommand(c *cobra.Command, args []string) error {
 	return fmt.Errorf("no command %q", args[0])
 }
 
-// serverFlags adds the flags that choose the servers. In the interactive shell these are those of
-// the shell.
+// serverFlags adds the flags that choose the servers. In the interactive shell it adds none:
+// commands use the shell's servers.
 func (a *app) serverFlags(c *cobra.Command) {
 	if a.shell != nil {
 		c.PreRunE = func(c *cobra.Command, _ []string) error {

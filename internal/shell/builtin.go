@@ -64,7 +64,7 @@ func newAddAuth(s *session, a *app) *cobra.Command {
 		Use:   "addauth SCHEME CREDENTIALS",
 		Short: "add credentials to the connection",
 		Long: "Add credentials to the connection, and to each later one of this shell. The history never contains them.\n" +
-			"As a scheme, ZooKeeper has digest, with user:password.",
+			"ZooKeeper knows the scheme digest, whose CREDENTIALS are user:password.",
 		Example: "  bellwether addauth digest ann:secret",
 		Args:    argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,7 +85,8 @@ func newAddAuth(s *session, a *app) *cobra.Command {
 	}
 }
 
-// printDone prints, with -o json, what a command has done that prints nothing otherwise.
+// printDone prints with -o json what a command has done. Without -o json such a command prints
+// nothing.
 func (a *app) printDone(v any) error {
 	if a.json() {
 		return printJSON(a.out, v)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// certificateWarnings are the days before an expiry from which on a warning is given, and how urgent it is.
+// certificateWarnings say how many days before an expiry each warning begins, and how urgent it is.
 var certificateWarnings = []struct {
 	days int
 	text string

@@ -14,8 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestParseClients shows that the words are parsed as ZooKeeper's leader and followers
-// write them.
+// TestParseClients shows that the answers to cons and dump are parsed as ZooKeeper's leader and
+// followers write them.
 func TestParseClients(t *testing.T) {
 	addresses := map[wire.SessionID]string{}
 	parseCons(" /127.0.0.1:52582[0](queued=0,recved=1,sent=0)\n"+

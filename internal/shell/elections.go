@@ -123,7 +123,7 @@ func (a *app) elections(ctx context.Context, choose func([]recorded) []recorded,
 	case answered == 0:
 		return &StatusError{Status: ExitNoConnection}
 	case len(chosen) == 0 && len(all) > 0:
-		fmt.Fprintln(a.err, "no server has a record of so many elections")
+		fmt.Fprintln(a.err, "no server has a record of so many elections: use a smaller --back")
 	case recording == asked:
 		return nil
 	}

@@ -146,7 +146,7 @@ func TestElectionsOfSeveralServers(t *testing.T) {
 			t.Errorf("explain --back %d: status %d %q, want %q", back, status, out, want)
 		}
 	}
-	if out, errs, status := ask(explain(2), "text", a, b); out != "" || status != ExitFailed || errs != "no server has a record of so many elections\n" {
+	if out, errs, status := ask(explain(2), "text", a, b); out != "" || status != ExitFailed || errs != "no server has a record of so many elections: use a smaller --back\n" {
 		t.Errorf("explain --back 2: status %d %q %q", status, out, errs)
 	}
 	if out, _, _ := ask(explain(0), "json", b); out != elogEntry(2, "2026-01-02T03:04:07Z", "LEADING", "serve", 1)+"\n" {

@@ -33,8 +33,8 @@ type serverStatus struct {
 	// Epoch and Since are set for a leader that records its elections.
 	Epoch int64      `json:"epoch,omitempty"`
 	Since *time.Time `json:"leads_since,omitempty"`
-	// When the first certificate of the server expires, with its issuers; nil: without TLS of that kind,
-	// or the server does not say it.
+	// ClientCertificate and QuorumCertificate say when the first certificate expires: the server's own
+	// or one of its issuers. nil: the server has no TLS of that kind, or does not say.
 	ClientCertificate *time.Time `json:"client_certificate_expires,omitempty"`
 	QuorumCertificate *time.Time `json:"quorum_certificate_expires,omitempty"`
 	// Behind is how many transactions fewer than the leader a follower or observer had

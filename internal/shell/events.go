@@ -44,13 +44,13 @@ type events struct {
 	streams map[watchKey]*zk.Stream
 }
 
-// follow begins to report a client.
+// follow reports the state and the events of a client from now on.
 func (e *events) follow(c *zk.Client) {
 	e.forget()
 	e.status = c.State()
 }
 
-// skip leaves out the changes of state so far: that the shell has a connection at its start is no news.
+// skip leaves out the changes of state so far, because the shell does not report its first connection.
 func (e *events) skip() { e.status = e.session.client.State() }
 
 // forget drops all watches.
@@ -64,7 +64,7 @@ func (e *events) watches(kind watchKind, path string) bool {
 	return e.once[key] != nil || e.streams[key] != nil
 }
 
-// add reports the event of a watch that a command has set at a path.
+// add adds a watch that a command has set at a path. Its event will be printed.
 func (e *events) add(kind watchKind, path string, w *zk.Watch) {
 	key := watchKey{kind, path}
 	e.once[key] = w
@@ -205,7 +205,7 @@ func (e *events) wait(over <-chan struct{}) bool {
 		cases = append(cases, receive(e.streams[key].Ready()))
 	}
 	chosen, _, _ := reflect.Select(cases)
-	if chosen >= first { // the value that says that Next has something is taken
+	if chosen >= first { // the receive has taken the value that announces the event, so the event is printed now
 		e.next(keys[chosen-first])
 	}
 	return chosen > 0

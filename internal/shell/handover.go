@@ -107,5 +107,5 @@ func (a *app) findLeader(ctx context.Context) (address string, err error) {
 	if !reached {
 		return "", &StatusError{Status: ExitNoConnection}
 	}
-	return "", errors.New("none of these servers is the leader")
+	return "", errors.New("none of these servers is the leader: name more servers of the ensemble with --server")
 }

@@ -90,8 +90,8 @@ func (s *session) outcome() error {
 	return &StatusError{Status: s.failed.Status}
 }
 
-// report prints the error of a command, and remembers the first one. The errors of a person who types are not
-// remembered: they are seen.
+// report prints the error of a command. In a script it remembers the first one for the exit status; at a
+// terminal it remembers none, because the user has seen them.
 func (s *session) report(err error) {
 	if err == nil {
 		return

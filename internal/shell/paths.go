@@ -41,7 +41,7 @@ func invalidPath(path, reason string, at int) string {
 	return fmt.Sprintf("Invalid path string %q caused by %s @%d", path, reason, at)
 }
 
-// invalidAt returns where in a name the first character is that no path may contain.
+// invalidAt returns the position in a name of the first character that no path may contain.
 func invalidAt(name string) int {
 	at := 0
 	for _, r := range name {

@@ -14,7 +14,7 @@ import (
 	"bellwether/zk"
 )
 
-// limitsNode and statsNode are the ends of the paths of a quota's znodes.
+// limitsNode and statsNode are the last elements of the paths of a quota's znodes.
 const (
 	limitsNode = "/" + quota.LimitsName
 	statsNode  = "/" + quota.StatsName

@@ -28,8 +28,9 @@ func hasSecret(line string) bool {
 	return false
 }
 
-// likeAddauth reports whether a word contains the letters of addauth but for two, in any order, and at most two others.
-// The command addWatch does not count.
+// likeAddauth reports whether a word may be a misspelt addauth: at most two letters of addauth
+// are missing and at most two others are there, in whatever order. The command addWatch does not
+// count.
 func likeAddauth(word string) bool {
 	if word == "addwatch" {
 		return false

@@ -27,7 +27,7 @@ type session struct {
 	lines  []string // the lines of this run, for history and redo
 	redone bool     // a redo runs
 	failed *StatusError
-	ending bool // the shell ends: the end of the session is no news
+	ending bool // the shell ends, so the end of its session is not reported
 }
 
 // errNotConnected is worded as in ZooKeeper's CLI.
@@ -50,8 +50,8 @@ func (s *session) use(ctx context.Context, f func(context.Context, *zk.Client) e
 	return requestError(f(ctx, s.client))
 }
 
-// open opens a session, and waits at most so long for its connection. The client keeps trying
-// afterwards.
+// open opens a session, and waits for its connection at most as long as wait says. The client
+// keeps trying afterwards.
 func (s *session) open(ctx context.Context, wait time.Duration) error {
 	o, err := s.options()
 	if err != nil {

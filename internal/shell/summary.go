@@ -29,7 +29,7 @@ var statusFields = []statusField{
 	{"VERSION", "VERSION", "version", func(s *serverStatus) string { return s.Version }},
 }
 
-// aboutServer is the number of statusFields that also servers without an answer have.
+// aboutServer is the number of statusFields that a server without an answer has too.
 const aboutServer = 2
 
 func (a *app) printStatus(all []serverStatus) error {

@@ -14,9 +14,9 @@ import (
 	"bellwether/internal/terminal"
 )
 
-const topLong = `Show the servers of --server and their busiest connections, again and again: role, requests in a second, latency, zxid, how
-many transactions a server is behind the leader, sessions, watches and disk. It works with every ZooKeeper server; what
-a server does not tell is shown as -. Requests and connections come from the words srvr and cons, the other figures from mntr
+const topLong = `Show the servers of --server and their busiest connections, again and again: role, requests per second, latency, zxid, how
+many transactions a server is behind the leader, sessions, watches and disk. It works with every ZooKeeper server; a
+figure that a server does not report is shown as -. Requests and connections come from the words srvr and cons, the other figures from mntr
 and dirs, which ZooKeeper answers only if 4lw.commands.whitelist contains them.
 
 Keys: q quits, s sorts the connections by the next column (requests, latency, waiting), p or blank pauses, r refreshes at once.

@@ -76,7 +76,8 @@ func TestTopReport(t *testing.T) {
 	}
 }
 
-// TestParseTopClients uses an answer of Apache ZooKeeper 3.8 and lines that are none.
+// TestParseTopClients shows that connections of an Apache ZooKeeper 3.8 answer to cons are
+// parsed, and that connections without a session and other lines are left out.
 func TestParseTopClients(t *testing.T) {
 	got := parseTopClients(" /127.0.0.1:40012[1](queued=2,recved=31,sent=30,sid=0x100000a,lop=PING,est=1,to=4000,lcxid=0x1,lzxid=0x2,lresp=9,llat=0,minlat=0,avglat=1.5,maxlat=3)\n"+
 		" /[0:0:0:0:0:0:0:1]:40013[0](queued=0,recved=1,sent=0)\n\nnonsense(\n(sid=0x1)\n", "zk1:2181")

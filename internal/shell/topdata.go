@@ -12,7 +12,7 @@ import (
 	"bellwether/internal/fourletter"
 )
 
-// topOrder says by what the connections are sorted.
+// topOrder says what the connections are sorted by.
 type topOrder int
 
 const (

@@ -103,7 +103,8 @@ func (t *top) text(columns, rows int) string {
 	return b.String()
 }
 
-// columnsOr returns a number of columns, or one that limits nothing.
+// columnsOr returns columns. For 0, which means no limit, it returns a number that limits
+// nothing.
 func columnsOr(columns int) int {
 	if columns <= 0 {
 		return 1 << 20
@@ -111,7 +112,7 @@ func columnsOr(columns int) int {
 	return columns
 }
 
-// oneLine returns the first of the lines that fits.
+// oneLine returns the first of the lines that fits. If none fits, it cuts the last one.
 func oneLine(columns int, lines ...string) string {
 	for _, line := range lines {
 		if utf8.RuneCountInString(line) <= columnsOr(columns) {
