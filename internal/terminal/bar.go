@@ -37,7 +37,7 @@ func NewBar(f *os.File, what string) *Bar {
 	return b
 }
 
-// Set shows that so much of total is done. If total is 0, it is not known.
+// Set shows how much of the work is done, of total. A total of 0 means that it is not known.
 func (b *Bar) Set(done, total int64) {
 	if b == nil || b.out == nil {
 		return

@@ -207,7 +207,7 @@ func (e *Editor) Print(text string) {
 	e.rl.Keys.RequestRefresh()
 }
 
-// printPending runs on the goroutine of Line.
+// printPending prints the texts that Print has queued. It runs on the goroutine of Line.
 func (e *Editor) printPending() {
 	e.mu.Lock()
 	text := strings.Join(e.pending, "")

@@ -12,7 +12,7 @@ var ErrUnclosed = errors.New("unclosed quotation")
 
 // Words splits a command line into words as ZooKeeper's command line does: a quotation mark
 // matters only at the beginning of a word, so {"a":1} needs no quotes, and single quotes keep
-// everything. Unlike there, \" and \\ in double quotes stand for " and \, a quotation may
+// everything. Unlike in ZooKeeper, \" and \\ in double quotes stand for " and \, a quotation may
 // contain line ends, and text that directly follows a quotation is an error.
 func Words(line string) ([]string, error) {
 	var words []string
