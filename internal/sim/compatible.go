@@ -10,8 +10,8 @@ import (
 // of silence, pings every half tick, and closes all client connections when the leader
 // changes. The simulator adds what a native replica never does:
 //
-//   - The server always waits 200 ms for a better vote: it measures no round trips, and
-//     does not know whether a vote is fresh (see meet, hear).
+//   - The server always waits 200 ms for a better vote: it measures no round trips, and does not
+//     know whether a vote is fresh (see connectElection, doubts).
 //   - A leader sends the transactions that it has proposed and not committed before
 //     NEWLEADER; a native one sends them after.
 //   - The server answers pings by itself as long as it serves, even if its leader is gone.

@@ -34,7 +34,7 @@ type conn struct {
 	seen        wire.Zxid  // the beginning of an epoch, if that is what the client has seen last: replies show no smaller zxid
 }
 
-// Session and the next three methods make a conn a tree.Client.
+// Session and the next four methods make a conn a tree.Client.
 func (c *conn) Session() wire.SessionID { return c.session }
 
 // Identities returns nothing: simulated clients have no identities.

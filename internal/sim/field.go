@@ -18,17 +18,16 @@ type Field struct {
 	copy      func(to, from *Options)
 }
 
-// machinesMax and eventsMax are the largest values that a command line may set.
+// machinesMax, eventsMax and hourMS are the largest values that a command line may set.
 const (
 	machinesMax = 31
 	eventsMax   = 1_000_000_000
 	hourMS      = 3_600_000
 )
 
-// ticksMin and the other constants are the smallest values that make sense. Below them an
-// ensemble has nothing to agree on, a tick is shorter than the delays of the network, or an
-// epoch ends before its clients are connected. Such a run would fail although nothing is
-// wrong.
+// voteLeast, tickLeastMS and counterLeast are the smallest values that make sense. Below them an
+// ensemble has nothing to agree on, a tick is shorter than the delays of the network, or an epoch
+// ends before its clients are connected. Such a run would fail although nothing is wrong.
 const (
 	voteLeast    = 2
 	tickLeastMS  = 20
@@ -43,7 +42,7 @@ var Fields = []Field{
 	number("clients", "how many clients read and write; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Clients }),
 	number("candidates", "how many clients have a part in the recipe; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Candidates }),
 	{"recipe", "the recipe in which the candidates take part: " + recipeNames(), getRecipe, setRecipe, func(to, from *Options) { to.Recipe = from.Recipe }},
-	number("leases", "how many a semaphore has", 0, machinesMax, func(o *Options) *int { return &o.Leases }),
+	number("leases", "how many leases a semaphore has", 0, machinesMax, func(o *Options) *int { return &o.Leases }),
 	number("term-ms", "how long a holder keeps its claim; 0: seconds, or until it loses it", 0, hourMS, func(o *Options) *int64 { return &o.TermMS }),
 	number("compatible", "how many servers speak and wait as ZooKeeper's do; -1: none", -1, machinesMax, func(o *Options) *int { return &o.Compatible }),
 	number("keep-clients", "connections outlive a change of leaders: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.KeepClients }),
@@ -57,7 +56,7 @@ var Fields = []Field{
 	{"lasting", "the fault that some voters keep when the other faults end: none, " + joined(lastings), func(o *Options) string { return string(o.Lasting) }, setLasting,
 		func(to, from *Options) { to.Lasting = from.Lasting }},
 	orDrawn("counter-max", "the last counter of an epoch", counterLeast, 1<<32-1, func(o *Options) *uint32 { return &o.CounterMax }),
-	number("keep", "how many transactions a server remembers; 0: few", 0, eventsMax, func(o *Options) *int { return &o.Keep }),
+	number("keep", "how many transactions a server keeps in memory; 0: few", 0, eventsMax, func(o *Options) *int { return &o.Keep }),
 	{"faults", "the faults, in the form in which a failure prints them, separated by semicolons; none: no faults",
 		func(o *Options) string { return formatActs(o.Acts) },
 		func(o *Options, text string) (err error) { o.Acts, err = ParseActs(text); return err },

@@ -281,8 +281,8 @@ func (c *tcpConn) abort(i int) {
 	}
 }
 
-// sever breaks the connection between its ends. Each end learns of this after a time of its
-// own, perhaps much later than the other. End x learns of it after late µs at the earliest.
+// sever breaks the connection between its ends. Each end learns of this after a time of its own,
+// perhaps much later than the other. Machine x learns of it after late µs at the earliest.
 func (c *tcpConn) sever(x *machine.Host, late int64) {
 	for i := range c.ends {
 		if e := &c.ends[i]; e.open || len(e.out.queue) > 0 || c.ends[1-i].open { // an end is cut also if the other one has vanished

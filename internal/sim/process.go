@@ -141,7 +141,7 @@ func (v *server) losePower() {
 	}
 }
 
-// restore gives the disk the faults that it had before a crash.
+// restore sets the limit of free space again, which a crash cancels.
 func (v *server) restore() { v.fs.SetSpace(v.space) }
 
 // crashKeeps draws how much a power failure keeps of what was not fsynced.
