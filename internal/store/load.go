@@ -60,7 +60,7 @@ type loader struct {
 	res      LoadResult
 	nameSeen bool              // the logs contain the transaction that the snapshot is named after
 	unsound  []unsoundSnapshot // unsound snapshots that are newer than the one used
-	jumps    []jump            // jumps between the logs after the snapshot
+	jumps    []jump            // where the logs after the snapshot continue with a later epoch
 }
 
 type unsoundSnapshot struct {
