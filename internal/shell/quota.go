@@ -20,7 +20,7 @@ const (
 	statsNode  = "/" + quota.StatsName
 )
 
-// The errors of these functions are worded as those of ZooKeeper's CLI.
+// noQuotaError and the next two functions return errors in the words of ZooKeeper's CLI.
 func noQuotaError(path string) error    { return fmt.Errorf("quota for %s does not exist.", path) }
 func noQuotaToDelete(path string) error { return fmt.Errorf("Quota does not exist for %s", path) }
 func noNodeForQuota(path string) error  { return fmt.Errorf("%s does not exist.", path) }
