@@ -77,7 +77,8 @@ func (e *events) addStream(kind watchKind, path string, s *zk.Stream) {
 	e.order = append(e.order, key)
 }
 
-// remove drops watches and returns them in the order in which they were set.
+// remove drops the watches of these kinds at a path. It returns them and their keys in the order
+// of kinds.
 func (e *events) remove(path string, kinds ...watchKind) (once []*zk.Watch, streams []*zk.Stream, keys []watchKey) {
 	for _, kind := range kinds {
 		key := watchKey{kind, path}

@@ -56,8 +56,8 @@ func isComment(line string) bool { return strings.HasPrefix(strings.TrimSpace(li
 // errQuit ends the shell.
 var errQuit = errors.New("quit")
 
-// run executes lines until the end of the input or quit. It returns the first error of a
-// command; with stop it ends there.
+// run executes lines until the end of the input or quit. It returns the status of the first
+// command of a script that failed; with stop it ends there.
 func (s *session) run(ctx context.Context, in lineReader, stop bool) error {
 	for {
 		deaf := s.events.listen()
