@@ -48,7 +48,7 @@ type call struct {
 	// assumes holds the one-shot watches that the reader registers with the answer to a
 	// Stream.Since.
 	assumes *assumption
-	// removes is the kind of watches that a removeWatches removes.
+	// removes is the kind of watches that the request removes, if it is a removeWatches.
 	removes wire.WatcherType
 	// cred is the credential to keep for later connections once the server has accepted
 	// it.
@@ -94,8 +94,8 @@ func (c *Client) ownCall(op OpCode, req wire.Record, then func(*call)) *call {
 	return k
 }
 
-// free gives the call back for reuse. After it, only what was taken out of the call may
-// be used.
+// free makes the call available for reuse. Afterwards the caller may use only what it
+// has copied out of the call.
 func (k *call) free() {
 	*k = call{c: k.c, frame: kept(k.frame), reply: kept(k.reply), answered: k.answered}
 	k.c.calls.Put(k)
@@ -108,7 +108,7 @@ func kept(b []byte) []byte {
 	return b[:0]
 }
 
-// encode makes the frame of the request; req is nil if the request has no record.
+// encode makes the frame of the request. req is nil if the request has no record.
 func (k *call) encode(req wire.Record) error {
 	dst, _ := wire.BeginFrame(k.frame[:0])
 	k.coder = wire.Encoder(dst)

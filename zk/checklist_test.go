@@ -327,13 +327,13 @@ func TestChecklist04PauseResetsWithTheSession(t *testing.T) {
 			t.Errorf("%d attempts in ten later minutes, want about one in 5 s", got)
 		}
 		if c.failuresSoFar() == 0 {
-			t.Error("failures are forgotten without a session")
+			t.Error("the failed attempts no longer count, although there was no session")
 		}
 		closed.Store(false)
 		waitFor(t, c, Connected)
 		synctest.Wait()
 		if n := c.failuresSoFar(); n != 0 {
-			t.Errorf("%d failures are held against a confirmed session", n)
+			t.Errorf("%d failed attempts still count after a session was confirmed", n)
 		}
 	})
 }
@@ -353,7 +353,7 @@ func TestChecklist04PauseGrowsWhenConnectionsDoNotLast(t *testing.T) {
 			t.Errorf("%d connections in a minute", n)
 		}
 		if c.failuresSoFar() == 0 {
-			t.Error("failures are forgotten before a ping was answered")
+			t.Error("the failed attempts no longer count, although no ping was answered")
 		}
 	})
 }

@@ -19,8 +19,8 @@ func (e *noChrootError) Error() string   { return ErrNoChroot.Error() + " " + e.
 func (e *noChrootError) Unwrap() []error { return []error{ErrNoChroot, ErrNoNode} }
 
 // chrootError returns an ErrNoChroot instead of err if err is an ErrNoNode because the
-// chroot is missing. For a create below another path than "/" it asks the server. Other
-// operations on such paths keep their ErrNoNode.
+// chroot is missing. For a create whose parent is not "/", it asks the server whether the
+// chroot exists. Other operations on paths other than "/" keep their ErrNoNode.
 func (c *Client) chrootError(ctx context.Context, op OpCode, path string, err error) error {
 	if c.chroot == "" || !errors.Is(err, ErrNoNode) {
 		return err

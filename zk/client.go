@@ -13,7 +13,7 @@ import (
 	"bellwether/wire"
 )
 
-// closeTimeMin is how long Close tries to end the session, whatever its context says.
+// closeTimeMin is how long Close tries to end the session even if its context has ended.
 const closeTimeMin = time.Second
 
 // functionTime is how long Close waits for functions of the options that still run, once
@@ -57,7 +57,7 @@ type Client struct {
 	prefer   *server   // the server to try next
 	failures int       // attempts since the session was last confirmed
 	lastErr  error     // error of the last attempt
-	lastLink time.Time // when the client last had a link; before the first one, when it was opened
+	lastLink time.Time // when the client last had a link; before the first link, when Open was called
 
 	zxidSeen     Zxid // largest zxid in answers and events
 	zxidAnswered Zxid // largest zxid in answers: all events up to it have arrived
@@ -70,19 +70,20 @@ type Client struct {
 	over    error // the error of all calls once run is ending
 }
 
-// session holds what the client knows about its session. The session's Zxid is in Client.
+// session holds what the client knows about its session, except the Zxid, which is
+// Client.zxidSeen.
 type session struct {
 	Session
 	granted  time.Duration // the timeout at the last attachment; 0 before the first one
 	writable bool          // attached at least once to a server with a quorum
 }
 
-// Connect opens a client and waits until it has a session. Servers is a list of
+// Connect opens a client and waits until it has a session. servers is a list of
 // host:port pairs, separated by commas. The default port is 2181; IPv6 addresses are in
 // brackets; a name that begins with an underscore is looked up as an SRV record. A path
 // behind the last pair is the root (chroot) of all the client's paths; Connect does not
-// create it. If ctx ends first, the client is closed. From then on Client.Lease says how
-// long the session is sure to live.
+// create it. If ctx ends before there is a session, Connect closes the client and returns
+// an error. Client.Lease says how long the session is sure to live.
 func Connect(ctx context.Context, servers string, o *Options) (*Client, error) {
 	c, err := Open(servers, o)
 	if err != nil {
@@ -192,12 +193,12 @@ func (c *Client) wakeWriter() {
 }
 
 // Close ends the session, which deletes its ephemeral znodes, and then the client.
-// Before a server is told, the status becomes Closed, the lease ends, and the functions
-// given to OnClose have been called. Calls that wait are answered while the connection
-// lasts. Close waits for the server's answer until ctx or the session's timeout ends; if
-// ctx has ended already it waits for one second. An error means that the session may be
-// left to expire. Further calls return nil. Functions of the Options may call Close and
-// Detach; functions given to OnClose must not.
+// Before Close tells a server, it sets the status to Closed, ends the lease and calls the
+// functions given to OnClose. Calls that wait are answered while the connection lasts.
+// Close waits for the server's answer until ctx or the session's timeout ends; if ctx has
+// ended already it waits for one second. An error means that the session may live until
+// it expires. Further calls of Close return nil. Functions of the Options may call Close
+// and Detach; functions given to OnClose must not.
 func (c *Client) Close(ctx context.Context) error {
 	limit := c.beginClose()
 	least := time.NewTimer(min(closeTimeMin, limit))
@@ -240,9 +241,9 @@ func (c *Client) beginClose() time.Duration {
 	return limit
 }
 
-// retire ends all use of the client before any server is told: the client accepts no more
-// calls, the lease ends, the status is Closed, and the functions given to OnClose have
-// been called. It reports whether the client was usable. A second call does nothing.
+// retire ends all use of the client before any server is told: it lets the client accept
+// no more calls, ends the lease, sets the status to Closed and calls the functions given
+// to OnClose. It reports whether the client was usable. A second call does nothing.
 func (c *Client) retire() (usable bool) {
 	c.mu.Lock()
 	if c.closing {
@@ -264,11 +265,11 @@ func (c *Client) retire() (usable bool) {
 	return usable
 }
 
-// OnClose registers a function that is called when Close or Detach is called, before a
-// server is told and before another client can take the session over. If that has
-// happened already, f is called at once. It serves what is true only while the session
-// lives: package recipe ends the contexts of leaders and lock holders with it. Close
-// waits for f, so f must not block and must not call Close or Detach. Stop removes f.
+// OnClose registers a function that Close and Detach call before they tell a server and
+// before another client can take the session over. If Close or Detach has been called
+// already, OnClose calls f at once. Use it to end work that depends on the session:
+// package recipe ends the contexts of leaders and lock holders with it. Close waits for
+// f, so f must not block and must not call Close or Detach. stop removes f.
 func (c *Client) OnClose(f func()) (stop func()) {
 	c.mu.Lock()
 	closing := c.closing
@@ -286,8 +287,8 @@ func (c *Client) OnClose(f func()) (stop func()) {
 	}
 }
 
-// stop ends every goroutine and waits for it. For goroutines that run functions of the
-// options it waits only a while.
+// stop ends every goroutine of the client and waits for it. For goroutines that run
+// functions of the options it waits for functionTime at most.
 func (c *Client) stop() {
 	c.retire()
 	c.mu.Lock()
@@ -338,7 +339,7 @@ func (c *Client) SetServers(servers string) error {
 		return err
 	}
 	if chroot != c.chroot {
-		return errors.New("the chroot of a client cannot be changed")
+		return errors.New("the chroot of a client cannot be changed: open another client for another chroot")
 	}
 	shuffle(list)
 	c.mu.Lock()

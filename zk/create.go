@@ -37,7 +37,7 @@ type TTL time.Duration
 // ACLs is an access-control list. It is also an option of Create.
 type ACLs []ACL
 
-// createSpec is the sum of the options of a create.
+// createSpec holds the options of one create.
 type createSpec struct {
 	mode Mode
 	ttl  int64 // ms
@@ -59,8 +59,8 @@ func specOf(opts []CreateOption) createSpec {
 	return s
 }
 
-// request returns the operation and its record, or false for options that exclude each
-// other.
+// request fills req and returns the operation code. It returns false if the options
+// exclude each other.
 func (s *createSpec) request(path string, data []byte, req *wire.CreateTTLRequest) (OpCode, bool) {
 	req.CreateRequest = wire.CreateRequest{Path: path, Data: data, ACL: s.acl, Flags: int32(s.mode)}
 	req.TTL = s.ttl

@@ -13,20 +13,22 @@ import (
 	"bellwether/wire"
 )
 
-// connectTimeMin is the least time one attempt to connect gets.
+// connectTimeMin is the least time that one attempt to connect gets, unless the session
+// timeout is shorter.
 const connectTimeMin = time.Second
 
-// errBehind says that the server closed the connection instead of answering.
+// errBehind says that the server closed the connection instead of answering, or that it is
+// read-only and the options do not accept such a server.
 var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, takes no more connections from this address, is behind what this client has seen, or its port is for TLS")
 
 // errNoSession says that the server opens no new session. No existing session has ended.
 var errNoSession = errors.New("the server refuses to open a session")
 
-// errInterrupted says that the client is being closed, which needs a new attempt to
-// connect.
+// errInterrupted ends an attempt to connect when Close or Detach is called. Close then
+// makes a new attempt, to end the session.
 var errInterrupted = errors.New("interrupted by Close")
 
-// refusedError says that, as the server reports, the session is over.
+// refusedError says that a server has reported the session as over.
 type refusedError struct{ reason string }
 
 func (e *refusedError) Error() string { return e.reason }
@@ -190,9 +192,11 @@ func (c *Client) connectOnce(ctx context.Context, s server) (*attachment, error)
 }
 
 // connectTime returns how long one attempt may take if the server has this many
-// addresses, which share the session's timeout. To continue a session it may take a third
-// of the timeout at most: that much is left when the client notices that a server is
-// silent, and a starting server may accept a connection and never answer it.
+// addresses. The addresses of all servers share the session timeout. An attempt to
+// continue a session gets at most a third of the timeout: that much is left when the
+// client notices that a server is silent, and one server that accepts the connection but
+// never answers, as a starting server may do, must not use up all of it. Each attempt
+// gets at least connectTimeMin.
 func (c *Client) connectTime(addresses int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -277,7 +281,8 @@ func (c *Client) connectRequest() wire.ConnectRequest {
 		ReadOnly:     c.opt.ReadOnly,
 		HasReadOnly:  true,
 	}
-	// A session that was only ever attached to read-only servers is local to one of them.
+	// If the session was attached only to read-only servers, one of them has made it for
+	// itself, and no other server knows it. The client then asks for a new session.
 	if c.sess.writable {
 		req.Session, req.Password = c.sess.ID, c.sess.Password
 	}
@@ -382,7 +387,7 @@ func (c *Client) showCredentials(l *link) error {
 	return nil
 }
 
-// prime returns what a new link sends first: its watches.
+// prime returns what a new link sends first: the requests that set the watches again.
 func (c *Client) prime(l *link) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -396,7 +401,7 @@ func (c *Client) prime(l *link) []byte {
 	return out
 }
 
-// watchesAnswered is called for each batch of watches that was set again.
+// watchesAnswered is called with the answer to each request that set watches again.
 func (c *Client) watchesAnswered(k *call) {
 	if k.err != nil || k.header.Err == wire.OK {
 		return

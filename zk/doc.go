@@ -17,7 +17,7 @@
 //
 //   - Each error is an [OpError] around a code of the protocol ([ErrNoNode], …)
 //     or another reason. A write whose answer was lost gives an [UnknownOutcomeError]: it may
-//     have been carried out. After every other error of a write it was not.
+//     have been carried out. After every other error the write was not carried out.
 //   - While no server can be reached, calls wait. Reads that were in flight are
 //     sent again on the next connection.
 //   - State changes are values that follow each other: [Client.State], [Status.Next] and
@@ -42,7 +42,7 @@
 // have called Close.
 //
 // Locks: Client.mu guards everything that callers, reader and writer share. Stream.mu guards
-// one stream's events and is taken after it. Neither is held across I/O or a callback.
+// one stream's events and is taken after Client.mu. Neither is held across I/O or a callback.
 //
 // An idle session costs about 16 KiB (two stacks, a 4 KiB read buffer).
 //

@@ -21,8 +21,8 @@ const (
 	ErrNoAuth = wire.ErrNoAuth
 	// ErrInvalidACL says that the ACL given is empty or not well-formed.
 	ErrInvalidACL = wire.ErrInvalidACL
-	// ErrNoChildrenForEphemerals says that the parent is an ephemeral znode, which has
-	// no children.
+	// ErrNoChildrenForEphemerals says that the parent is an ephemeral znode, which cannot
+	// have children.
 	ErrNoChildrenForEphemerals = wire.ErrNoChildrenForEphemerals
 	// ErrBadArguments says that a path, flag or TTL is not allowed.
 	ErrBadArguments = wire.ErrBadArguments
@@ -53,7 +53,7 @@ const (
 )
 
 // ErrQueueFull says that Options.QueueMax calls wait for an answer already.
-var ErrQueueFull = errors.New("too many calls wait for an answer")
+var ErrQueueFull = errors.New("too many calls wait for an answer (Options.QueueMax)")
 
 // OpError is the type of every error that a call returns. Err is, or wraps, the reason:
 // a code of the protocol, an *UnknownOutcomeError, a *TooLargeError or the context's

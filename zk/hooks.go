@@ -12,8 +12,8 @@ type Hooks interface {
 	// function that it returns is called at the end, on the same goroutine. Both may close the client.
 	CallBegins(ctx context.Context, op OpCode, path string) func(CallEnd)
 	// StateChanged is called with each status, in order, on the goroutine that calls the
-	// Logger: if it blocks, only later calls of it are delayed, and a status that finds 1024 others waiting is dropped. It
-	// may close the client.
+	// Logger. If it blocks, only later calls of StateChanged and of the Logger are delayed.
+	// While 1024 calls wait, new ones are dropped. StateChanged may close the client.
 	StateChanged(s Status)
 }
 
@@ -36,7 +36,7 @@ type hook struct {
 	end   CallEnd
 }
 
-// begin tells the Hooks that a call begins; nil: there are none.
+// begin tells the Hooks that a call begins. It returns nil if there are no Hooks.
 func (c *Client) begin(ctx context.Context, op OpCode, path string) *hook {
 	if c.opt.Hooks == nil {
 		return nil

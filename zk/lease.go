@@ -22,7 +22,8 @@ type Lease struct {
 	Confirmed time.Time
 	// Timeout is the smallest timeout that the session ever had.
 	Timeout time.Duration
-	// Delay is how old the server's own knowledge may have been when it answered.
+	// Delay is how old the connected server's knowledge of the session may have been when
+	// it answered: the server that expires sessions may learn of a ping that much later.
 	Delay time.Duration
 	// DelayKnown says that Delay was set in the options or given by the server;
 	// otherwise it is an assumption.
@@ -76,7 +77,8 @@ func (c *Client) KeepAlive(every time.Duration) (stop func()) {
 	}
 }
 
-// paceChanged reports whether the writer must look at the clock again.
+// paceChanged reports whether an interval of KeepAlive was added since the last call, so
+// that a ping may be due earlier.
 func (c *Client) paceChanged() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,9 +125,9 @@ func (c *Client) confirm(l *link, sent time.Time) {
 	c.lease = next
 }
 
-// askDelay returns the first request on a link. It asks how old the server's knowledge
-// may be when the server answers a ping. askDelay returns nil if the client has already
-// asked, or if the answer is of no use. Client.mu is held.
+// askDelay returns the first request on a link. The request asks how old the server's
+// knowledge of sessions may be when the server answers a ping. askDelay returns nil if
+// the client has already asked, or if it does not need the answer. Client.mu is held.
 func (c *Client) askDelay(l *link) *call {
 	if l.asked || !c.asksDelay(l) {
 		return nil
@@ -167,8 +169,8 @@ func (c *Client) awaitDelay(ctx context.Context, s Status) bool {
 	return true
 }
 
-// delayAnswered learns the delay. A server that does not know the question answers with a
-// copy of the question.
+// delayAnswered reads the delay from the answer. A server that does not know the question
+// answers with a copy of the question.
 func (c *Client) delayAnswered(l *link, k *call) {
 	var resp wire.NullPathResponse
 	if k.err != nil || k.header.Err != wire.OK || k.decode(&resp, false) != nil {

@@ -259,7 +259,8 @@ func (c *Client) watchAnswered(l *link, k *call, code Code) {
 	c.wakeWriter()
 }
 
-// awaits reports whether a request of that kind about the path is unanswered.
+// awaits reports whether a request about the path, for which is returns true, has no
+// answer yet.
 func (l *link) awaits(path string, is func(*call) bool) bool {
 	for k := l.sent.head; k != nil; k = k.next {
 		if k.path == path && is(k) {
@@ -269,7 +270,7 @@ func (l *link) awaits(path string, is func(*call) bool) bool {
 	return false
 }
 
-// acknowledged finishes the oldest auth or setWatches.
+// acknowledged finishes the oldest request in the list: an auth or a setWatches.
 func (c *Client) acknowledged(l *link, list *callList, h wire.ReplyHeader) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -109,7 +109,8 @@ func (c *Client) multiRequest(ops []Op, read bool) (req *wire.MultiRequest, at i
 	return req, 0, nil
 }
 
-// record fills out, or returns false for an operation that is not allowed here.
+// record writes the operation to *out. It returns false if the operation or its options
+// are not valid.
 func (o *Op) record(path string, out *wire.Op) (ok bool) {
 	out.Type, ok = o.op, true
 	switch o.op {

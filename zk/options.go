@@ -43,7 +43,8 @@ type Options struct {
 	// are resumed until the files change.
 	TLSFiles *TLSFiles
 	// TLSConfig, if it is not nil, replaces TLS and TLSFiles: it returns the configuration
-	// for a new connection to a server, nil for none with TLS. It must set ServerName.
+	// for a new connection to a server, or nil for a connection without TLS. The
+	// configuration must have a ServerName.
 	TLSConfig func(ctx context.Context, server Server) (*tls.Config, error)
 	// Auth are credentials that every server gets before anything else. If one is
 	// refused, the client ends with ErrAuthFailed.
@@ -61,12 +62,13 @@ type Options struct {
 	Resolver Resolver
 
 	// LeaseDelay is how long it may take until the server that expires sessions learns
-	// of an answered ping: Delay of Lease. Zero: what the server says, otherwise 14 s.
+	// of an answered ping: Delay of Lease. If it is 0, the client asks the server, and
+	// assumes 14 s if the server does not say.
 	LeaseDelay time.Duration
-	// Probe makes the client ask each server, on a connection of its own, whether it
-	// knows an operation that ZooKeeper 3.4 does not know, before the first use. Without
-	// Probe the first use tells: a server that does not know the operation closes the
-	// connection once.
+	// Probe makes the client ask each server, on a separate connection and before the
+	// first use, whether it knows an operation that is newer than ZooKeeper 3.4. Without
+	// Probe the client learns it from the first use: a server that does not know the
+	// operation closes the client's connection once.
 	Probe bool
 
 	// FrameMax is the largest request in bytes (the servers' jute.maxbuffer).
@@ -84,7 +86,7 @@ type Options struct {
 	// records are delayed; a record that finds 1024 others waiting is dropped. The
 	// Logger may close the client.
 	Logger *slog.Logger
-	// Hooks are told about calls and changes of the state, for metrics and spans; nil: nobody is.
+	// Hooks are told about calls and changes of the state, for metrics and spans; nil means none.
 	Hooks Hooks
 }
 

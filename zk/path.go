@@ -12,8 +12,8 @@ const systemPath = "/zookeeper"
 // configPath is the znode that holds the ensemble's configuration.
 const configPath = systemPath + "/config"
 
-// validPath checks a path that is to be sent. digits is the suffix that a sequential
-// create will get.
+// validPath reports whether a request may contain the path. For a sequential create it
+// checks the path with a digit at the end, because the server appends digits.
 func validPath(path string, sequential bool) bool {
 	if sequential {
 		path += "0"

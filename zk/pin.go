@@ -17,9 +17,9 @@ func InSession(ctx context.Context, id SessionID) context.Context {
 type queuedKey struct{}
 
 // Queued returns a context for one call. The client calls queued as soon as the call is
-// in the queue, behind everything that was asked before. Later requests are sent behind
-// it without waiting for its answer, and are carried out whether or not it succeeds.
-// Queued is not called if the call fails before it is in the queue.
+// in the queue, behind all earlier calls. Later calls are sent behind it without waiting
+// for its answer, and are carried out whether or not it succeeds. If the call fails
+// before it is in the queue, the client does not call queued.
 func Queued(ctx context.Context, queued func()) context.Context {
 	return context.WithValue(ctx, queuedKey{}, queued)
 }

@@ -11,10 +11,11 @@ import (
 )
 
 // CreateProtected is a Create that survives a lost answer. The last part of the path
-// gets a random prefix of 32 hex digits and a dash. With this prefix the client looks
-// for the znode before it tries again; of an ephemeral znode it also compares the owner.
-// If the context ends while the outcome is unknown, the znode is removed in the
-// background. If the session expires meanwhile, an ephemeral gives ErrSessionExpired.
+// gets a random prefix of 32 hex digits and a dash. By this prefix the client looks
+// for the znode before it tries again; if the znode is ephemeral, the client also
+// compares the owner. If the context ends while the outcome is unknown, the znode is
+// removed in the background. If the session expires meanwhile, CreateProtected of an
+// ephemeral znode returns ErrSessionExpired.
 func (c *Client) CreateProtected(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, Stat, error) {
 	p := protected{c: c, spec: specOf(opts), data: data}
 	if !validPath(path, p.spec.mode&Sequential != 0) {
@@ -95,8 +96,8 @@ func (p *protected) findAnywhere(ctx context.Context) (made string, stat Stat, f
 	}
 }
 
-// find looks for the znode that a create with a lost answer may have made. Its sync
-// comes after everything that the create can have done.
+// find looks for the znode that a create with a lost answer may have made. It sends a
+// sync before it reads, so that it sees the znode if the create was carried out.
 func (p *protected) find(ctx context.Context) (made string, stat Stat, found bool, err error) {
 	if err = p.c.Sync(ctx, p.dir); err != nil {
 		return "", stat, false, err
@@ -119,8 +120,9 @@ func (p *protected) find(ctx context.Context) (made string, stat Stat, found boo
 	return "", stat, false, nil
 }
 
-// tidy removes in the background what a create may have made and nobody waits for. It
-// gives up when the client ends or, for an ephemeral, when the session is another one.
+// tidy removes, in the background, the znode that a create may have made although its
+// caller gets an error. It gives up when the client ends or, for an ephemeral znode, when
+// the session of the create has ended.
 func (p *protected) tidy() {
 	c := p.c
 	c.mu.Lock()

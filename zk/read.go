@@ -151,7 +151,7 @@ func (c *Client) Ephemerals(ctx context.Context, prefix string) ([]string, error
 	return below, err
 }
 
-// simple carries out a call about a path that need not be fast.
+// simple carries out a call about one path, for operations that need not be fast.
 func (c *Client) simple(ctx context.Context, op OpCode, path string, req func(full string) wire.Record, resp wire.Record) error {
 	full, err := c.abs(path, false)
 	if err != nil {

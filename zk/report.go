@@ -9,7 +9,7 @@ import (
 )
 
 // queuedHandler is a slog.Handler that puts its records into a queue. So a handler that
-// blocks delays nothing, and may itself close the client.
+// blocks does not delay the client, and a handler may itself close the client.
 type queuedHandler struct {
 	slog.Handler
 	queue *inorder.Queue
@@ -30,7 +30,8 @@ func (h queuedHandler) WithGroup(name string) slog.Handler {
 	return queuedHandler{h.Handler.WithGroup(name), h.queue}
 }
 
-// tellMissed logs how many records were dropped because the queue was full.
+// tellMissed returns a function that logs how many records were dropped because the queue
+// was full.
 func tellMissed(to slog.Handler) func(n int) {
 	return func(n int) {
 		r := slog.NewRecord(time.Now(), slog.LevelWarn, "log records were dropped: the Logger takes too long", 0)

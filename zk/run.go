@@ -13,8 +13,9 @@ import (
 const (
 	// batchMax is about how many bytes of requests one write contains.
 	batchMax = 64 << 10
-	// pauseFirst and pauseMax bound the pause between two attempts to connect. pauseLast
-	// applies once the session may have expired anyway.
+	// pauseFirst and pauseMax bound the pause between two attempts to connect.
+	// pauseLateMax replaces pauseMax when the session has probably expired, because the
+	// client has had no connection for longer than the session timeout.
 	pauseFirst   = 5 * time.Millisecond
 	pauseMax     = time.Second
 	pauseLateMax = 10 * time.Second
@@ -203,8 +204,8 @@ func (c *Client) nextXid() int32 {
 
 var pingHeader = wire.RequestHeader{Xid: wire.XidPing, Op: wire.OpPing}
 
-// tick looks at the clock: is the server silent, is a ping due? It returns when to look
-// again.
+// tick returns errSilent if the server has been silent for too long. If a ping is due, it
+// appends one to out. It returns the time until the next call.
 func (c *Client) tick(l *link, out *[]byte) (time.Duration, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -259,7 +260,8 @@ func (c *Client) isOver() bool {
 	return c.ended || c.killed
 }
 
-// takeBack empties a list of unanswered calls, beginning at its end.
+// takeBack empties a list of unanswered calls. It begins at the end, so that the calls
+// that it puts at the front of the queue keep their order.
 func (c *Client) takeBack(list *callList, l *link, cause error) {
 	for k := list.tail; k != nil; k = list.tail {
 		k.tries++
@@ -277,7 +279,8 @@ func (c *Client) takeBack(list *callList, l *link, cause error) {
 	}
 }
 
-// readLostError says that a read was sent several times and never answered.
+// readLostError says that a read was not answered and is not sent again: it was sent
+// readTriesMax times, or the server may not know the operation.
 type readLostError struct{ cause error }
 
 func (e *readLostError) Error() string {
@@ -286,16 +289,16 @@ func (e *readLostError) Error() string {
 
 func (e *readLostError) Unwrap() []error { return []error{ErrConnectionLoss, e.cause} }
 
-// drop forgets a call of the client itself.
+// drop discards a call that the client itself has made.
 func (c *Client) drop(k *call) {
 	k.in.remove(k)
 	c.waiting--
 	k.free()
 }
 
-// expire ends the session on this side, after a server has said that it is over.
-// Everything that waits belongs to the session and ends with it. An error means that
-// there must be no other session.
+// expire ends the session on this side, after a server has said that it is over. All
+// waiting calls, watches and streams belong to the session and end with it. expire
+// returns an error if the client must not open another session.
 func (c *Client) expire(reason error) error {
 	if c.endIfClosing() {
 		return errEnded
@@ -318,8 +321,8 @@ func (c *Client) expire(reason error) error {
 	return nil
 }
 
-// endIfClosing ends a closing client whose session is over, which is all that it waits
-// for.
+// endIfClosing ends a client that is closing and whose session is over: a closing client
+// waits only for the end of its session. It reports whether the client is closing.
 func (c *Client) endIfClosing() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -362,8 +365,9 @@ type authError struct{ reason error }
 func (e *authError) Error() string   { return ErrAuthFailed.Error() + ": " + e.reason.Error() }
 func (e *authError) Unwrap() []error { return []error{ErrAuthFailed, e.reason} }
 
-// pause waits before an attempt to connect. It waits longer the more attempts have
-// failed since the session was last confirmed, and never equally long for two clients.
+// pause waits before an attempt to connect. The more attempts have failed since the
+// session was last confirmed, the longer it waits. The time is random, so that many
+// clients do not connect at the same moment.
 func (c *Client) pause(ctx context.Context) error {
 	c.mu.Lock()
 	limit := pauseMax

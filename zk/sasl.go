@@ -51,7 +51,8 @@ func (c *Client) exchangeSASL(l *link, x Exchange) error {
 	return &credentialError{"sasl", fmt.Errorf("the exchange did not end within %d steps", saslStepsMax)}
 }
 
-// saslRound sends one token and returns the server's.
+// saslRound sends one token and returns the token with which the server answers. over says
+// that the server has ended the exchange.
 func (c *Client) saslRound(l *link, token []byte) (challenge []byte, over bool, err error) {
 	if token == nil {
 		token = []byte{} // the server closes the connection if the token is null

@@ -6,16 +6,18 @@ import (
 	"time"
 )
 
-// The pause between two rounds in which the client asks all servers whether they have a
-// quorum.
+// The first and the longest pause before a client that is connected to a read-only server
+// asks the next server whether it has a quorum. Each pause is twice as long as the one
+// before.
 const (
 	seekFirst = 100 * time.Millisecond
 	seekMax   = time.Minute
 )
 
-// seekWritable asks the other servers, while the link is to a read-only server, whether
-// they have a quorum, and moves to the first that does. The channel is closed when no
-// question is open; the context ends with the link.
+// seekWritable does nothing unless the link is to a read-only server. Then it asks the
+// other servers in turn whether they have a quorum, and moves the client to the first
+// that does. The context must end with the link. The returned channel is closed when no
+// more servers are asked.
 func (c *Client) seekWritable(ctx context.Context, l *link) <-chan struct{} {
 	done := make(chan struct{})
 	if !l.readOnly {

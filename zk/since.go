@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// sinceCost is what a path costs in a setWatches besides its own bytes.
+// sinceCost is how many bytes a path takes in a setWatches besides its own: its length.
 const sinceCost = 4
 
 // recheck collects the events that answer a Stream.Since. Client.mu guards it.
@@ -57,16 +57,17 @@ func (c *Client) newStream(full, path string, mode WatchMode) *Stream {
 }
 
 // Since returns which of these znodes have changed after the transaction zxid, without
-// reading any of them: those in data whose data was set or which were created again,
-// those in children whose children were created or deleted, and in either those that
-// were deleted. After a gap, or in another session, it tells what must be read again.
+// reading any of them. A path in data is returned if the data was set, or if the znode was
+// created again or deleted; a path in children if a child was created or deleted, or if the
+// znode was deleted. So after a gap, or in another session, a program knows what it must
+// read again.
 //
 // Since also returns the changes that happen during the call. The stream does not deliver the
 // events that Since has returned. The server keeps a one-shot watch at each path that has not
 // changed; if the stream was made by Listen, the client sets this watch again after a
-// reconnect. Since returns a path at which this client has a persistent watch as changed
-// without asking the server, because servers before 3.9 would end that watch. Only one
-// goroutine at a time may call Since or Next.
+// reconnect. If this client has a persistent watch at a path, Since does not ask the server
+// about the path, because servers before 3.9 would end that watch; it returns the path as
+// changed. Only one goroutine at a time may call Since or Next.
 func (s *Stream) Since(ctx context.Context, zxid Zxid, data, children []string) ([]Event, error) {
 	c := s.c
 	batches, covered, err := s.sinceBatches(zxid, data, children)
@@ -158,7 +159,8 @@ func pathSet(paths []string) map[string]bool {
 	return set
 }
 
-// assumption is the set of one-shot watches that a request of a Listen has set.
+// assumption is the set of one-shot watches that one request of Since has set for a stream
+// made by Listen.
 type assumption struct {
 	*wire.SetWatchesRequest
 	by *Stream
@@ -170,7 +172,7 @@ type assumption struct {
 // them.
 func (t *watches) assume(a *assumption) {
 	if !slices.Contains(t.streams[a.by.path], a.by) {
-		return // the server's watches fire later, or end with the connection
+		return // the stream is over; the server keeps the watches until they fire or the connection ends
 	}
 	for kind, paths := range map[watchKind][]string{dataWatch: a.Data, childWatch: a.Child} {
 		for _, path := range paths {

@@ -132,7 +132,7 @@ func TestListenHearsOneShotWatches(t *testing.T) {
 			t.Error(err)
 		}
 		if slices.ContainsFunc(e.log(), func(r string) bool { return r == "removeWatches /a" || r == "addWatch /a" }) {
-			t.Errorf("requests are %q, want none about a watch that stands nowhere", e.log())
+			t.Errorf("requests are %q, want none about a watch that no server has", e.log())
 		}
 		if _, err := s.Next(t.Context()); !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v", err)

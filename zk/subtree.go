@@ -27,13 +27,14 @@ type Batch int
 
 func (b Batch) deletes(d *deletion) { d.batch = max(int(b), 1) }
 
-// DeleteProgress is called by Client.DeleteRecursive after each transaction, with the number of znodes that it has
-// deleted and that it has found so far. If others create znodes meanwhile, it begins again at 0.
+// DeleteProgress is called by Client.DeleteRecursive after each transaction, with the number
+// of znodes that it has deleted and the number that it has found. If it has to start again,
+// for example because other clients create znodes meanwhile, it counts from 0 again.
 type DeleteProgress func(deleted, found int)
 
 func (p DeleteProgress) deletes(d *deletion) { d.progress = p }
 
-// deletion is the sum of the options of DeleteRecursive.
+// deletion holds the options of one DeleteRecursive.
 type deletion struct {
 	batch    int
 	progress DeleteProgress // nil: none
@@ -60,8 +61,8 @@ func (c *Client) EnsurePath(ctx context.Context, path string, opts ...CreateOpti
 	return err
 }
 
-// ensure looks before it creates: a client that may not create anything below the parent
-// may still find the znode there.
+// ensure creates the znode and its parents if they are missing. It reads before it creates,
+// because a client without permission to create may still find the znode there.
 func (c *Client) ensure(ctx context.Context, path string, spec *createSpec) error {
 	if _, found, err := c.Exists(ctx, path); found || err != nil {
 		return err
@@ -161,8 +162,8 @@ func (c *Client) deleteSubtree(ctx context.Context, path string, d *deletion) er
 	return nil
 }
 
-// deleteEach deletes the znodes one by one after a transaction failed because one of
-// them was missing.
+// deleteEach deletes the znodes one by one, after a transaction for all of them has failed,
+// for example because one was missing.
 func (c *Client) deleteEach(ctx context.Context, paths []string) error {
 	for _, path := range paths {
 		if err := c.Delete(ctx, path, AnyVersion); err != nil && !errors.Is(err, ErrNoNode) {

@@ -12,12 +12,12 @@ import (
 // probeTimeoutMS is the session timeout that a probe asks for.
 const probeTimeoutMS = 4000
 
-// supportsMax limits the number of servers of which a client remembers the operations
-// that they know.
+// supportsMax limits the number of servers for which a client remembers which operations
+// they know.
 const supportsMax = 1024
 
-// A server answers an operation it does not know with ErrUnimplemented and cuts the
-// connection; some cut it without a word. A client that sends such an operation again
+// A server answers an operation that it does not know with ErrUnimplemented and closes the
+// connection; some close it without an answer. A client that sends such an operation again
 // after each reconnect would lose every connection. So the client remembers which
 // operations each server knows, and settles doubts on a separate connection.
 
@@ -47,7 +47,8 @@ func isNewer(op OpCode) bool {
 func (s *support) denies(op OpCode) bool { return isNewer(op) && s.ops[op] == unknown }
 func (s *support) doubts(op OpCode) bool { return isNewer(op) && s.ops[op] == doubtful }
 
-// learn draws a conclusion from an answer. The same code with a zxid means that the
+// learn notes from an answer whether the server knows the operation. ErrUnimplemented with
+// zxid -1 means that it does not. ErrUnimplemented with any other zxid means that the
 // operation is known but switched off.
 func (s *support) learn(op OpCode, h wire.ReplyHeader) {
 	if !isNewer(op) {

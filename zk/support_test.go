@@ -289,8 +289,8 @@ func TestChecklist18NoRepeatWithoutAProbe(t *testing.T) {
 	})
 }
 
-// TestUnknownSupportWaitsForAConnection: a caller that asks for support without a connection waits until
-// its context or the client ends.
+// TestUnknownSupportWaitsForAConnection: without a connection, a call whose operation the next server may not
+// know waits until its context or the client ends.
 func TestUnknownSupportWaitsForAConnection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		e := newEnsemble(t)

@@ -187,8 +187,9 @@ func (c *Client) AddWatch(ctx context.Context, path string, mode WatchMode) (*St
 	return s, nil
 }
 
-// wants reports whether an event that the server sent, for another watch of the
-// connection or for this one at the path at, belongs to the stream.
+// wants reports whether the stream delivers an event. The server may have sent the event
+// for another watch of the connection. at is the path at which the stream is registered:
+// the path of the event or one above it.
 func (s *Stream) wants(e wire.WatcherEvent, at string) bool {
 	if s.local {
 		return true

@@ -296,8 +296,8 @@ func TestStreamOverflows(t *testing.T) {
 	})
 }
 
-// TestStreamModes: which events a stream of each mode receives, when the connection also receives events
-// for other watches.
+// TestStreamModes: a stream delivers only the events that its mode and path cover, although the connection
+// also receives events for other watches.
 func TestStreamModes(t *testing.T) {
 	events := []wire.WatcherEvent{
 		{Type: wire.EventNodeDataChanged, Path: "/a"},
@@ -440,7 +440,7 @@ func TestRemoveBesideAWatchUnderWay(t *testing.T) {
 				answer()
 				synctest.Wait()
 				if got := e.log(); slices.Contains(got, "removeWatches /a") {
-					t.Errorf("requests are %q: the server watches no more", got)
+					t.Errorf("requests are %q: the watch on the server was removed", got)
 				}
 				e.peer().event(101, wire.EventNodeDataChanged, "/a")
 				if err := <-got; err != nil {
@@ -534,7 +534,7 @@ func TestAbandonedAddWatchIsRemoved(t *testing.T) {
 		}
 		abandon("/b")
 		if got := count(e.log(), "removeWatches /b"); got != 0 {
-			t.Errorf("%d removals at /b, where a stream stands", got)
+			t.Errorf("%d removals at /b, where a stream is open", got)
 		}
 	})
 }

@@ -9,8 +9,8 @@ import (
 // setWatchesMax is about how many bytes of paths one setWatches carries.
 const setWatchesMax = 128 << 10
 
-// watchKind is the server's table for a one-shot watch. An exists watch on a missing
-// znode has a kind of its own, because it is set again differently.
+// watchKind says in which of the server's tables a one-shot watch is. An exists watch on a
+// missing znode has a kind of its own, because a setWatches lists it separately.
 type watchKind int
 
 const (

@@ -179,7 +179,7 @@ func TestDialThatIgnoresItsContext(t *testing.T) {
 			t.Error("the late connection is open")
 		}
 		if e.opened() {
-			t.Error("a session was opened behind the end of the client")
+			t.Error("a session was opened after the end of the client")
 		}
 	})
 }

@@ -104,7 +104,8 @@ func (l *Login) Begin(ctx context.Context, server zk.Server) (zk.Exchange, error
 	}
 }
 
-// answered ends the wait for the KDC. If the Login was closed meanwhile, it is ended now.
+// answered ends the wait for the KDC. If Close was called meanwhile, answered ends the
+// renewal of the ticket, which Close could not do.
 func (l *Login) answered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

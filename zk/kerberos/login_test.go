@@ -94,7 +94,8 @@ func (n names) LookupHost(_ context.Context, host string) ([]string, error) {
 	return []string{n.addresses[host]}, nil
 }
 
-// TestService: the principal of a server, from the pattern and from the names of the server.
+// TestService: the principal of a server has the name to which the server's address resolves, if that name
+// resolves back to the address. Otherwise it has the name in the server list.
 func TestService(t *testing.T) {
 	lookup := names{
 		map[string]string{"10.0.0.1": "ZK1.example.", "10.0.0.2": "liar.example."},
