@@ -18,8 +18,8 @@ var (
 	ErrNull = errors.New("null where a value is required")
 	// ErrValue says that a field holds a value that is not allowed.
 	ErrValue = errors.New("value is not allowed here")
-	// ErrNoEnd says that a record which ends where its input ends was to be read from a
-	// stream. This is a mistake of the caller.
+	// ErrNoEnd says that the caller tried to read from a stream a record that ends where
+	// its input ends. This is a mistake of the caller.
 	ErrNoEnd = errors.New("record has no end of its own and cannot be read from a stream")
 )
 
@@ -75,7 +75,7 @@ func Decode(src []byte, r Record) error {
 func (c *Coder) Decoding() bool { return c.decoding }
 
 // Err returns the first error, nil if there was none. An encoder has an error only for a
-// value that has no encoding: a string, buffer or vector of 2^31 or more.
+// value that has no encoding: a string, buffer or vector whose length is 2^31 or more.
 func (c *Coder) Err() error { return c.err }
 
 // Bytes returns what an encoder has appended so far, the initial dst included.
@@ -254,8 +254,9 @@ func (c *Coder) Tail(v *[]byte) {
 	}
 }
 
-// Bounded reports whether the end of the input is known. It is not where a decoder
-// reads a stream: a record that ends with its input then fails with ErrNoEnd.
+// Bounded reports whether the end of the input is known. If the decoder reads a stream, the
+// end is not known, and Bounded makes the decoder fail with ErrNoEnd. Records that end where
+// their input ends call it.
 func (c *Coder) Bounded() bool {
 	if c.src != nil {
 		c.fail(ErrNoEnd)

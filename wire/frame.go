@@ -73,9 +73,9 @@ func BeginFrame(dst []byte) (out []byte, mark int) {
 	return append(dst, 0, 0, 0, 0), len(dst)
 }
 
-// EndFrame writes the length of the frame that began at mark. A payload of 2^31 bytes or
-// more has no frame. A caller that lets a reply grow so large has lost a limit, so
-// EndFrame panics rather than break the stream for everything behind it.
+// EndFrame writes the length of the frame that began at mark. It panics if the payload has
+// 2^31 bytes or more, because a frame cannot hold them and a wrong length would make all
+// later frames unreadable. Only a caller that fails to limit its payload gets there.
 func EndFrame(buf []byte, mark int) []byte {
 	binary.BigEndian.PutUint32(buf[mark:], frameLen(len(buf)-mark-frameHeaderLen))
 	return buf

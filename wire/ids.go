@@ -39,8 +39,8 @@ func (s *SessionID) Code(c *Coder) { c.Int64((*int64)(s)) }
 const PasswordLen = 16
 
 // Password returns the session's password. It is a pure function of the id, so that
-// every server of an ensemble, of either kind, computes the same. It is a checksum, not
-// a secret (ZooKeeper uses the same generator and salt).
+// every server of an ensemble, Bellwether or ZooKeeper, computes the same. It is a
+// checksum, not a secret (ZooKeeper uses the same generator and salt).
 func (s SessionID) Password() [PasswordLen]byte {
 	const (
 		salt = 0xB3415C00

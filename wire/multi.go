@@ -1,7 +1,7 @@
 package wire
 
-// MultiHeader precedes each operation of a multi and each of its results; one with Done
-// set ends the list.
+// MultiHeader precedes each operation of a multi and each of its results. A header with
+// Done set ends the list.
 type MultiHeader struct {
 	Type OpCode
 	Done bool
@@ -154,7 +154,8 @@ func (r *MultiResponse) decode(c *Coder) {
 	}
 }
 
-// newMultiResponse returns an empty response record for a result that has one.
+// newMultiResponse returns an empty response record for the result of an operation, nil for
+// an operation that a multi cannot contain.
 func newMultiResponse(op OpCode) Record {
 	switch op {
 	case OpCreate:

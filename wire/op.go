@@ -5,8 +5,8 @@ import "strconv"
 // OpCode is the number of an operation, in requests and in transactions.
 type OpCode int32
 
-// The operations of clients; negative ones and DeleteContainer are made by
-// servers (a client may send CloseSession).
+// The operations. Only servers make OpDeleteContainer and those with negative numbers,
+// except that clients send OpCloseSession.
 const (
 	opNotification         OpCode = 0 // an event, never a request
 	OpCreate               OpCode = 1

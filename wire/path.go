@@ -4,9 +4,9 @@ import "strings"
 
 // ValidPath reports whether a path follows the rules that servers enforce and clients
 // check before they send. A path is "/", or begins with a slash, does not end with one,
-// and has no component that is empty, "." or "..", and no character that is a control,
-// private, a surrogate, a special (U+FFF0 to U+FFFF) or outside the basic plane. The
-// name of a sequential znode is checked with its suffix.
+// and has no component that is empty, "." or "..". It contains no control character,
+// private-use character, surrogate, special (U+FFF0 to U+FFFF) or character outside the
+// basic multilingual plane. For a sequential znode, pass the path with digits at its end.
 func ValidPath(path string) bool {
 	if path == "/" {
 		return true

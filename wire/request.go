@@ -17,8 +17,9 @@ type CreateRequest struct {
 	Data  []byte
 	ACL   []ACL
 	Flags int32
-	// NullPath says that the path was null. Upstream answers it as undecodable,
-	// but only when the flags are right; inside a multi decoding fails.
+	// NullPath says that the path was null. ZooKeeper answers such a request with
+	// ErrMarshalling, but only after it has accepted the flags. Inside a multi, decoding
+	// a null path fails.
 	NullPath bool
 }
 
@@ -86,8 +87,8 @@ type SetDataRequest struct {
 	Version int32
 }
 
-// Code encodes or decodes the fields. A null path reads as the empty one: upstream
-// answers both with BadArguments (a null one inside a multi is undecodable).
+// Code encodes or decodes the fields. A null path reads as the empty path, because
+// ZooKeeper answers both with ErrBadArguments. Inside a multi, decoding a null path fails.
 func (r *SetDataRequest) Code(c *Coder) {
 	c.checkedPath(&r.Path)
 	c.Buffer(&r.Data)
@@ -101,7 +102,7 @@ type SetACLRequest struct {
 	Version int32
 }
 
-// Code encodes or decodes the fields. A null path reads as the empty one, as in
+// Code encodes or decodes the fields. A null path reads as the empty path, as in
 // SetDataRequest.
 func (r *SetACLRequest) Code(c *Coder) {
 	c.checkedPath(&r.Path)

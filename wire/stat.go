@@ -48,9 +48,10 @@ type ID struct {
 	ID     string
 }
 
-// Code encodes or decodes the fields. A null scheme or id reads as the empty one, which no
-// scheme allows: the answer is InvalidACL, as upstream. The schemes whose check
-// fails upstream on a null id are exceptions: there the request is undecodable.
+// Code encodes or decodes the fields. A null scheme or id reads as the empty string, which
+// no scheme allows, so that the server answers ErrInvalidACL, as ZooKeeper does. For the
+// schemes world, digest and ip, decoding a null id fails, because ZooKeeper's checks of
+// these schemes fail on null.
 func (i *ID) Code(c *Coder) {
 	c.nullReadsEmpty(&i.Scheme)
 	switch i.Scheme {

@@ -59,7 +59,8 @@ func (c *Coder) readBytes(n int) []byte {
 	return b
 }
 
-// mayRead reports whether n more bytes may be read from a stream, or fails.
+// mayRead reports whether n more bytes may be read from a stream. If not, the decoder has
+// failed, and mayRead has recorded the error.
 func (c *Coder) mayRead(n int) bool {
 	switch {
 	case c.err != nil:

@@ -60,8 +60,8 @@ func (c *Coder) nullReadsEmpty(v *string) {
 	}
 }
 
-// checkedPath encodes or decodes a path whose null ZooKeeper notices only when it checks the path's
-// form, except inside a multi.
+// checkedPath encodes or decodes a path. A null path reads as the empty path, because ZooKeeper refuses
+// both when it checks the form of the path. Inside a multi, a null path is an error at once.
 func (c *Coder) checkedPath(v *string) {
 	if c.inMulti {
 		c.String(v)
@@ -71,8 +71,8 @@ func (c *Coder) checkedPath(v *string) {
 }
 
 // notedPath encodes or decodes a path that may be null, and records in null whether it is. ZooKeeper
-// refuses such a request only after other checks, so the caller does the same. In a multi
-// a null path is an error at once.
+// refuses a null path only after other checks, so the server must do the same. Inside a multi, a null
+// path is an error at once.
 func (c *Coder) notedPath(v *string, null *bool) {
 	if c.inMulti {
 		c.String(v)
@@ -133,9 +133,9 @@ func nextRune(b []byte) (r rune, rest []byte) {
 	return r, b[size:]
 }
 
-// badSequence returns how many bytes at the start of b, which is no valid sequence,
-// count as one bad sequence in Java's decoder: as many as could begin a valid one, and a
-// surrogate's three bytes together.
+// badSequence returns how many bytes Java's decoder counts as one bad sequence at the start
+// of b. b must not begin with a valid sequence. They are as many bytes as could begin a
+// valid one; the three bytes of an encoded surrogate count as one sequence.
 func badSequence(b []byte) int {
 	want, low, high := 1, byte(0x80), byte(0xbf) // whole length, range of the second byte
 	switch lead := b[0]; {

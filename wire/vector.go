@@ -1,12 +1,12 @@
 package wire
 
-// streamRoom is for how many elements of a vector a stream's decoder makes room before
-// they have arrived.
+// streamRoom is the largest number of elements of a vector for which a decoder of a stream
+// allocates memory before they have arrived.
 const streamRoom = 16
 
-// beginVector encodes or decodes the count of a vector and returns how many elements must be coded;
-// nil is null. Each element takes at least least bytes, so that a count cannot make a
-// decoder allocate more than the input justifies. A negative count other than -1 reads
+// beginVector encodes or decodes the count of a vector and returns how many elements must be coded. A
+// nil vector is null. least is the smallest number of bytes that an element takes, so that a count
+// cannot make a decoder allocate more than the input justifies. A negative count other than -1 reads
 // as empty, as in ZooKeeper.
 func beginVector[T any](c *Coder, v *[]T, least int) int {
 	if !c.decoding {
@@ -49,8 +49,8 @@ func nextElement[T any](c *Coder, v *[]T, i, n int) bool {
 	return true
 }
 
-// push appends e to v. If v must grow its size is doubled and no more, so that all the
-// memory that it ever used is at most four times that of its elements.
+// push appends e to v. If v must grow, push doubles its capacity and no more, so that all
+// memory ever allocated for v is at most four times that of its elements.
 func push[T any](v []T, e T) []T {
 	if len(v) == cap(v) {
 		bigger := make([]T, len(v), max(2*len(v), 4))
@@ -60,7 +60,8 @@ func push[T any](v []T, e T) []T {
 	return append(v, e)
 }
 
-// Vector encodes or decodes a vector of records, each of which takes at least least bytes.
+// Vector encodes or decodes a vector of records. least is the smallest number of bytes that a
+// record takes.
 func Vector[T any, P interface {
 	*T
 	Record
@@ -92,7 +93,7 @@ func (c *Coder) stringsNotNull(v *[]string) {
 	}
 }
 
-// ACLs codes an access-control list.
+// ACLs encodes or decodes an access-control list.
 func (c *Coder) ACLs(v *[]ACL) {
 	n := beginVector(c, v, 12)
 	for i := 0; nextElement(c, v, i, n); i++ {
