@@ -60,7 +60,7 @@ func checkPath(recipe, path string) error {
 // checkName returns an error if name cannot be the name of a znode.
 func checkName(recipe, name string) error {
 	if name == "" || strings.Contains(name, "/") || !wire.ValidPath("/"+name) {
-		return fmt.Errorf("%s: %q cannot be the name of a znode: %w", recipe, name, zk.ErrBadArguments)
+		return fmt.Errorf("%s: %q cannot be the name of a znode; want a name without a slash that is not empty, . or ..: %w", recipe, name, zk.ErrBadArguments)
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (a *agent) lease(id zk.SessionID) (claim.Lease, bool) {
 	return claim.Lease{Sent: a.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
 }
 
-// pause waits for the next pause. Each pause is longer than the one before.
+// pause waits before the next try. claim.Backoff says how the pauses grow.
 func (a *agent) pause(ctx context.Context, pause *claim.Backoff) error {
 	now := a.clock.read()
 	pause.Fail(now)

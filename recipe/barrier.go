@@ -49,7 +49,7 @@ func (b *Barrier) Close(ctx context.Context) error { return b.do(ctx, "close", b
 // Open opens the barrier, so that all waiting clients pass. Opening an open barrier changes nothing.
 func (b *Barrier) Open(ctx context.Context) error { return b.do(ctx, "open", barrier.OpenBarrier) }
 
-// Wait waits until the barrier is open. It returns nil if the barrier was open at some moment since the call.
+// Wait waits until the barrier is open. If it returns nil, the barrier was open at some moment during the call.
 func (b *Barrier) Wait(ctx context.Context) error { return b.do(ctx, "wait", barrier.PassBarrier) }
 
 func (b *Barrier) do(ctx context.Context, op string, act barrier.Act) error {

@@ -18,7 +18,7 @@ import (
 //
 // A DoubleBarrier value is one member. It calls Enter and Leave in turn.
 //
-// Invariant while turn is free: in is 0 exactly if m is nil, and otherwise it is the session of m.
+// Invariant while turn is free: in is 0 if m is nil, and the session of m otherwise.
 type DoubleBarrier struct {
 	b     agent
 	path  string
@@ -45,12 +45,12 @@ var (
 	// ErrEntered says that this member of the DoubleBarrier has entered already.
 	ErrEntered = errors.New("this member of the barrier has entered already")
 	// ErrNotEntered says that this member of the DoubleBarrier has not entered.
-	ErrNotEntered = errors.New("this member of the barrier is not in")
+	ErrNotEntered = errors.New("this member of the barrier has not entered")
 )
 
 // Enter waits until n members have entered. After an error this member is out. If the context
-// ended at the last moment, the others may have begun without it. If the session expires
-// the member is out, and the error is ErrSessionExpired.
+// ends just when the last member enters, the other members may begin without this one. If the
+// session expires, the error is zk.ErrSessionExpired.
 func (d *DoubleBarrier) Enter(ctx context.Context) error {
 	if err := d.turn.take(ctx); err != nil {
 		return err
@@ -76,7 +76,8 @@ func (d *DoubleBarrier) Session() zk.SessionID { return zk.SessionID(d.in.Load()
 // context ends when Leave is called. It also ends when the client is closed, before a
 // server learns of that. If DoubleBarrier.Proof returns nil and the process is not
 // suspended, the context also ends before the other members can treat this one as gone.
-// Its cause is a *LostError. Before Enter the context has ended; its cause is ErrNotEntered.
+// Its cause is a *LostError. Before the first Enter, Context returns a context that has ended,
+// with the cause ErrNotEntered.
 func (d *DoubleBarrier) Context() context.Context {
 	if in := d.stay.Load(); in != nil {
 		return in.Context()
@@ -115,7 +116,7 @@ func (d *DoubleBarrier) Lost() error {
 }
 
 // Leave waits until all members have left. After an error it may be called again. If the
-// session has expired the member is out, and the error is ErrSessionExpired.
+// session has expired, the member is out and the error is zk.ErrSessionExpired.
 func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if err := d.turn.take(ctx); err != nil {
 		return err

@@ -283,7 +283,7 @@ func TestBarrierWaitOutlivesTheSession(t *testing.T) {
 		time.Sleep(time.Second)
 		still(t, out)
 		if syncs == 0 {
-			t.Error("the next session looks without a sync")
+			t.Error("the next session reads without a sync")
 		}
 		if err := b.Open(t.Context()); err != nil {
 			t.Fatal(err)
@@ -298,7 +298,7 @@ func TestDoubleBarrierAgainAtOnce(t *testing.T) {
 	for _, o := range []*BarrierOptions{nil, {Kazoo: true}} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
 			d, other := s.double(2, o), s.connect(zk.Options{})
-			const first, second = gate + "/!1", gate + "/!2" // these names sort before all of ours
+			const first, second = gate + "/!1", gate + "/!2" // these names sort before those of all members under test
 			s.put("/app", "")
 			s.put(gate, "")
 			if _, _, err := other.Create(t.Context(), first, nil, zk.Ephemeral); err != nil {

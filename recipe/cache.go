@@ -48,7 +48,7 @@ type CacheFullError struct {
 }
 
 func (e *CacheFullError) Error() string {
-	return fmt.Sprintf("more than %d znodes or %d bytes at %s", e.NodesMax, e.BytesMax, e.Root)
+	return fmt.Sprintf("more than %d znodes or %d bytes at %s (CacheOptions.NodesMax, BytesMax)", e.NodesMax, e.BytesMax, e.Root)
 }
 
 // Cache is a copy of a subtree. It follows the changes on the servers with a persistent
@@ -69,7 +69,7 @@ type Cache struct {
 	tree  *cache.Cache // holds the znodes
 	n     int          // the number of events so far
 	err   error        // why it has ended
-	began time.Time    // when OpenCache was called, and after loading when loading ended
+	began time.Time    // when OpenCache was called; once the Cache is loaded, when loading ended
 	feeds map[*cacheFeed]bool
 
 	// oneShot holds the one-shot watches at each znode, for servers without a watch for a whole subtree. The

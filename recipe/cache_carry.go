@@ -14,7 +14,7 @@ import (
 	"bellwether/zk"
 )
 
-// watchesSlack is how many one-shot watches that have fired are kept even if the Cache has few znodes.
+// watchesSlack is how many records of one-shot watches that have fired a Cache keeps even if it has few znodes.
 const watchesSlack = 1024
 
 // readersMax limits the single reads that are under way at once.
@@ -82,8 +82,8 @@ type watchAt struct {
 	children bool
 }
 
-// keepWatch records a one-shot watch, so that closeStream can remove it. When there are many, keep
-// deletes the records of watches that have fired.
+// keepWatch records a one-shot watch, so that closeStream can remove it. When there are many
+// records, keepWatch deletes those of watches that have fired.
 func (k *Cache) keepWatch(op claim.Op, w *zk.Watch) {
 	if w == nil {
 		return

@@ -45,8 +45,8 @@ type cacheFeed struct {
 // Events yields every znode as NodeAdded, then CacheCurrent, and then the changes in the
 // order in which the Cache saw them. After an event, Get returns a state that includes it. A
 // reader may be slow: unread changes of one znode are merged into one event, and a znode that
-// was created and deleted before the reader read it gives no event. So the memory for a reader is
-// bounded by the znodes that it was told of and those that exist. The second value is the error
+// was created and deleted before the reader read it gives no event. So the unread events of a
+// reader are at most as many as the znodes that it knows and those that exist. The second value is the error
 // that ends the iteration: the context's, or the one with which the Cache has ended.
 func (k *Cache) Events(ctx context.Context) iter.Seq2[CacheEvent, error] {
 	return func(yield func(CacheEvent, error) bool) {

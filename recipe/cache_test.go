@@ -333,7 +333,7 @@ func TestCacheEventsEndWithTheirContext(t *testing.T) {
 				break
 			}
 			if n++; n > 100 {
-				t.Fatal("it goes on and on")
+				t.Fatal("Events does not end with its context")
 			}
 			cancel()
 			s.change(grove+"/n0001", fmt.Sprint(n)) // so there is always another event

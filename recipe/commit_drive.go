@@ -19,8 +19,8 @@ type txMachine interface {
 
 // application calls the functions of the application when the machine asks for it.
 //
-// Invariants: at most one call runs at a time, and no call begins once over is true. The driver's loop alone uses
-// acting. failed is read only after all calls have ended.
+// Invariants: at most one call runs at a time, and no call begins once over is true. Only the driver's loop uses
+// calling. failed is read only after all calls have ended.
 type application struct {
 	prepare func(context.Context, Tx) error
 	decided func(context.Context, Tx, Decision) error

@@ -337,8 +337,8 @@ func TestChecklist14RecoveredSite(t *testing.T) {
 	})
 }
 
-// TestChecklist14LostReplies loses the reply of each write once, and then drops each write once before it
-// is carried out.
+// TestChecklist14LostReplies checks that a transaction commits everywhere although each write loses its reply once,
+// or is dropped once before it is carried out.
 func TestChecklist14LostReplies(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
@@ -371,7 +371,8 @@ func TestChecklist14LostReplies(t *testing.T) {
 	}
 }
 
-// TestCommitSurvivesExpiry expires all sessions in the middle of a transaction.
+// TestCommitSurvivesExpiry checks that all parties carry out the same decision although all sessions expire in the
+// middle of the transaction.
 func TestCommitSurvivesExpiry(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(3, o)

@@ -42,12 +42,12 @@ func TestEveryRecipeIsShownAndHarmed(t *testing.T) {
 	}
 	for _, name := range begins {
 		if !shown[name] || !harmed[name] {
-			t.Errorf("%s: stands in an example: %v, is harmed: %v", name, shown[name], harmed[name])
+			t.Errorf("%s: used in an example: %v, used in the tests that harm recipes: %v", name, shown[name], harmed[name])
 		}
 	}
 	for _, name := range calls {
 		if !harmed[name] {
-			t.Errorf("%s is not harmed", name)
+			t.Errorf("%s is not used in the tests that harm recipes", name)
 		}
 	}
 }

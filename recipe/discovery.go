@@ -20,7 +20,7 @@ type Instance struct {
 	Address string
 	Port    int // 0: none
 	SSLPort int // 0: none
-	// Payload is any JSON value. Curator reads an object by the class that its "@class" names.
+	// Payload is any JSON value. Curator decodes an object as the Java class that its field "@class" names.
 	Payload    json.RawMessage
 	Registered time.Time // zero: Register sets the current time
 	// URI describes how to build a URI of the instance, in Curator's form.

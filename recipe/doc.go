@@ -61,8 +61,8 @@
 // and its Observer on one goroutine, which ends when no report waits.
 //
 // Where two locks are held at once, they are taken in this order. Election.mu guards the current candidacy. candidacy.mu
-// guards its bid and whether it has ended. driver.mu guards the machine. The driver of a MultiLock asks the drivers of
-// its locks. No lock is held across I/O.
+// guards its bid and whether it has ended. driver.mu guards the machine. The driver.mu of a MultiLock is taken before
+// those of its locks. No lock is held across I/O.
 //
 // Read election.go first, then driver.go, and then term.go and bidder.go, which elections and locks share.
 package recipe

@@ -38,7 +38,7 @@ func TestConstantsAreDocumented(t *testing.T) {
 		for _, c := range typ.Consts {
 			for _, spec := range c.Decl.Specs {
 				if n++; spec.(*ast.ValueSpec).Comment == nil && spec.(*ast.ValueSpec).Doc == nil && spec.(*ast.ValueSpec).Names[0].Name != "Abort" {
-					t.Errorf("%v says nothing of itself", spec.(*ast.ValueSpec).Names)
+					t.Errorf("%v has no comment", spec.(*ast.ValueSpec).Names)
 				}
 			}
 		}

@@ -82,7 +82,7 @@ type driver struct {
 	requesting bool // a request is under way
 	resigned   bool // the end of run's context was stepped
 	watches    map[string]*setWatch
-	stream     *zk.Stream // stream of tree events; nil: none. While asking is true it belongs to carry.
+	stream     *zk.Stream // stream of tree events; nil: none. While requesting is true, carry owns it.
 	stopPings  func()     // ends the frequent pings; nil: no frequent pings
 	timer      *time.Timer
 
@@ -152,7 +152,7 @@ func (d *driver) takeInput(ctx, outer context.Context) error {
 	return nil
 }
 
-// resign steps the end of run's context as a Resign, once, if the driver does so.
+// resign steps the end of run's context as a Resign, once, if resigns is set.
 func (d *driver) resign(ctx, outer context.Context) {
 	if d.resigns && !d.resigned && outer.Err() != nil {
 		d.resigned = true
@@ -335,7 +335,7 @@ func (d *driver) await(ctx context.Context, w *setWatch) {
 
 // dropWatch removes a watch that the loop does not wait for any more, if the watch would stay. A watch on a znode that the
 // recipe soon deletes is not removed: it fires by itself, and removing it would cost as much as its event. A watch
-// on a missing znode would stay, so leave removes it.
+// on a missing znode would stay, so dropWatch removes it.
 func (d *driver) dropWatch(ctx context.Context, w *setWatch) {
 	if w.absent || d.tidy {
 		unwatch(ctx, d.a.c, w.Watch)
@@ -356,7 +356,7 @@ func (d *driver) streamReady() <-chan struct{} {
 }
 
 // readStream steps waiting events of the stream, up to a batch, and reports whether there may be more. ready says
-// that the caller has received a value from told. For each such value listen calls Next once.
+// that the caller has received a value from streamReady. readStream calls Next once for each such value.
 func (d *driver) readStream(ctx context.Context, ready bool) bool {
 	var told claim.TreeEvents
 	defer func() {

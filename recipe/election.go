@@ -68,8 +68,8 @@ type ElectionOptions struct {
 	// needs time to stop. The bid stays until the deadline, or until Resign.
 	// Default 0.
 	Margin time.Duration
-	// Overrun is called, once a term, if the function given to Lead still
-	// runs when its deadline has passed. It may end the process.
+	// Overrun is called, at most once in a term, if the function given to Lead
+	// still runs when its deadline has passed. It may end the process.
 	Overrun func(*Handle)
 	// CleanUp limits how long Campaign and Lead wait, once their context has
 	// ended, for the removal of the bid. Default 500 ms. Without a connection they return

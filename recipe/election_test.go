@@ -330,7 +330,7 @@ func TestRequestsStayInTheirSession(t *testing.T) {
 			t.Errorf("result is %+v", a.Results[0])
 		}
 		if n := len(s.bids(parent)); n != 0 {
-			t.Errorf("%d bids of a session that knows nothing of them", n)
+			t.Errorf("%d bids that were made for another session", n)
 		}
 	})
 }
@@ -347,7 +347,7 @@ func TestOneBidAtATime(t *testing.T) {
 		s.setAway(false)
 		s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
 			if n := len(s.bids(parent)); op == wire.OpCreate2 && n != 0 {
-				t.Errorf("%d bids stand when the next is made", n)
+				t.Errorf("%d bids exist when the next one is made", n)
 			}
 			return normal
 		})
@@ -355,7 +355,7 @@ func TestOneBidAtATime(t *testing.T) {
 	})
 }
 
-// TestResignEndsACampaign checks the resignation of a candidate that has not led yet.
+// TestResignEndsACampaign checks that Resign ends the Campaign of a waiting candidate and removes its bid.
 func TestResignEndsACampaign(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.elect("a", nil), s.elect("b", nil)

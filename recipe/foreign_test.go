@@ -75,7 +75,7 @@ func TestEveryRecipeBesideStrangers(t *testing.T) {
 					ground, known = grounds[recipe]
 				}
 				if !known {
-					t.Fatal("nobody says where it stands")
+					t.Fatal("grounds has no entry for this recipe")
 				}
 				for _, p := range append(ground.parents, ground.lines...) {
 					s.plantAt(p, strangers)

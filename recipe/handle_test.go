@@ -31,9 +31,9 @@ func TestChecklist09DeadlineEndsTheHandle(t *testing.T) {
 	})
 }
 
-// TestOldSessionProvesNoMoreThanANewOne checks a client that was connected long before
-// the election was made, and whose last proof is as old as possible. In an earlier
-// version a handle counted from the creation of the election, without the delay.
+// TestOldSessionProvesNoMoreThanANewOne checks that a handle ends with the lease of its session, even if the
+// client was connected long before the election was made and its last proof is old. In an earlier version a
+// handle counted from the creation of the election, without the delay.
 func TestOldSessionProvesNoMoreThanANewOne(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})
@@ -167,7 +167,8 @@ func TestCloseWithoutAnAnswerEndsTheContext(t *testing.T) {
 	})
 }
 
-// TestWallClockJumpEndsTheHandle checks a suspend, which stops the monotonic clock.
+// TestWallClockJumpEndsTheHandle checks that the time for which the machine was suspended counts, although the
+// monotonic clock stood still.
 func TestWallClockJumpEndsTheHandle(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		e := s.elect("a", nil)
@@ -226,7 +227,7 @@ func TestGuardedWrites(t *testing.T) {
 		s.delete(ha.Bid()) // an operator deletes the bid; a does not know that yet
 		won(t, lb)
 		if ha.Lost() != nil {
-			t.Fatal("the test wants a handle that still believes in itself")
+			t.Fatal("the handle knows that it is over, so this test shows nothing")
 		}
 		if _, err := ha.Do(t.Context(), zk.CreateOp("/again", nil)); !errors.Is(err, ErrNotLeader) {
 			t.Errorf("guarded write of an older handle: %v", err)

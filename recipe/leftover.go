@@ -56,7 +56,7 @@ func (a *agent) removeLeftovers(ctx context.Context, parent string) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		default:
-			return fmt.Errorf("%s, which this client could not remove, stands in the way until its session ends: %w", l.path, err)
+			return fmt.Errorf("%s, which this client could not remove, stands in the way until its session ends: permit the client to delete it, or delete it: %w", l.path, err)
 		}
 	}
 	return nil

@@ -64,7 +64,7 @@ func (l *Lock) validate(namings ...Naming) error {
 			return l.bidder.validate()
 		}
 	}
-	return fmt.Errorf("%s %s: the naming %v is not one of this recipe", l.recipe, l.cfg.Parent, l.opt.Naming)
+	return fmt.Errorf("%s %s: the naming %v is not one of this recipe: see LockOptions.Naming", l.recipe, l.cfg.Parent, l.opt.Naming)
 }
 
 // Lock waits until it holds the lock. It survives lost connections. When the session

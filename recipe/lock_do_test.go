@@ -122,8 +122,8 @@ func TestLockDoWithoutTheLock(t *testing.T) {
 	})
 }
 
-// TestLockDoAndRelease checks a function that releases the lock itself, and one that keeps
-// the lock after its end because it has called Again.
+// TestLockDoAndRelease checks that the function given to Do may release the lock itself, and that it may keep the
+// lock after its end by a Hold from Again.
 func TestLockDoAndRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		l := s.lock(nil)

@@ -44,9 +44,9 @@ func (g *sharedHandle) hold() *Hold {
 // reads the clocks when it is called.
 func (h *Hold) Context() context.Context { return h.ctx }
 
-// Token returns the fencing token, which is the czxid of the bid. It is larger than the tokens of all
-// earlier holders that could not hold the lock at the same time, for the whole life of the
-// ensemble. A TokenGate refuses tokens that are too old.
+// Token returns the fencing token, which is the czxid of the bid. Of two holders that exclude each other,
+// the later one has the larger token, as long as the ensemble exists. Readers that hold a lock together, and
+// holders of leases of a semaphore, do not exclude each other. A TokenGate refuses tokens that are too old.
 func (h *Hold) Token() zk.Zxid { return h.shared.h.token }
 
 // Bid returns the path of the bid.

@@ -411,7 +411,7 @@ func TestLockGuardsWrites(t *testing.T) {
 		s.delete(a.Bid()) // an operator deletes the bid
 		got(t, next)
 		if a.Lost() != nil {
-			t.Fatal("the test wants a hold that still believes in itself")
+			t.Fatal("the hold knows that it is over, so this test shows nothing")
 		}
 		if _, err := a.Do(t.Context(), zk.CreateOp("/again", nil)); !errors.Is(err, ErrNotHeld) {
 			t.Errorf("guarded write of an older hold: %v", err)

@@ -44,7 +44,8 @@ func lockAllLater(ctx context.Context, m *MultiLock) <-chan heldAll {
 	return out
 }
 
-// TestMultiLockHoldsAllOrNothing checks locks that are given in any order.
+// TestMultiLockHoldsAllOrNothing checks that a client waits only for the first lock that it cannot get, in
+// whatever order the locks are given, and that a failed TryLock leaves nothing.
 func TestMultiLockHoldsAllOrNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, err := s.several("/x", "/y").Lock(t.Context())
@@ -93,7 +94,7 @@ func TestMultiLockGuardsWithAllBids(t *testing.T) {
 		if _, err := h.Do(t.Context(), zk.CreateOp("/again", nil)); !errors.Is(err, ErrNotHeld) || !errors.As(err, &lost) || lost.Parent != "/y" {
 			t.Errorf("with one bid gone: %v", err)
 		}
-		<-h.Context().Done() // it checks its bids every third of the timeout
+		<-h.Context().Done() // each hold checks its bid every third of the timeout
 		if !errors.As(h.Lost(), &lost) || lost.Reason != BidGone {
 			t.Errorf("lost by %v", h.Lost())
 		}
@@ -102,7 +103,8 @@ func TestMultiLockGuardsWithAllBids(t *testing.T) {
 	})
 }
 
-// TestMultiLockStartsAgain checks a session that expires while some of the locks are taken.
+// TestMultiLockStartsAgain checks that Lock takes all locks again in the next session if the session expires
+// while it holds some of them.
 func TestMultiLockStartsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		other, err := s.several("/y").Lock(t.Context())

@@ -154,7 +154,8 @@ func TestPartitionerEndsWithItsFunction(t *testing.T) {
 	})
 }
 
-// TestPartitionerWhoseOwnersFailTogether checks that Run ends also without a connection.
+// TestPartitionerWhoseOwnersFailTogether checks that Run returns the error of its functions if all of them fail
+// at the same time, while the client has no connection.
 func TestPartitionerWhoseOwnersFailTogether(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})

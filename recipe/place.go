@@ -11,7 +11,7 @@ type Place struct {
 	Stands bool // the candidate's bid exists, and leads as soon as no bid is before it
 	Leads  bool // the candidate leads, and its handle has not ended
 	// Ahead is how many bids were before it when it last listed the bids. It lists them again only when
-	// the bid right before its own goes, so there may be fewer now. Candidates asks a server.
+	// the bid right before its own goes, so there may be fewer now. Election.Candidates asks a server.
 	Ahead int
 	Bid   string  // name below the parent; empty while it is not known
 	Token zk.Zxid // the token of its handle if it leads; 0 while it is not known

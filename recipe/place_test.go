@@ -7,7 +7,8 @@ import (
 	"bellwether/zk"
 )
 
-// TestPlace checks three candidates of one client, in two elections.
+// TestPlace checks what Place returns before, during and after a candidacy, for the candidates of one client in
+// two elections.
 func TestPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})

@@ -333,7 +333,7 @@ func TestCancelledPutReturns(t *testing.T) {
 	})
 }
 
-// TestTakeWhosePlaceIsDeleted checks that the consumer waits in the line again.
+// TestTakeWhosePlaceIsDeleted checks that a consumer whose bid is deleted waits in the line again.
 func TestTakeWhosePlaceIsDeleted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		q := s.queue(nil)
@@ -402,7 +402,7 @@ func TestAckOfAnItemThatIsGone(t *testing.T) {
 			t.Errorf("acknowledged: %v", err)
 		}
 		if _, _, done := s.node("/app/result"); done {
-			t.Error("what was to go with it was done")
+			t.Error("an operation of the failed acknowledgement was carried out")
 		}
 		if left := s.bids(q.claims); len(left) > 0 {
 			t.Errorf("claims left: %v", left)

@@ -90,7 +90,7 @@ func TestReadersWatchTheWriterAlone(t *testing.T) {
 	})
 }
 
-// TestWaitingWriterThatLeaves checks that the readers behind it then hold.
+// TestWaitingWriterThatLeaves checks that the readers behind a waiting writer get the lock when the writer gives up.
 func TestWaitingWriterThatLeaves(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		acquire(t, s.readWrite(nil).RLock)
@@ -123,7 +123,7 @@ func TestTryReadAndWrite(t *testing.T) {
 	})
 }
 
-// TestLockIsAWriterToReaders checks a Lock and a ReadWriteLock with the same parent.
+// TestLockIsAWriterToReaders checks that a Lock with the parent of a ReadWriteLock acts as one more writer.
 func TestLockIsAWriterToReaders(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		r := acquire(t, s.readWrite(nil).RLock)
@@ -138,7 +138,7 @@ func TestLockIsAWriterToReaders(t *testing.T) {
 	})
 }
 
-// TestReaderOfAnExpiredSession checks that the writer then holds.
+// TestReaderOfAnExpiredSession checks that a waiting writer gets the lock when the session of the reader expires.
 func TestReaderOfAnExpiredSession(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		l := s.readWrite(nil)

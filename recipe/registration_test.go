@@ -126,7 +126,7 @@ func TestRegistrationIsDoubtfulWhileDisconnected(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := s.asked() - before; n > 1 {
-			t.Errorf("%d requests, want that for the watches alone", n)
+			t.Errorf("%d requests, want only the one that sets the watches again", n)
 		}
 	})
 }
@@ -281,7 +281,8 @@ func TestRegistrationWaitsForWhoTookItsPlace(t *testing.T) {
 	})
 }
 
-// TestRegistrationSurvivesLostReplies loses the replies to all its writes.
+// TestRegistrationSurvivesLostReplies checks that Register, Set and Close succeed although the first write of each
+// gets no reply, whether or not it was carried out.
 func TestRegistrationSurvivesLostReplies(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -353,13 +354,13 @@ func TestCancelledRegisterLeavesNothing(t *testing.T) {
 		s.setAway(false)
 		time.Sleep(2 * time.Second)
 		if _, _, ok := s.node(r.Path()); ok {
-			t.Error("the znode stands, and nobody knows of it")
+			t.Error("a znode is left over that belongs to no Registration")
 		}
 	})
 }
 
-// TestFinalStatusIsTheLast checks that no status follows, whatever happens to the session while the znode
-// is removed.
+// TestFinalStatusIsTheLast checks that no status follows a final one, whatever happens to the session while the
+// znode is removed.
 func TestFinalStatusIsTheLast(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{OneSession: true})
@@ -407,7 +408,7 @@ func TestCancelledRegisterLooksForWhatItMayHaveMade(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		if _, _, ok := s.node(place); ok {
-			t.Error("the znode stands, and nobody knows of it")
+			t.Error("a znode is left over that belongs to no Registration")
 		}
 		if len(after) == 0 || after[0] != wire.OpSync {
 			t.Errorf("looked with %v", after)

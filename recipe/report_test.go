@@ -292,7 +292,7 @@ func TestStuckReportsDelayNothing(t *testing.T) {
 		close(r.stall)
 		synctest.Wait()
 		if last := r.logs[len(r.logs)-1]; last.Level != slog.LevelWarn {
-			t.Errorf("the last record is %v: it does not say that others are missing", last.Message)
+			t.Errorf("the last record is %v: it does not say that others were left out", last.Message)
 		}
 	})
 }

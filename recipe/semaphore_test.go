@@ -108,7 +108,8 @@ func TestKazooReadsTheLeases(t *testing.T) {
 	})
 }
 
-// TestKazoo429TryAcquireLeavesNothing checks that neither a lease nor a bid at the gate is left.
+// TestKazoo429TryAcquireLeavesNothing checks that a TryAcquire that fails leaves neither a lease nor a bid at the gate
+// (kazoo#429).
 func TestKazoo429TryAcquireLeavesNothing(t *testing.T) {
 	for _, naming := range []Naming{OwnNames, CuratorLockNames, KazooNames} {
 		bubble(t, func(t *testing.T, s *fakeServer) {
@@ -191,8 +192,8 @@ func TestSemaphoreLostReplies(t *testing.T) {
 	}
 }
 
-// TestSemaphoreOfExpiredSessions expires the session of a holder and that of a client that waits for a
-// lease.
+// TestSemaphoreOfExpiredSessions checks that a client that waits for a lease goes to the end of the line when its
+// session expires, and that the lease of a holder passes on when the holder's session expires.
 func TestSemaphoreOfExpiredSessions(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.semaphore(1, nil), s.semaphore(1, nil)
@@ -212,7 +213,8 @@ func TestSemaphoreOfExpiredSessions(t *testing.T) {
 	})
 }
 
-// TestSemaphoreOverLostConnections frees a lease while the client that waits for it has no connection.
+// TestSemaphoreOverLostConnections checks that a waiting client gets a lease that is released while the client has no
+// connection.
 func TestSemaphoreOverLostConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := acquire(t, s.semaphore(1, nil).Acquire)

@@ -8,7 +8,8 @@ import (
 	"bellwether/zk"
 )
 
-// TestEnsurePathAndDeleteRecursive creates a subtree and deletes it, each twice.
+// TestEnsurePathAndDeleteRecursive checks that both succeed also when there is nothing left to do, and that
+// DeleteRecursive deletes only the subtree and refuses system paths.
 func TestEnsurePathAndDeleteRecursive(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		c := s.connect(zk.Options{})

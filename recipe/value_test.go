@@ -15,7 +15,8 @@ import (
 
 const tally = "/app/tally"
 
-// TestValueComparesAndSets also checks a value whose znode does not exist.
+// TestValueComparesAndSets checks that CompareAndSet replaces only the expected value, also if the znode does not
+// exist yet.
 func TestValueComparesAndSets(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		v := made(NewValue(s.connect(zk.Options{}), tally, &ValueOptions{Initial: []byte("none")}))
@@ -96,8 +97,8 @@ func TestCounterLosesNothing(t *testing.T) {
 	}
 }
 
-// TestCounterSaysWhenItCannotKnow loses the answer and ends the session. If the number does not show the
-// outcome, the error is an UnknownOutcomeError, and nothing is counted twice.
+// TestCounterSaysWhenItCannotKnow loses the reply to a change and ends the session. If the number does not show
+// whether the change was carried out, Add returns an UnknownOutcomeError. Nothing is counted twice.
 func TestCounterSaysWhenItCannotKnow(t *testing.T) {
 	for _, f := range []fate{dropReply, dropAll} {
 		bubble(t, func(t *testing.T, s *fakeServer) {

@@ -45,7 +45,7 @@ func (w *Work) cfg(id string) share.SharingConfig {
 func (w *Work) tasks() string { return w.cfg("").TasksAt() }
 
 // Submit adds a task with this id. If a task with the id exists, Submit
-// returns zk.ErrNodeExists. So a task whose reply was lost can be submitted again.
+// returns zk.ErrNodeExists. So a program may call Submit again after a lost reply.
 func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 	if err := checkName("work "+w.parent, id); err != nil {
 		return err
