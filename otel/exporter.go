@@ -17,7 +17,7 @@ const scope = "bellwether"
 // Exporter makes spans of the requests that servers have traced.
 type Exporter struct {
 	tracer trace.Tracer
-	last   map[string]uint64 // by the source: the number of the last trace that was exported
+	last   map[string]uint64 // for each source, the number of the last trace that was exported
 }
 
 // NewExporter returns an Exporter that makes its spans with a provider, which must use [IDs].
@@ -29,8 +29,8 @@ func NewExporter(p trace.TracerProvider) *Exporter {
 func Decode(text []byte) ([]wire.Trace, error) { return wire.Decode(text) }
 
 // Export makes spans of those traces of a server that were not exported before, and returns
-// how many there were. source names the server, such as by its address. If numbers start again,
-// because the server was restarted, all of its traces are new.
+// how many there were. source names the server, for example by its address. If the numbers of
+// the traces start again, because the server was restarted, all its traces are new.
 func (e *Exporter) Export(ctx context.Context, source string, all []wire.Trace) int {
 	last := e.last[source]
 	if n := len(all); n > 0 && all[n-1].Number < last {
@@ -69,7 +69,7 @@ func (e *Exporter) export(ctx context.Context, t *wire.Trace) {
 	span.End(trace.WithTimestamp(t.Began.Add(time.Duration(t.TookNS))))
 }
 
-// attributes describes a request.
+// attributes returns the attributes that describe a request.
 func attributes(t *wire.Trace) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("db.system.name", "zookeeper"), attribute.String("db.operation.name", t.Op),

@@ -51,7 +51,7 @@ func newSpanID() (id trace.SpanID) {
 	return id
 }
 
-// sessionOf reads a session in the form 0x…; 0: it has another form.
+// sessionOf returns the number of a session that text names in the form 0x…, or 0 if text has another form.
 func sessionOf(text string) int64 {
 	hex, ok := strings.CutPrefix(text, "0x")
 	n, err := strconv.ParseUint(hex, 16, 64)

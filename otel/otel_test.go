@@ -89,8 +89,8 @@ func TestTracesAreExportedOnce(t *testing.T) {
 	}
 }
 
-// TestHooksMakeSpans runs a client of a server in this process: each call is a span below that
-// of its caller, with the session and the number of the request, and each state is a span.
+// TestHooksMakeSpans shows that each call of a client makes a span below that of its caller, with the
+// session and the number of the request, and that each state of the client makes a span.
 func TestHooksMakeSpans(t *testing.T) {
 	p, kept := provider(t)
 	en, err := embed.Start(t.Context(), embed.Options{})

@@ -32,7 +32,7 @@ const (
 
 func main() {
 	servers := flag.String("server", "127.0.0.1:2181", "client addresses of the servers, without TLS, separated by commas")
-	every := flag.Duration("every", 5*time.Second, "time between two questions to a server")
+	every := flag.Duration("every", 5*time.Second, "time between two requests to a server for its traces")
 	once := flag.Bool("once", false, "ask each server once, and end")
 	flag.Parse()
 	if flag.NArg() > 0 || *every <= 0 {

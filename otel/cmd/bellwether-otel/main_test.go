@@ -42,8 +42,8 @@ func serve(t *testing.T, words ...string) string {
 }
 
 // TestTracesReachACollector runs a server whose requests are traced, and a collector: the spans
-// of a request arrive there by OTLP. A server that does not show its traces is named with the
-// remedy.
+// of a request arrive there by OTLP. For a server that does not show its traces, the error names
+// the key that makes it show them.
 func TestTracesReachACollector(t *testing.T) {
 	bodies := make(chan string, 100)
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
