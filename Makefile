@@ -5,8 +5,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := build
 .PHONY: build test tools format vet lint layout unit race cross interop otel fmt fuzz soak bench docs screenshots module clean
 
-# make module PATH=... passes the module's path in the variable that is also the shell's
-# search path. So the recipes get back the search path with which make was started.
+# make module PATH=... sets PATH, the shell's search path, to the module's path. So PATH is
+# copied to MODULE, and the rules get back the search path with which make was started.
 ifeq ($(origin PATH),command line)
 MODULE := $(PATH)
 SEARCH := $(shell /usr/bin/tr '\0' '\n' </proc/$$PPID/environ | /bin/sed -n 's/^PATH=//p')
@@ -106,9 +106,9 @@ fuzz:
 		done; \
 	done
 
-# The long tests: every test SOAK times, Bellwether's under the race detector (go-zookeeper
-# has races of its own), an hour of the simulator, a million simulated handovers, and the
-# fuzz targets. SOAK=50 FUZZTIME=100000000x takes a night.
+# The long tests: every test SOAK times, an hour of the simulator, a million simulated
+# handovers, and the fuzz targets. The interop tests run without the race detector, because
+# go-zookeeper has data races. SOAK=50 FUZZTIME=100000000x takes a night.
 soak: tools
 	CGO_ENABLED=1 go test -race -count=$(SOAK) -timeout 4h ./...
 	cd interop && go test -count=$(SOAK) -timeout 4h -parallel $(PARALLEL) ./...
