@@ -65,7 +65,7 @@ func (t *Tree) permitsList(list []wire.ACL, perm int32, ids []wire.ID) bool {
 // parts have the same identities, and a list of a znode never changes.
 type rulings map[ruling]bool
 
-// ruling is the question whether a list, which its first entry and its length identify, gives a
+// ruling is a key of rulings: a list, which its first entry and its length identify, and a
 // permission.
 type ruling struct {
 	list   *wire.ACL
@@ -76,7 +76,8 @@ type ruling struct {
 // rulingMin is how many comparisons an answer must cost to be remembered.
 const rulingMin = 256
 
-// permits is Tree.permitsList with a memory.
+// permits returns the same as Tree.permitsList. It remembers the answers that cost many
+// comparisons.
 func (r *rulings) permits(t *Tree, list []wire.ACL, perm int32, ids []wire.ID) bool {
 	if len(list)*len(ids) < rulingMin {
 		return t.permitsList(list, perm, ids)

@@ -188,7 +188,7 @@ func TestPermits(t *testing.T) {
 	tree := New(Options{})
 	if !tree.permitsList(nil, 31, nil) || !tree.permitsList([]wire.ACL{acl(0, "ip:1.1.1.1"), acl(2, "world:anyone")}, 2, nil) ||
 		tree.permitsList([]wire.ACL{acl(0, "world:anyone")}, 31, nil) {
-		t.Error("empty list, world, or no permission at all")
+		t.Error("the empty list, an entry for world or an entry without permissions is handled wrongly")
 	}
 }
 
@@ -233,17 +233,17 @@ func TestACLTable(t *testing.T) {
 		w.ok(createACL(path, a, acl(1, "world:anyone")).by(alice, super))
 	}
 	if x, y := w.tree.find("/x"), w.tree.find("/y"); x.acl != y.acl || w.tree.acls.entries[x.acl].refs != 2 {
-		t.Error("the list is not shared")
+		t.Error("/x and /y do not share one stored ACL")
 	}
 	w.ok(setACL("/x", -1, a).by(alice, super))
 	w.ok(remove("/y", -1))
 	w.ok(remove("/x", -1))
 	if n := len(w.tree.acls.places); n != 1 { // the list of /zookeeper/config
-		t.Errorf("%d lists left", n)
+		t.Errorf("%d ACLs are left, want 1", n)
 	}
 	w.ok(createACL("/z", a))
 	if key := w.tree.acls.entries[w.tree.find("/z").acl].key; key != 4 {
-		t.Errorf("key %d is used twice or left out", key)
+		t.Errorf("the new ACL has the key %d, want 4", key)
 	}
 }
 

@@ -144,7 +144,7 @@ func TestEndOfASessionWithManyEphemerals(t *testing.T) {
 			t.Errorf("digest mismatch at %v", first)
 		}
 		if l.tree.pend.losses != nil || l.tree.pend.closings.Len() != 0 {
-			t.Error("what the session's end takes is still pending")
+			t.Error("losses or closings are still pending after the session's end was applied")
 		}
 		audit(t, l.tree)
 	}

@@ -6,16 +6,16 @@ import "bellwether/wire"
 // the output in which its events and replies are ordered. Its dynamic type must be a
 // pointer, because the watch table compares Clients by identity.
 type Client interface {
-	// Session is the id of the session the connection is attached to.
+	// Session returns the id of the session to which the connection is attached.
 	Session() wire.SessionID
-	// Identities are those that the connection has proved so far. The returned slice is
-	// never changed in place.
+	// Identities returns the identities that the connection has proved so far. The
+	// returned slice is never changed in place.
 	Identities() []wire.ID
 	// Notify queues an event. The tree's lock is held: for writing, or within this
 	// client's own setWatches for reading. So Notify must not block and must not call the
 	// tree.
 	Notify(e Event)
-	// Overflow says that the connection has asked for more watches than WatchBytesMax.
+	// Overflow says that the connection has asked for more watches than WatchBytesMax allows.
 	// The last one is not set, and the connection must be closed, because its client
 	// would rely on that watch. The read lock is held.
 	Overflow()
@@ -44,8 +44,8 @@ type Request struct {
 	// Multi is the decoded Body of a multi that the caller has decoded already; nil: Prepare
 	// decodes it.
 	Multi *wire.MultiRequest
-	// Local: if the session is not open in the tree, it exists on this server only. Such
-	// a session may do everything but own ephemerals.
+	// Local says that a session which is not open in the tree is a local session, which
+	// exists on this server only. It may do everything but own ephemerals.
 	Local bool
 	// WithoutStat is set by Prepare. It says which operations of a multi are creates
 	// whose results have no stat; nil: there are none. RestoreCreateTypes needs it.

@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// Flags of a create, taken apart.
+// isSequential, isTTL and isEphemeral decode the flags of a create.
 func isSequential(flags int32) bool {
 	return flags == wire.FlagPersistentSequential || flags == wire.FlagEphemeralSequential ||
 		flags == wire.FlagPersistentSequentialTTL

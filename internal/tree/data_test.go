@@ -55,11 +55,11 @@ func TestVersionNeverMinusOne_ZOOKEEPER_4743(t *testing.T) {
 	w.expect("old version", setData("/n", "b", -3), wire.ErrBadVersion)
 	w.ok(multi(opCheck("/n", -2), opSet("/n", "b", -2), opCheck("/n", 0), opSet("/n", "c", 0)))
 	if v := w.stat("/n").Version; v != 1 {
-		t.Errorf("version %d behind -2, want 0 and then 1", v)
+		t.Errorf("version %d after two writes to version -2, want 1", v)
 	}
 	w.ok(setACL("/n", -2, wire.OpenACL()...))
 	if v := w.stat("/n").Aversion; v != 0 {
-		t.Errorf("version of the list %d behind -2, want 0", v)
+		t.Errorf("ACL version %d after version -2, want 0", v)
 	}
 }
 

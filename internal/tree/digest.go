@@ -87,8 +87,8 @@ type digestLog struct {
 	mismatches int64
 	first      []wire.Zxid
 	// A tree is fuzzy when it was loaded from a snapshot and has not yet applied the
-	// transaction at which the snapshot's digest was taken. Until then no digest is
-	// compared but want.
+	// transaction at which the snapshot's digest was taken. That digest is want. Until
+	// then no other digest is compared.
 	fuzzy bool
 	want  record.SnapshotDigest
 }

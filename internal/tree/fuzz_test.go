@@ -7,7 +7,7 @@ import (
 	"bellwether/wire"
 )
 
-// seeds are requests of every kind.
+// seeds returns requests of every kind.
 func seeds() []*Request {
 	return []*Request{
 		create("/a", 0), create("/a/b-", 3), container("/c"), createTTL("/t", 5, 10), setData("/a", "x", -1), remove("/a", -1),

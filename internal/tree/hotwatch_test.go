@@ -8,8 +8,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestHotWatches: the paths with most watchers come first, with how many connections a change would notify. The
-// numbers are those that the events then show.
+// TestHotWatches: the paths with the most watchers come first. For each path, HotWatches says how many
+// connections a change would notify, and a change then notifies as many.
 func TestHotWatches(t *testing.T) {
 	var fired []string
 	w := newWorld(t, Options{Fired: func(e Event, n int) { fired = append(fired, fmt.Sprintf("%v %s %d", e.Type, e.Path, n)) }})

@@ -32,8 +32,8 @@ func (l *Listing) All() []string {
 	return all
 }
 
-// manyChildren is the number of children from which on their names are encoded once for
-// all readers.
+// manyChildren is the smallest number of children whose names are encoded once for all
+// readers.
 const manyChildren = 64
 
 // Names are the names of many children as they are encoded in a reply, after the count.
@@ -81,7 +81,7 @@ func (n *Names) Release() (bytes int) { return n.count(-1, 0) }
 // partCost is what one part costs the Names that contains it.
 const partCost = 8
 
-// count changes the number of users by by. It returns the bytes of the parts whose number
+// count adds by to the number of users. It returns the bytes of the parts whose number
 // of users becomes 1 (edge 1, adding) or 0 (edge 0, removing).
 func (n *Names) count(by, edge int32) (bytes int) {
 	if n.holds.Add(by) != edge {

@@ -69,7 +69,7 @@ func TestListingOfManyFollowsChanges(t *testing.T) {
 			}
 			var l Listing
 			if _, ok := tree.ChildrenReady(&conn{}, "/", false, &l); ok == (len(there)+1 >= manyChildren) {
-				t.Fatalf("%d children: ready is %v behind a change", len(there), ok)
+				t.Fatalf("%d children: ready is %v after a change", len(there), ok)
 			}
 			tree.EncodeNames("/")
 			tree.Children(&conn{}, "/", false, &l)
@@ -100,7 +100,7 @@ func TestListingIsEncodedOnce(t *testing.T) {
 	var a, b, c Listing
 	tree.Children(&conn{}, path, false, &a)
 	if _, ok := tree.ChildrenReady(&conn{}, path, false, &b); !ok || a.Many != b.Many {
-		t.Fatal("the second reader has names of its own")
+		t.Fatal("the second reader does not share the encoded names of the first")
 	}
 	if held := a.Many.Hold(); held < a.Many.Bytes {
 		t.Errorf("%d bytes are held of %d", held, a.Many.Bytes)
@@ -120,7 +120,7 @@ func TestListingIsEncodedOnce(t *testing.T) {
 		t.Errorf("after one change %d bytes are new, want at most %d", held, most)
 	}
 	if freed := a.Many.Release() + b.Many.Release(); freed == 0 || freed > held*2 {
-		t.Errorf("%d bytes of the old names alone", freed)
+		t.Errorf("the release of the old names freed %d bytes, want between 1 and %d", freed, held*2)
 	}
 	if freed := c.Many.Release(); freed < c.Many.Bytes {
 		t.Errorf("%d bytes are left", c.Many.Bytes-freed)

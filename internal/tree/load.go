@@ -123,7 +123,7 @@ var unknown = record.SnapshotDigest{Zxid: math.MaxInt64}
 // SnapshotDone ends the snapshot named after zxid. If the digest is that of a later
 // transaction, the snapshot contains effects up to that transaction, and no digest is
 // compared until it has been replayed. A digest with zxid 0 shows that the snapshot came
-// from a leader; then the same holds as after CloseFuzzy.
+// from a leader; then no digest is compared until Settled or Finish is called.
 func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	t := l.t
 	if l.begun && !l.rooted {
@@ -155,8 +155,8 @@ func (l *Loader) Txn(txn *record.Txn) error {
 	return nil
 }
 
-// Continue makes the history go on after z, which is not below the last transaction that was
-// loaded: a restored tree begins a history of its own.
+// Continue makes z the last applied zxid, unless a later transaction was loaded. A restored tree
+// begins a history of its own, which continues after z.
 func (l *Loader) Continue(z wire.Zxid) {
 	l.t.mu.Lock()
 	defer l.t.mu.Unlock()

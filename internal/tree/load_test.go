@@ -39,7 +39,7 @@ func TestUnsoundSnapshots(t *testing.T) {
 	_, l := begin(t, Options{})
 	for _, path := range []string{"/missing/x", "x", "/", "/a/", "/a//b", quota.Root, "/\x00/x"} {
 		if err := l.Node(path, &record.DataNode{ACL: openKey}); err == nil {
-			t.Errorf("%q is taken", path)
+			t.Errorf("a snapshot with the path %q is accepted", path)
 		}
 	}
 	tree := New(Options{})
@@ -47,10 +47,10 @@ func TestUnsoundSnapshots(t *testing.T) {
 	l.Reset()
 	l.Session(5, 1000)
 	if err := l.Node("/a", &record.DataNode{ACL: openKey}); err == nil {
-		t.Error("a znode before the root is taken")
+		t.Error("a znode before the root is accepted")
 	}
 	if err := l.SnapshotDone(1, nil); err == nil {
-		t.Error("a snapshot without a root is taken")
+		t.Error("a snapshot without a root is accepted")
 	}
 	l.Reset()
 	if z := loadSampleSnapshot(t, l, "snapshot.3c"); z != 0x3c || len(l.Finish()) != 0 {
@@ -149,13 +149,13 @@ func TestListsOfSnapshot_ZOOKEEPER_4846(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(tree.acls.places) != 2 { // me and nobody
-		t.Errorf("lists %v", tree.acls.places)
+		t.Errorf("stored ACLs %v, want 2", tree.acls.places)
 	}
 	read := func(who string) wire.Code {
 		return tree.GetData(&conn{ids: []wire.ID{id(who)}}, "/fuzzy", false, new(wire.DataResponse))
 	}
 	if got := read("digest:me:x"); got != wire.ErrNoAuth {
-		t.Errorf("a znode without its list answers %v", got)
+		t.Errorf("a znode whose ACL is missing answers %v", got)
 	}
 	res := tree.Apply(&record.Txn{
 		TxnHeader: record.TxnHeader{Zxid: 9, Type: wire.OpCreate},
@@ -178,7 +178,7 @@ func TestCreateWithoutAList(t *testing.T) {
 		t.Errorf("%v %v", code, out.ACL)
 	}
 	if n := tree.find("/a"); n.cversion != 1 || n.pzxid != 2 {
-		t.Errorf("a counter of -1 is not one more: %+v", n)
+		t.Errorf("a create with ParentCversion -1 does not increase the counter of its parent by one: %+v", n)
 	}
 }
 
@@ -339,7 +339,7 @@ func TestDigestChecks(t *testing.T) {
 	}{
 		{"none", nil, []*record.Txn{txn(11, 1)}, 1, ""},
 		{"zxid 0", &record.SnapshotDigest{Version: 2}, []*record.Txn{txn(11, right)}, 0, ""},
-		{"zxid 0 is from a leader", &record.SnapshotDigest{Version: 2}, []*record.Txn{txn(11, 1)}, 0, ""},
+		{"zxid 0, from a leader", &record.SnapshotDigest{Version: 2}, []*record.Txn{txn(11, 1)}, 0, ""},
 		{"at its name, right", &record.SnapshotDigest{Zxid: 10, Version: 2, Tree: right}, nil, 0, ""},
 		{"at its name, wrong", &record.SnapshotDigest{Zxid: 10, Version: 2, Tree: 1}, nil, 1, ""},
 		{"older", &record.SnapshotDigest{Zxid: 9, Version: 2, Tree: 1}, nil, 0, ""},
@@ -405,12 +405,12 @@ func TestFuzzyStream(t *testing.T) {
 	}
 	tree.Apply(wrong(3))
 	if n, _ := tree.DigestMismatches(); n != 0 {
-		t.Error("compared too early")
+		t.Error("a digest was compared before Settled")
 	}
 	tree.Settled()
 	tree.Apply(wrong(4))
 	if n, _ := tree.DigestMismatches(); n != 1 {
-		t.Error("not compared any more")
+		t.Error("no digest is compared after Settled")
 	}
 }
 
@@ -434,7 +434,7 @@ func TestInstalledSnapshot(t *testing.T) {
 	tree.Settled()
 	tree.Apply(wrong(5))
 	if n, _ := tree.DigestMismatches(); n != 1 {
-		t.Error("not compared any more")
+		t.Error("no digest is compared after Settled")
 	}
 }
 

@@ -233,7 +233,7 @@ func TestReplayLeavesTheSameTree(t *testing.T) {
 	}
 	txn, _ := leader.prepare(create("/last", 0))
 	if res := other.tree.Apply(txn); res.Response == nil {
-		t.Error("no response behind a replay")
+		t.Error("a transaction that is applied after a replay has no response")
 	}
 	audit(t, other.tree)
 }

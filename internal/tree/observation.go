@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// Observation is an observation for operators: QuotaExceeded, QuotaUnreadable,
-// DigestMismatch or DigestNotReached.
+// Observation is something that operators should know: QuotaExceeded, QuotaUnreadable,
+// DigestMismatch or DigestNotReached. String returns the text that the log prints.
 type Observation interface{ String() string }
 
 // observationsMax limits what is kept between two calls of Observations. Further ones are

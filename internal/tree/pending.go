@@ -16,8 +16,8 @@ type pending struct {
 	sessions map[wire.SessionID]pendingSession
 	// ephemerals are the pending creates of each session, oldest first.
 	ephemerals map[wire.SessionID][]touch
-	// losses are the znodes without a view that lose children because ends of sessions
-	// are pending; closings are those ends, oldest first. They exist to save memory: a
+	// closings are the pending ends of sessions, oldest first. losses are the znodes
+	// without a view that lose children because of them. Both exist to save memory: a
 	// session may own an ephemeral in each of very many directories, and a view of each
 	// directory would take several times as much.
 	losses   map[*node]pendingLoss

@@ -159,7 +159,7 @@ func audit(t rapid.TB, tree *Tree) {
 		if s.live {
 			live++
 		} else if len(s.owned) == 0 {
-			t.Fatalf("session %v is kept for nothing", id)
+			t.Fatalf("session %v is neither live nor owns an ephemeral, but has an entry", id)
 		}
 	}
 	if nodes != tree.nodes+1 || ephemerals != tree.ephemerals || listed != lists || live != tree.live {
@@ -171,7 +171,7 @@ func audit(t rapid.TB, tree *Tree) {
 	}
 	for i, e := range tree.acls.entries {
 		if i != 0 && e.refs != refs[int32(i)] {
-			t.Fatalf("list %v has %d znodes, tree says %d", e.list, refs[int32(i)], e.refs)
+			t.Fatalf("ACL %v has %d znodes, tree says %d", e.list, refs[int32(i)], e.refs)
 		}
 	}
 	if n, first := tree.DigestMismatches(); n != 0 || recomputed(tree) != tree.digest {

@@ -78,7 +78,7 @@ func TestQuotaUsage(t *testing.T) {
 		t.Errorf("observations %s", h)
 	}
 	if h := w.tree.Observations(); h != nil {
-		t.Errorf("told twice: %v", h)
+		t.Errorf("reported twice: %v", h)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestQuotaEnforced(t *testing.T) {
 		w.expect(row.limits+" elsewhere", create("/ab", 0), wire.OK)
 		told := len(w.tree.Observations()) > 0
 		if over := row.limits[:7] != "count=9"; told != over {
-			t.Errorf("%s: told %v", row.limits, told)
+			t.Errorf("%s: reported %v", row.limits, told)
 		}
 	}
 }

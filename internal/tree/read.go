@@ -226,8 +226,8 @@ func (t *Tree) EphemeralsBytes(c Client) int {
 
 // MultiRead answers multiRead. It carries out each operation by itself, without watches.
 // If an operation is no read, it returns ErrMarshalling, and out holds the results so
-// far, which ZooKeeper sends after the header. It stops with ErrSystem once the results
-// take more than most bytes.
+// far, which ZooKeeper sends after the header. The parameter most is the largest number of
+// bytes that the results may take; if they would take more, MultiRead stops with ErrSystem.
 func (t *Tree) MultiRead(c Client, ops []wire.Op, most int, out *wire.MultiResponse) wire.Code {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

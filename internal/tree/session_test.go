@@ -51,7 +51,7 @@ func TestSessionLife(t *testing.T) {
 	}
 	w.open(alice)
 	if txn, _ = w.prepare(closeSession(alice)); txn.Body.(*record.CloseSessionTxn).Paths == nil {
-		t.Error("a session without ephemerals closes with null paths, not with none")
+		t.Error("closeSession of a session without ephemerals has null paths, want an empty list")
 	}
 	if txn, code := w.prepare(&Request{Session: 5, Op: wire.OpCreateSession, Body: []byte{1}}); txn != nil || code != wire.ErrMarshalling {
 		t.Errorf("createSession cut short: %v %v", txn, code)
@@ -86,7 +86,7 @@ func TestCloseSessionSeesPending(t *testing.T) {
 	}
 	step(create("/late", 0))
 	if e, ok := txns[len(txns)-1].Body.(*record.ErrorTxn); !ok || e.Err != wire.ErrSessionExpired || txns[len(txns)-1].Digest != nil {
-		t.Errorf("write behind the close: %+v", txns[len(txns)-1])
+		t.Errorf("write after the close: %+v", txns[len(txns)-1])
 	}
 	step(create("/old", 0).by(bob))
 	for _, txn := range txns {

@@ -41,7 +41,7 @@ func TestWatchesOfOneConnectionAreBounded(t *testing.T) {
 	greedy.take()
 	tr.Exists(greedy, "/again"+long, true, &out)
 	if log := greedy.take(); log[0] == "overflow" {
-		t.Error("what was given back is not there")
+		t.Error("the memory of a removed watch cannot be used again")
 	}
 	tr.Forget(greedy)
 	if n := tr.Counts().Watches; n != 1 {
