@@ -32,7 +32,7 @@ func ReadJSON(t testing.TB, name string, v any) {
 	}
 }
 
-// Text is v as JSON with sorted keys.
+// Text returns v as JSON with sorted keys.
 func Text(t testing.TB, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
@@ -58,7 +58,7 @@ func EqualBytes(t testing.TB, got, want []byte) {
 	}
 }
 
-// Unhex reads hex.
+// Unhex decodes hex.
 func Unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(s)
@@ -92,10 +92,10 @@ func StringOrNil(s wire.NullString) any {
 	return s.String
 }
 
-// Long shows a 64-bit value as the client's vectors do.
+// Long shows a 64-bit value in decimal, as the golden files of the client protocol do.
 func Long[T ~int64](v T) string { return strconv.FormatInt(int64(v), 10) }
 
-// Hex0x shows a 64-bit value as the other files do.
+// Hex0x shows a 64-bit value in hex, as the other golden files do.
 func Hex0x[T ~int64 | ~uint64](v T) string { return "0x" + strconv.FormatUint(uint64(v), 16) }
 
 // List shows each element of a slice; null stays null.
@@ -134,17 +134,17 @@ func DecodeWhole(t testing.TB, b []byte, r wire.Record) {
 	}
 }
 
-// BytesOf reads hex in which blanks are for the reader.
+// BytesOf decodes hex. It ignores blanks.
 func BytesOf(t testing.TB, s string) []byte {
 	t.Helper()
 	return Unhex(t, strings.ReplaceAll(s, " ", ""))
 }
 
-// Parts of messages in hex, in which blanks are for the reader; see [BytesOf].
+// Parts of messages in hex, for [BytesOf], which ignores the blanks.
 const (
 	Null     = "ffffffff "                                           // the length of a null string, buffer or vector
-	MaxInt   = "7fffffff "                                           // a count that no input backs
-	HexWorld = "0000001f 00000005 776f726c64 00000006 616e796f6e65 " // one entry of an wire.ACL: world:anyone, all permissions
+	MaxInt   = "7fffffff "                                           // a count that is larger than any input
+	HexWorld = "0000001f 00000005 776f726c64 00000006 616e796f6e65 " // one entry of a wire.ACL: world:anyone, all permissions
 	HexPath  = "00000002 2f61 "                                      // the path /a
 	HexData  = "00000001 78 "                                        // the data x
 	HexACL   = "00000001 " + HexWorld                                // an ACL of that one entry

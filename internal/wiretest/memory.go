@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// CheckAllocated fails if f takes more than limit bytes of heap, garbage
-// included. Others allocate too while f runs, so it is run again, a few
-// times, before it is believed to be f: f must do the same each time.
+// CheckAllocated fails if f allocates more than limit bytes of heap, garbage
+// included. Other goroutines may allocate while f runs. So CheckAllocated runs f
+// several times, and fails only if each run allocates too much. f must do the
+// same each time.
 func CheckAllocated(t testing.TB, limit int, f func()) {
 	t.Helper()
 	const tries = 5
@@ -24,8 +25,8 @@ func CheckAllocated(t testing.TB, limit int, f func()) {
 	t.Errorf("%d bytes allocated, at most %d are allowed", got, limit)
 }
 
-// Decoding may take allocFactor bytes for each byte of input, garbage
-// included, and allocBase besides: a few records and an error. The worst
+// Decoding may allocate allocFactor bytes for each byte of input, garbage
+// included, and allocBase bytes for a few records and an error. The worst
 // case is a vector of empty strings from a stream: each takes 4 bytes there
 // and 16 in memory, and a vector that doubles takes up to four times that.
 const (
@@ -33,9 +34,9 @@ const (
 	allocBase   = 2 << 10
 )
 
-// AllocBudget is the most that decoding an input of n bytes may allocate.
+// AllocBudget returns how many bytes decoding an input of n bytes may allocate.
 func AllocBudget(n int) int { return allocFactor*n + allocBase }
 
-// ReadStep is the room, in bytes, that a reader of a stream makes before anything
-// has arrived.
+// ReadStep is the size, in bytes, of the buffer that a reader of a stream allocates
+// before any data has arrived.
 const ReadStep = 8 << 10

@@ -24,18 +24,18 @@ func Recode[R wire.Record](t *testing.T, b []byte, rec R) R {
 	return rec
 }
 
-// Family is the records of one package, which its tests hold to the rules of
+// Family holds the records of one package, whose tests check them against the rules of
 // this file.
 type Family struct {
-	// New makes an empty one of each record. Fuzzing numbers them: new ones belong
-	// at the end.
+	// New has a function for each record, which returns an empty one. Fuzzing refers to a
+	// record by its index, so add new ones at the end.
 	New []func() wire.Record
 	// NoEnd are the records that go on to the end of their input, and so cannot
 	// be read from a stream.
 	NoEnd []wire.Record
 }
 
-// nameOf is a record's type without its package.
+// nameOf returns the name of a record's type without its package.
 func nameOf(r wire.Record) string { return reflect.TypeOf(r).Elem().Name() }
 
 // Kind returns the number of a record in New.
@@ -133,7 +133,7 @@ func (f *Family) checkStream(t *testing.T, again, first wire.Record, b []byte, c
 	}
 }
 
-// hasEnd reports whether a record says itself where it ends.
+// hasEnd reports whether the encoding of a record shows where it ends.
 func (f *Family) hasEnd(r wire.Record) bool {
 	return !slices.ContainsFunc(f.NoEnd, func(other wire.Record) bool { return nameOf(other) == nameOf(r) })
 }

@@ -62,11 +62,11 @@ func ShowTxnBody(b record.TxnBody, buffer func([]byte) any) Object {
 	case *record.CloseSessionTxn:
 		return Object{"paths2Delete": b.Paths}
 	}
-	panic(fmt.Sprintf("no words for %T", b))
+	panic(fmt.Sprintf("ShowTxnBody does not know the type %T", b))
 }
 
-// ShowDigest shows a digest, null as null; key is the name of its tree value,
-// which is a hex text or a number.
+// ShowDigest shows a digest, null as null. key is the name of its tree value, and
+// hex says whether that value is a hex text or a number.
 func ShowDigest(d *record.TxnDigest, key string, hex bool) Object {
 	switch {
 	case d == nil:
@@ -78,5 +78,6 @@ func ShowDigest(d *record.TxnDigest, key string, hex bool) Object {
 	}
 }
 
-// HexBuffer shows a buffer in hex, with no null: the file it is for has none.
+// HexBuffer shows a buffer in hex, and null as an empty text, because zab.json has no null
+// buffers.
 func HexBuffer(b []byte) any { return hex.EncodeToString(b) }
