@@ -29,7 +29,7 @@ func atNewLeader(t *testing.T) (*Learner, Ready) {
 func TestZK3911HistoryIsLoggedBeforeItIsAcknowledged(t *testing.T) {
 	_, out := atNewLeader(t)
 	if got := strings.Join(zxids(out.Append), " "); got != "1.6 1.7" || !out.Sync {
-		t.Errorf("appends %q, syncs %v", got, out.Sync)
+		t.Errorf("appends %q, fsync %v", got, out.Sync)
 	}
 	if len(out.Send) != 0 {
 		t.Errorf("sends %s", packets(out.Send))
@@ -43,11 +43,11 @@ func TestZK3023AcknowledgementWaitsForTheSync(t *testing.T) {
 	r.Step(0, Synced{zx("1.6"), r.generation})
 	r.Step(0, Saved{Current: 2, Generation: r.generation})
 	if out := r.Ready(); out.SaveCurrent != 0 || len(out.Send) != 0 {
-		t.Errorf("after a part of the sync: epoch %d, sends %s", out.SaveCurrent, packets(out.Send))
+		t.Errorf("after a part of the log is durable: epoch %d, sends %s", out.SaveCurrent, packets(out.Send))
 	}
 	r.Step(0, Synced{zx("1.7"), r.generation})
 	if out := r.Ready(); out.SaveCurrent != 2 || len(out.Send) != 0 {
-		t.Errorf("after the sync: epoch %d, sends %s", out.SaveCurrent, packets(out.Send))
+		t.Errorf("after the whole log is durable: epoch %d, sends %s", out.SaveCurrent, packets(out.Send))
 	}
 	r.Step(0, Saved{Current: 2, Generation: r.generation})
 	if got := packets(r.Ready().Send); got != "ACK 2.0" {
@@ -70,7 +70,7 @@ func TestZK4643EpochBehindTheLog(t *testing.T) {
 				w.grow(1, 3, 2)
 			}
 			if w.join(n, l); n.disk.current == l.disk.current {
-				t.Fatalf("%v: epoch %d is nothing new", how, n.disk.current)
+				t.Fatalf("%v: the learner has epoch %d on its disk already", how, n.disk.current)
 			}
 			if w.actions(after) < after {
 				break
@@ -123,7 +123,7 @@ func TestZK4785OutstandingIsAcknowledgedWhenDurable(t *testing.T) {
 	}
 	r.Step(0, Synced{zx("1.7"), r.generation})
 	if got := packets(r.Ready().Send); got != "" {
-		t.Errorf("sends %s before the sync", got)
+		t.Errorf("sends %s before the fsync", got)
 	}
 	r.Step(0, Synced{zx("2.1"), r.generation})
 	if got := packets(r.Ready().Send); got != "ACK 2.1" {
@@ -196,7 +196,7 @@ func TestZK4352LearnerWithoutHistory(t *testing.T) {
 }
 
 // TestZK3526UnknownZxidGetsSnapshot: if the last zxid of a learner is in no history of this ensemble,
-// the leader sends a snapshot, not a truncation. The zxid of a read-only server was such a zxid.
+// the leader sends a snapshot, not a truncation. In the bug it was the zxid of a read-only server.
 func TestZK3526UnknownZxidGetsSnapshot(t *testing.T) {
 	for _, peer := range []string{"7.0", "7.3"} {
 		if got := choice("1.5 1.6", "", peer); got != "SNAP(1.6)" {

@@ -32,8 +32,8 @@ func pack(kind peerwire.PacketType, zxid string, x *record.Txn) *peerwire.Quorum
 	return p
 }
 
-// soloLearner returns a learner whose log ends at base.entries, and that has told the leader so. The
-// leader's next packet begins the synchronisation.
+// soloLearner returns a learner with a snapshot at base and a log with these entries. It has told the
+// leader where the log ends, so the leader's next packet begins the synchronisation.
 func soloLearner(t *testing.T, base, entries string, observer bool) *Learner {
 	t.Helper()
 	m := newWorld(1, 3, 0).members
@@ -44,7 +44,7 @@ func soloLearner(t *testing.T, base, entries string, observer bool) *Learner {
 	take(r, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})})
 	r.Step(0, Saved{Accepted: 2, Generation: r.generation})
 	if got := packets(r.Ready().Send); !strings.HasSuffix(got, "ACKEPOCH "+dotted(g.Last())) {
-		t.Fatal("not introduced:", got)
+		t.Fatal("no ACKEPOCH with the end of the log:", got)
 	}
 	return r
 }
@@ -240,7 +240,7 @@ func TestZK2247LeaderThatCannotWriteResigns(t *testing.T) {
 	}
 }
 
-// TestZK4541StaleSyncedIsDropped: a Synced of an earlier role is ignored.
+// TestZK4541StaleSyncedIsDropped: a Synced of an earlier generation is ignored.
 func TestZK4541StaleSyncedIsDropped(t *testing.T) {
 	r := soloLearner(t, "1.4", "1.5 1.6", false)
 	old := r.generation
@@ -248,7 +248,7 @@ func TestZK4541StaleSyncedIsDropped(t *testing.T) {
 	r.Ready()
 	r.Step(0, Synced{zx("1.6"), old})
 	if out := r.Ready(); out.SaveCurrent != 0 || r.generation == old {
-		t.Errorf("went on by an old answer: %+v", out)
+		t.Errorf("a Synced of an earlier generation has an effect: %+v", out)
 	}
 	r.Step(0, Synced{zx("1.5"), r.generation})
 	if out := r.Ready(); out.SaveCurrent != 2 {

@@ -30,8 +30,8 @@ type history struct {
 	// newest is the newest committed zxid: that of the last transaction in committed,
 	// or that of the snapshot if committed is empty.
 	newest wire.Zxid
-	// last is newest. Once the leader serves, last is at least the zxid with counter 0 of
-	// its epoch.
+	// last is newest or, if that is later and the leader serves, the zxid with counter 0
+	// of its epoch.
 	last wire.Zxid
 	// tree is the zxid of a snapshot taken now.
 	tree wire.Zxid
@@ -56,7 +56,7 @@ func (h *history) max() wire.Zxid {
 }
 
 // plan is how a learner is synchronised: the first packet (how, zxid), then txns, each
-// with its COMMIT. ask says that the log on disk must be read first, to find this out.
+// with its COMMIT. ask says that the plan depends on the log on disk, which must be read first.
 type plan struct {
 	how  SyncMode
 	zxid wire.Zxid
@@ -65,9 +65,9 @@ type plan struct {
 }
 
 // choose decides how a learner whose log ends at peer is synchronised. It decides as
-// Apache ZooKeeper's LearnerHandler does, with two exceptions. It does not send a
-// truncation to a zxid that the learner may not have, but a snapshot. And it knows which
-// zxid the oldest transaction in memory follows.
+// Apache ZooKeeper's LearnerHandler does, with two exceptions. Instead of a truncation to a
+// zxid that the learner may not have, it sends a snapshot. And it knows which zxid the oldest
+// transaction in memory follows.
 func choose(h *history, peer wire.Zxid) plan {
 	switch {
 	case h.force:

@@ -116,7 +116,7 @@ func TestChoiceOfSynchronisation(t *testing.T) {
 	}
 	h := history{committed: txns("1.5 1.6"), before: zx("1.4"), newest: zx("1.6"), last: zx("1.6"), tree: zx("1.6")}
 	if got := short(choose(&h, zx("1.4"))); got != "DIFF(1.6) 1.5 1.6" {
-		t.Errorf("right in front of what is remembered: %s", got)
+		t.Errorf("learner whose log ends directly before the oldest transaction in memory: %s", got)
 	}
 	h = history{committed: txns("1.5"), newest: zx("1.5"), last: zx("1.5"), tree: zx("1.5"), force: true}
 	if got := short(choose(&h, zx("1.5"))); got != "SNAP(1.5)" {

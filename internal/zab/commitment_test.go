@@ -85,7 +85,7 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 			}
 			breaks(l, l.order[0])
 			if l.check() == nil {
-				t.Error("not found")
+				t.Error("check does not notice the broken invariant")
 			}
 		})
 	}

@@ -154,7 +154,8 @@ func (w *world) comeBack(who []int, keep int) {
 	}
 }
 
-// TestSituationsOccur checks that each situation of the table above occurs.
+// TestSituationsOccur checks that in each of situations server 1 is synchronised in the way that the
+// table says.
 func TestSituationsOccur(t *testing.T) {
 	for how, situation := range situations {
 		w := newWorld(1, 3, 0)
@@ -180,7 +181,7 @@ func TestMemberThatHasAcceptedALaterEpoch(t *testing.T) {
 	four.acc, four.disk.accepted = 5, 5
 	for range attemptsMin {
 		if three.leader == nil {
-			t.Fatalf("the leader has ended its term before it had to: %q\n%v", three.gaveUp, w.output)
+			t.Fatalf("the leader has ended its term before attemptsMin connections: %q\n%v", three.gaveUp, w.output)
 		}
 		w.step(three, Looks{Server: four.id})
 		w.join(four, three)

@@ -154,8 +154,8 @@ const Never = math.MaxInt64
 // Ready holds what is to be done after the steps since the last one. Each field
 // says what must be done before it. There are three parts: duties for the disk,
 // which go to the log writer; what is done at once; and what the driver is told.
-// Nothing of a Ready waits for its own duties: a packet that promises something
-// about the disk is in a later Ready, after the event that says it is durable.
+// Nothing in a Ready waits for the duties of the same Ready: a packet that promises
+// something about the disk is in a later Ready, after the event that says it is durable.
 type Ready struct {
 	// SaveAccepted is an epoch to be made durable as acceptedEpoch, after all
 	// duties of earlier Readys and before all other duties of this Ready. The
@@ -193,8 +193,8 @@ type Ready struct {
 	// bytes of a snapshot are sent after it, and only then the next messages of that
 	// link.
 	Send []Message
-	// HeartbeatDue (leader) is when the pings in Send were due. It orders nothing. 0:
-	// there are none, or none that were due.
+	// HeartbeatDue (leader) is when the pings in Send were due; 0: Send has no pings, or
+	// none that were due. Nothing depends on its order.
 	HeartbeatDue int64
 	// Close ends links, each after everything in Send for it is sent.
 	Close []LinkID
@@ -217,7 +217,7 @@ type Ready struct {
 	// nil: no new one was proposed.
 	LastSeen *ensemble.Membership
 	// Inputs (leader) is what learners sent for the rest of the server, in the order
-	// in which it arrived on each link. They are stepped on in this order.
+	// in which it arrived on each link. The driver handles them in this order.
 	Inputs []Input
 	// Syncs are the tokens of client syncs, in the order in which they were asked
 	// for. Each is answered after Commit of this Ready is applied.

@@ -96,7 +96,7 @@ func TestNewerConnectionCounts(t *testing.T) {
 	}
 	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)}) // a packet of the old connection that is read late
 	if l.linkOf(1).state != linkSyncing {
-		t.Error("a packet of the closed connection counts")
+		t.Error("a packet of the closed connection has an effect")
 	}
 }
 
@@ -141,15 +141,15 @@ func TestEpochsAreNotUsedUp(t *testing.T) {
 		return out.SaveAccepted == accepted+1
 	}
 	if !raises(1, 7+week) {
-		t.Errorf("a member that is %d epochs ahead is not believed", week)
+		t.Errorf("a member that is %d epochs ahead does not raise the epoch", week)
 	}
 	for terms := wire.Epoch(1); !raises(1, EpochMax/100); terms++ {
 		if above[1] > 7+terms*step || above[1] < 7+terms*week {
-			t.Fatalf("after %d terms the next is above %d", terms, above[1])
+			t.Fatalf("after %d terms the next epoch must be above %d", terms, above[1])
 		}
 	}
 	if raises(9, EpochMax/100) || above[9] != 0 {
-		t.Error("a stranger is believed")
+		t.Error("a server that is no member raises the epoch")
 	}
 }
 
@@ -230,7 +230,7 @@ func TestNoPacketPanics(t *testing.T) {
 			step(now, Tick{})
 			out := ready()
 			if out.GiveUp != "" && out.Wake != Never {
-				t.Fatal("it gave up and wants to be woken")
+				t.Fatal("the machine gave up, but Wake is not Never")
 			}
 			for _, q := range out.ReadLog {
 				step(now, LogRead{Link: q.Link, OK: true})

@@ -129,7 +129,7 @@ const (
 	over
 )
 
-// Leader is the part of the server that leads. See the package comment.
+// Leader is the state machine of a server that leads, for one term. See the package comment.
 type Leader struct {
 	opt LeaderOptions
 	log *Log
@@ -358,7 +358,7 @@ func (l *Leader) closed(id LinkID, why string) {
 	l.checkLinked()
 }
 
-// tick does what is due.
+// tick ends the term if a time limit has passed, and does what is due.
 func (l *Leader) tick() {
 	if l.deadline <= l.now {
 		l.giveUp(l.missing())
@@ -442,9 +442,9 @@ func (l *Leader) hasAdopted(id ensemble.ServerID, silent int64) bool {
 }
 
 // Dispensable reports whether the followers are a quorum without this server and could
-// commit more than it can. A follower does not count if it has left a proposal
+// commit more than this server can. A follower does not count if it has left a proposal
 // unacknowledged for long and has no more on its disk than this server: its disk is
-// as slow as this one's.
+// as slow as this server's.
 func (l *Leader) Dispensable() bool {
 	silent := l.opt.SyncLimit * l.opt.TickMS
 	return l.phase == serving && l.quorum(func(id ensemble.ServerID) bool {

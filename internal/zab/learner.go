@@ -46,7 +46,8 @@ const (
 	ended
 )
 
-// Learner is the part of a follower or an observer. See the package comment.
+// Learner is the state machine of a follower or an observer, for one term. See the package
+// comment.
 //
 // Invariants, until the term has ended:
 //   - The step never goes back.

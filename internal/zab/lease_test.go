@@ -132,7 +132,7 @@ func TestSyncWaitsForCommitsAndAPing(t *testing.T) {
 	w.step(w.nodes[0], Sync{Token: 8, Request: f})
 	w.step(w.nodes[3], Sync{Token: 9, Request: f})
 	if len(l.syncs) != 0 || l.leader.pings.last.n > before+1 {
-		t.Fatalf("answered %v before anything was heard, %d pings", l.syncs, l.leader.pings.last.n-before)
+		t.Fatalf("syncs %v are answered before a ping was answered; %d rounds of pings", l.syncs, l.leader.pings.last.n-before)
 	}
 	w.settle()
 	if !slices.Equal(l.syncs, []uint64{1, 2, 3}) || !slices.Equal(w.nodes[0].syncs, []uint64{8}) || !slices.Equal(w.nodes[3].syncs, []uint64{9}) {
@@ -298,7 +298,7 @@ func (w *world) answeredOnce(t *testing.T, l *Leader, k *link) {
 		l.Step(w.now, Received{k.id, &peerwire.QuorumPacket{Type: peerwire.PacketPing}})
 	}
 	if got := sentTo(l, k.id); !slices.Equal(got, []peerwire.PacketType{peerwire.PacketSync}) {
-		t.Errorf("sent %v behind the pings", got)
+		t.Errorf("sent %v after the pings were answered, want one SYNC", got)
 	}
 }
 
@@ -340,7 +340,7 @@ func TestSyncOfCompatiblePeerWaitsForAPing(t *testing.T) {
 	l.Step(w.now, Sync{Link: k.id})
 	for _, m := range l.Ready().Send {
 		if m.Packet.Type == peerwire.PacketSync {
-			t.Error("answered before anybody was heard")
+			t.Error("the sync is answered before a quorum has answered a ping")
 		}
 	}
 	w.answeredOnce(t, l, k)

@@ -34,7 +34,7 @@ func TestLogRefusesGaps(t *testing.T) {
 	} {
 		g := NewLog(c.last, 0)
 		if err := g.Append(&record.Txn{TxnHeader: record.TxnHeader{Zxid: c.next}}); (err == nil) != c.ok {
-			t.Errorf("%v behind %v: %v", c.next, c.last, err)
+			t.Errorf("%v after %v: %v", c.next, c.last, err)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestLogForgetsOldApplied(t *testing.T) {
 		}
 	}
 	if g.before+1 != g.entries[0].Zxid || len(g.entries)-g.index(g.applied) != 100 {
-		t.Errorf("begins at %v behind %v, %d open", g.entries[0].Zxid, g.before, len(g.entries)-g.index(g.applied))
+		t.Errorf("begins at %v after %v, %d entries not applied", g.entries[0].Zxid, g.before, len(g.entries)-g.index(g.applied))
 	}
 }
 

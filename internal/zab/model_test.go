@@ -224,12 +224,12 @@ func TestLateLeaderOfAnEarlierEpoch(t *testing.T) {
 	}
 	w.diskStep(old)
 	if w.leaders[1] != old.id {
-		t.Fatalf("leaders %v: the first one is not established", w.leaders)
+		t.Fatalf("leaders %v: the leader of epoch 1 is not established", w.leaders)
 	}
 	w.propose(old)
 	w.diskStep(old)
 	if len(w.history) != shown || len(old.tree) != 0 {
-		t.Error("it has committed something")
+		t.Error("the leader of the earlier epoch has committed a transaction")
 	}
 	w.heal()
 	w.together()
@@ -242,14 +242,14 @@ func TestLateLeaderOfAnEarlierEpoch(t *testing.T) {
 // it.
 func TestChecksFindBrokenRules(t *testing.T) {
 	for name, f := range map[string]faults{
-		"Synced before the sync":      {syncedEarly: true},
+		"Synced before the fsync":     {syncedEarly: true},
 		"currentEpoch before the log": {epochEarly: true},
 		"acceptedEpoch not saved":     {acceptedLost: true},
 		"a minority decides":          {minority: true},
 		"truncation not carried out":  {noTruncate: true},
 		"the worst vote wins":         {worstVote: true},
 		"a snapshot without its last": {snapshotOld: true},
-		"a link that loses":           {lossyLinks: true},
+		"a link that loses a packet":  {lossyLinks: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(4000) {
@@ -258,7 +258,7 @@ func TestChecksFindBrokenRules(t *testing.T) {
 					return
 				}
 			}
-			t.Error("not found")
+			t.Error("no seed finds the broken rule")
 		})
 	}
 }

@@ -51,7 +51,7 @@ func (w *world) write(n *node, r *Ready) {
 func (w *world) append(n *node, txns []*record.Txn) {
 	for _, t := range txns {
 		if !follows(n.disk.last(), t.Zxid) {
-			w.fail("server %d writes %v behind %v", n.id, t.Zxid, n.disk.last())
+			w.fail("server %d writes %v after %v", n.id, t.Zxid, n.disk.last())
 		}
 		n.disk.log = append(n.disk.log, t)
 	}
@@ -102,11 +102,11 @@ func (w *world) cutTree(n *node, t *Truncate) {
 	}
 	for k := len(*tree); k > 0 && (*tree)[k-1].Zxid > t.Zxid; k-- {
 		if *tree = (*tree)[:k-1]; !t.Rebuild {
-			w.fail("server %d truncates to %v below its tree without saying so", n.id, t.Zxid)
+			w.fail("server %d truncates to %v below the end of its tree, and Rebuild is not set", n.id, t.Zxid)
 		}
 	}
 	if len(*tree) < n.shown {
-		w.fail("server %d takes back what it has shown", n.id)
+		w.fail("server %d truncates transactions that clients have seen", n.id)
 	}
 }
 

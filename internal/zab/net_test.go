@@ -334,7 +334,7 @@ func (w *world) apply(n *node, r *Ready) {
 	}
 	for _, t := range r.Commit {
 		if k := len(n.tree); k > 0 && !follows(n.tree[k-1].Zxid, t.Zxid) {
-			w.fail("server %d applies %v behind %v", n.id, t.Zxid, n.tree[k-1].Zxid)
+			w.fail("server %d applies %v after %v", n.id, t.Zxid, n.tree[k-1].Zxid)
 		}
 		n.tree = append(n.tree[:len(n.tree):len(n.tree)], t)
 	}
@@ -360,7 +360,7 @@ func (w *world) show(n *node) {
 		}
 	}
 	if len(n.tree) < n.shown {
-		w.fail("server %d takes back what it has shown", n.id)
+		w.fail("server %d no longer shows transactions that clients have seen", n.id)
 	}
 	n.shown = len(n.tree)
 }
@@ -537,7 +537,7 @@ func (w *world) settle() {
 			return
 		}
 	}
-	w.fail("it does not come to rest")
+	w.fail("the servers still exchange packets or have duties after 100,000 rounds")
 }
 
 func (w *world) progress() bool {

@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// Observation is an observation for the log: one of the types below. String returns the
-// text of the log.
+// Observation is something that operators should know: one of the types below. String returns
+// the text that the log prints.
 type Observation interface{ String() string }
 
 // EpochAgreed reports that a quorum has promised the epoch.

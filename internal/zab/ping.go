@@ -22,9 +22,9 @@ type pingRounds struct {
 }
 
 // waiting is an answer that is held back until everything proposed before the
-// question is committed, and a quorum has answered a ping that was sent after the
-// question. This proves that no later leader had committed anything when the question
-// was asked.
+// request is committed, and a quorum has answered a ping that was sent after the
+// request. This proves that no later leader had committed anything when the request
+// arrived.
 type waiting struct {
 	link  LinkID
 	token uint64
@@ -35,7 +35,7 @@ type waiting struct {
 
 // sendPings sends a round of pings: to native peers in every round, to compatible
 // peers each half tick, or at once (hurry) if an answer waits for it. A learner ignores
-// pings before UPTODATE, so the leader does not wait for these answers.
+// pings before UPTODATE, so the leader expects no answers to these pings.
 func (l *Leader) sendPings(now int64, hurry bool) {
 	if l.phase < synchronising {
 		return
@@ -209,7 +209,7 @@ func (l *Leader) LeaseMS() int64 { return l.opt.LeaseMS }
 // has answered a ping sent from now on. A compatible peer processes commits and the
 // answers to its clients in one order. So it gets its answer after the commit of
 // everything that was proposed when it asked, and before the next commit. That next
-// commit is as good as an answered ping: a quorum has logged it after the question.
+// commit is as good as an answered ping: a quorum has logged it after the sync arrived.
 func (l *Leader) sync(e Sync) {
 	k := l.links[e.Link]
 	switch {

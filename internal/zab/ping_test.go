@@ -144,14 +144,14 @@ func TestBusyLearnerAnswersPings(t *testing.T) {
 		t.Errorf("the fourth ping: %v, confirmed %d", sent, r.touches.confirmed)
 	}
 	if send := r.Heartbeat(w.now+r.opt.busyMax()+1, Arrived{link, 1}); send != nil {
-		t.Errorf("busy for too long, and answers: %v", send)
+		t.Errorf("answers a ping later than busyMax after its last Step: %v", send)
 	}
 	if send := r.Heartbeat(w.now+r.opt.busyMax(), Arrived{link, 1}); len(pings(send)) != 1 {
-		t.Errorf("busy for as long as may be, and does not answer: %v", send)
+		t.Errorf("does not answer a ping busyMax after its last Step: %v", send)
 	}
 	r.Step(w.now, Leave{Why: "test"})
 	if send := r.Heartbeat(w.now, Arrived{link, 2}); send != nil {
-		t.Errorf("answers behind the end of its term: %v", send)
+		t.Errorf("answers after the end of its term: %v", send)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestBusyCompatibleLearnerWaits(t *testing.T) {
 	w := servingWorld(true)
 	r := w.nodes[0].learner
 	if send := r.Heartbeat(w.now, Arrived{r.opt.Link, 1}); send != nil {
-		t.Errorf("answered: %v", send)
+		t.Errorf("answers a compatible leader early: %v", send)
 	}
 	w = servingWorld(false)
 	r = w.nodes[0].learner

@@ -50,7 +50,7 @@ func TestAcceptedEpochIsLostWithItsLink(t *testing.T) {
 	l.Step(0, Closed{1, "reset"})
 	introduce(l, 2, 2, 1)
 	if l.phase != discovering {
-		t.Fatal("two of five servers are connected, and the epoch is fixed")
+		t.Fatal("the epoch is fixed although only two of five servers are connected")
 	}
 	introduce(l, 3, 3, 1)
 	if l.phase != promising || l.epoch != 5 {
@@ -70,7 +70,7 @@ func TestPromiseIsLostWithItsLink(t *testing.T) {
 	introduce(l, 3, 1, 0) // the disk is empty
 	promiseOn(l, 2, 1, "1.2")
 	if joined(l) {
-		t.Fatal("a promise counts that was lost with its disk")
+		t.Fatal("a promise counts although its link has ended and the voter lost its disk")
 	}
 	promiseOn(l, 3, 0, "0.0")
 	if !joined(l) {
@@ -92,7 +92,7 @@ func TestPromiseIsNotRepeated(t *testing.T) {
 	promiseOn(l, 3, peerwire.NoEpoch, "1.2")
 	promiseOn(l, 2, 1, "1.2")
 	if joined(l) {
-		t.Fatal("two servers have promised, of five")
+		t.Fatal("discovery is over although only two of five servers have promised")
 	}
 	l.Step(leftMinMS+200, Tick{})
 	if why := l.Ready().GiveUp; why == "" {
@@ -114,7 +114,7 @@ func TestHistoryIsLostWithItsLink(t *testing.T) {
 	l.Step(0, Closed{1, "reset"})
 	l.Step(0, Saved{Current: 2, Generation: l.generation})
 	if l.Serving() {
-		t.Fatal("established by a learner that is gone")
+		t.Fatal("the leader is established by the ACK of a learner whose link has ended")
 	}
 	introduce(l, 3, 1, 2)
 	promiseOn(l, 3, peerwire.NoEpoch, "1.2")

@@ -78,21 +78,21 @@ func TestDiscoveryAsksTheCommittedConfiguration(t *testing.T) {
 	hello(l, 4)
 	hello(l, 5)
 	if out := l.Ready(); out.SaveAccepted != 0 || l.Epoch() != 0 {
-		t.Fatal("an epoch by those who are only proposed")
+		t.Fatal("servers of the proposed configuration alone fix the epoch")
 	}
 	hello(l, 1)
 	if out := l.Ready(); out.SaveAccepted != 2 || out.Joined {
-		t.Fatalf("one of those that count: %+v", out)
+		t.Fatalf("a quorum of the committed configuration has named its epochs: %+v", out)
 	}
 	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
 	promise(l, 4)
 	promise(l, 5)
 	if out := l.Ready(); out.Joined || out.SaveCurrent != 0 {
-		t.Fatal("a promise by those who are only proposed")
+		t.Fatal("promises of servers of the proposed configuration alone end discovery")
 	}
 	promise(l, 1)
 	if out := l.Ready(); !out.Joined || out.SaveCurrent != 2 {
-		t.Fatalf("one of those that count has promised: %+v", out)
+		t.Fatalf("a quorum of the committed configuration has promised: %+v", out)
 	}
 	hello(l, 2)
 	promise(l, 2)
@@ -219,7 +219,7 @@ func TestReconfigurationIsCommittedByBoth(t *testing.T) {
 		}
 		ack(l, "2.2", 4)
 		if l.log.Applied() != zx("2.2") {
-			t.Error("the new ones do not decide")
+			t.Error("a quorum of the new configuration does not decide")
 		}
 	}
 }

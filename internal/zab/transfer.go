@@ -142,8 +142,8 @@ func (l *Leader) beginTransfer(e TransferLeadership) {
 }
 
 // continueTransfer continues a leadership transfer after each step. The term ends in any
-// case. Learners send the requests that they have forwarded since the transfer began again
-// to the next leader.
+// case. Learners resend to the next leader the requests that they have forwarded since the
+// transfer began.
 func (l *Leader) continueTransfer() {
 	h := l.transfer
 	if h == nil || l.phase != serving {

@@ -39,7 +39,7 @@ func TestTransferWaitsForEverything(t *testing.T) {
 	l.Ready()
 	l.Step(w.now, TransferLeadership{To: 1})
 	if _, can := l.NextZxid(); can || !l.Transferring() {
-		t.Fatal("it still proposes")
+		t.Fatal("the leader still proposes during the transfer")
 	}
 	l.Step(w.now, Synced{first + 1, l.generation})
 	acknowledge(l, w.now, 1, first)
@@ -57,15 +57,15 @@ func TestTransferWaitsForEverything(t *testing.T) {
 		t.Fatalf("%+v, %q, want %+v", r.Successor, r.GiveUp, want)
 	}
 	if h := named(&r, link); h == nil || h.Leader != 1 || r.Send[0].Link != link {
-		t.Errorf("1 is not told first: %+v", r.Send)
+		t.Errorf("the HANDOVER for server 1 is not the first packet: %+v", r.Send)
 	}
 	for _, k := range others {
 		if h := named(&r, k); h == nil || h.Leader != 1 {
-			t.Errorf("link %d is not told", k)
+			t.Errorf("link %d gets no HANDOVER that names server 1", k)
 		}
 	}
 	if _, can := l.NextZxid(); can || l.Serving() || l.Lease() >= w.now {
-		t.Error("it goes on")
+		t.Error("the leader still proposes, serves or has a lease after the transfer")
 	}
 }
 
@@ -109,7 +109,7 @@ func TestTransferEnds(t *testing.T) {
 	}
 	l.Step(w.now+transferMax, Tick{})
 	if r := l.Ready(); r.GiveUp == "" || r.Successor != nil {
-		t.Errorf("too late: %q, %+v", r.GiveUp, r.Successor)
+		t.Errorf("after transferMax: %q, %+v", r.GiveUp, r.Successor)
 	}
 	w, l = begin() // the server that was to be named is lost, so another one takes its place
 	z := l.log.last
@@ -117,13 +117,13 @@ func TestTransferEnds(t *testing.T) {
 	l.Step(w.now, Synced{z, l.generation})
 	acknowledge(l, w.now, 2, z)
 	if r := l.Ready(); r.Successor == nil || r.Successor.Leader != 2 {
-		t.Errorf("another: %q, %+v", r.GiveUp, r.Successor)
+		t.Errorf("server 1 is lost, want server 2 named: %q, %+v", r.GiveUp, r.Successor)
 	}
 	w, l = begin()
 	l.Step(w.now, Closed{l.servers[1].id, "gone"})
 	l.Step(w.now, Closed{l.servers[2].id, "gone"})
 	if r := l.Ready(); r.GiveUp == "" || r.Successor != nil {
-		t.Errorf("nobody: %q, %+v", r.GiveUp, r.Successor)
+		t.Errorf("no server can lead next, want no name: %q, %+v", r.GiveUp, r.Successor)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestSuccessor(t *testing.T) {
 	}
 	l := servingWorld(true).nodes[2].leader
 	if _, err := l.Successor(peerwire.NoServer, false); err == nil {
-		t.Error("among servers of the other kind")
+		t.Error("a successor is named among compatible peers")
 	}
 }
 

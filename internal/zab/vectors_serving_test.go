@@ -23,7 +23,7 @@ func recordedConfiguration(t *testing.T, scenario, version string) *ensemble.Mem
 			return recordedMembers(t, []recorded{r}).WithVersion(int64(zx(version)))
 		}
 	}
-	t.Fatal("no configuration in", scenario)
+	t.Fatal("no NEWLEADER packet in scenario", scenario)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func allRecorded(t *testing.T) []recorded {
 	for i := range file.Vectors {
 		r := &file.Vectors[i]
 		if name(r); r.From == nil || r.To == nil {
-			t.Fatal(r.Name, "is nobody's")
+			t.Fatal(r.Name, "has an unknown sender or receiver")
 		}
 		raw, err := hex.DecodeString(r.Hex)
 		if err != nil {
