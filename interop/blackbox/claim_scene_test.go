@@ -29,7 +29,7 @@ func TestFollowerCutFromLeader(t *testing.T) {
 	s.Heal()
 	c.end()
 	if next.token <= first.token {
-		t.Errorf("%v follows %v", next, first)
+		t.Errorf("the token of %v is not larger than that of %v", next, first)
 	}
 	t.Logf("the next claim after %v began %v later", first, next.begin-first.end)
 	s.finish()

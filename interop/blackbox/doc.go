@@ -2,8 +2,8 @@
 // and clients on other hosts. The hosts are network namespaces inside a user namespace, so root
 // is not needed: the test binary starts itself again under unshare. The tests cut links by taking
 // them down or by one-way blackhole routes, slow them with tbf, and delay them with a relay. A
-// small tmpfs serves as a disk that becomes full. If hosts cannot be created, every test fails by
-// name. A disk that hangs is an ext4 image that fsfreeze freezes, which only root can do
+// small tmpfs serves as a disk that becomes full. If hosts cannot be created, every test fails and
+// says why. A disk that hangs is an ext4 image that fsfreeze freezes, which only root can do
 // (frozen_test.go).
 //
 // In each scene, writers and readers use different servers while something fails. Afterwards the

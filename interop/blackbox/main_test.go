@@ -19,7 +19,7 @@ const insideEnv = "BLACKBOX_BINARY"
 // noHosts is the reason why hosts cannot be created; every test fails with it.
 var noHosts error
 
-// atOnce is the number of scenes that run at the same time.
+// atOnce limits how many scenes run at the same time: each holds a place in it.
 var atOnce = make(chan struct{}, 2)
 
 func TestMain(m *testing.M) {
