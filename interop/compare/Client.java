@@ -120,7 +120,7 @@ public final class Client {
             InterProcessMutex lock = new InterProcessMutex(client, path);
             return () -> {
                 if (!lock.acquire(WAIT_S, TimeUnit.SECONDS)) {
-                    throw new AssertionError("no lock");
+                    throw new AssertionError("the lock was not acquired in time");
                 }
                 taken();
                 given();
@@ -131,7 +131,7 @@ public final class Client {
             LeaderLatch latch = new LeaderLatch(client, path, id);
             latch.start();
             if (!latch.await(WAIT_S, TimeUnit.SECONDS)) {
-                throw new AssertionError("no leadership");
+                throw new AssertionError("the latch did not lead in time");
             }
             taken();
             given();
@@ -155,7 +155,7 @@ public final class Client {
                             }));
         }
         if (!connected.await(WAIT_S, TimeUnit.SECONDS)) {
-            throw new AssertionError("not connected");
+            throw new AssertionError("the sessions were not connected in time");
         }
         System.out.printf(
                 "{\"heap\": %d, \"resident\": %d, \"threads\": %.1f}%n",
@@ -203,7 +203,7 @@ public final class Client {
             all.add(cache);
         }
         if (!loaded.await(2 * WAIT_S, TimeUnit.SECONDS)) {
-            throw new AssertionError("not loaded");
+            throw new AssertionError("the caches were not loaded in time");
         }
         System.out.println("@ready");
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));

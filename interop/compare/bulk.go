@@ -299,8 +299,8 @@ func (pr *prober) above(limit time.Duration) (n int) {
 	return n
 }
 
-// multis lets another process send the multis. In this one, the clients that encode them
-// and decode the results would keep the waiting client from its processor.
+// multis lets another process send the multis. In this process, the clients that encode multis
+// and decode results would take processor time from the client whose writes are measured.
 func (b *bulk) multis() error {
 	out, err := exec.CommandContext(b.ctx, os.Args[0], clientWord, "multis", b.at, "/m", strconv.Itoa(multiClients)).CombinedOutput()
 	if err != nil {

@@ -136,7 +136,7 @@ func (r *rawClient) watch(q *wire.SetWatchesRequest) error {
 		case h.Xid == wire.XidSetWatches:
 			return nil
 		case h.Xid != wire.XidEvent:
-			return errors.New("a reply to a request that was not sent")
+			return errors.New("the server sent a reply to no request")
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (m *tlsMeter) startWithoutMetrics() (*target.Server, error) {
 	return s, err
 }
 
-// pairs puts a load on both servers by turns, and shows the median of how the pairs differ.
+// pairs puts a load on both servers by turns, and shows the median difference of the pairs.
 func (m *tlsMeter) pairs(load bench.Load, on, off *target.Server) error {
 	var turns [2][]turn
 	var differences []int64 // in thousandths of a percent

@@ -254,7 +254,7 @@ func (r *contest) cachesOf(name string, java bool) error {
 }
 
 // errSilent means that a client did not print the expected line in time.
-var errSilent = errors.New("not in time")
+var errSilent = errors.New("the client did not print the line in time")
 
 func cachedPath(i int) string { return fmt.Sprintf("%s/n%03d", cachedRoot, i) }
 
