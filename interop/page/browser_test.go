@@ -161,8 +161,8 @@ func (b *tab) follow(selector string) {
 	b.newPage(selector)
 }
 
-// newPage waits until the marked page has been replaced. A poll ends with an error when its page goes, so each look is
-// a call of its own.
+// newPage waits until the marked page has been replaced. It evaluates the condition again and again from here, because
+// a poll inside the browser fails when its page is replaced.
 func (b *tab) newPage(selector string) {
 	b.Helper()
 	until(b, "the page behind "+selector, func() error {
@@ -176,7 +176,7 @@ func (b *tab) newPage(selector string) {
 	})
 }
 
-// signIn signs ada in.
+// signIn signs in as the operator ada.
 func (b *tab) signIn(m *member) {
 	b.Helper()
 	b.open(m, "/")

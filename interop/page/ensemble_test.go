@@ -19,7 +19,7 @@ import (
 	"bellwether/zk"
 )
 
-// patience is how long the tests wait for anything.
+// patience is the timeout of every wait.
 const patience = 60 * time.Second
 
 // token signs the operator ada in.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// weightMax is how much the first page may weigh with everything that it loads, in bytes, without compression.
+// weightMax is the largest size of the first page with everything that it loads, in bytes, without compression.
 const weightMax = 60_000
 
-// TestWeightAndFirstPaint shows that a page weighs little with all that it loads, and logs when its first paint was.
+// TestWeightAndFirstPaint shows that a page is small with all that it loads, and logs when its first paint was.
 func TestWeightAndFirstPaint(t *testing.T) {
 	all := servers(t)
 	_, follows := leader(t, all)

@@ -177,8 +177,8 @@ func TestHerdWarningIsShown(t *testing.T) {
 	b.do("wait for the fan-out, without a reload", poll(`document.body.innerText.includes("NodeDataChanged")`))
 }
 
-// TestThemes shows that the page is dark where the system asks for that, and where the viewer chooses it; and that the
-// text has enough contrast in both themes.
+// TestThemes shows that the page is dark if the system prefers dark or the viewer chooses it, and that the text has
+// enough contrast in both themes.
 func TestThemes(t *testing.T) {
 	all := servers(t)
 	_, follows := leader(t, all)
@@ -210,7 +210,7 @@ func checkContrast(b *tab, theme string) {
 }
 
 // TestKeyboardAlone shows that every control of a page is reached with the tab key in the order of the page, that the
-// focus can be seen, that the first key skips the menu, and that a search needs no mouse.
+// focus can be seen, that the first control skips the menu, and that a search needs no mouse.
 func TestKeyboardAlone(t *testing.T) {
 	all := servers(t)
 	_, follows := leader(t, all)

@@ -13,10 +13,10 @@ import (
 // hidden counts the parts of the drawing that the replay has not reached.
 const hidden = `document.querySelectorAll("svg.theatre .later").length`
 
-// place is the place in time that the replay has reached.
+// place is the point in time that the replay has reached: the x coordinate of the playhead.
 const place = `Number(document.querySelector(".playhead").getAttribute("x1"))`
 
-// electedAnew kills the leader and returns a server that follows the next one.
+// electedAnew kills the leader and returns a server that follows the next leader.
 func electedAnew(t *testing.T) *member {
 	t.Helper()
 	all := servers(t)
@@ -80,7 +80,7 @@ func TestElectionsSideBySide(t *testing.T) {
 	}
 }
 
-// TestReplayWithoutMotion shows that a replay goes from one event to the next for those who want no motion.
+// TestReplayWithoutMotion shows that a replay jumps from one event to the next if the system asks for reduced motion.
 func TestReplayWithoutMotion(t *testing.T) {
 	b := browser(t)
 	b.do("want no motion", call(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
