@@ -6,8 +6,8 @@
 // servers that elect a leader, [Proxy] a connection to a server that can be cut, [Script] a
 // client program in another language.
 //
-// The package does not judge a client's output, and it never installs anything: a missing
-// tool fails the test by name.
+// The package does not judge a client's output, and it never installs anything: if a tool is
+// missing, the test fails and names it.
 //
 // Goroutines: a Proxy has one for its listener and two for each connection; Close waits for
 // all of them. A Server has one that waits for its process. A Script has one that reads the
