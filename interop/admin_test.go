@@ -18,13 +18,14 @@ import (
 	"bellwether/zk"
 )
 
-// adminCommands are the commands that ZooKeeper 3.8 has, except restore and snapshot of 3.9, with aliases among them.
+// adminCommands are the commands of ZooKeeper 3.8, some of them by an alias or with a parameter, and one command that
+// does not exist. Restore and snapshot, which only 3.9 has, are not among them.
 var adminCommands = []string{"configuration", "connections", "dirs", "dump", "get_trace_mask", "hash", "initial_configuration", "is_read_only", "last_snapshot",
 	"leader", "observers", "ruok", "server_stats", "stats", "set_trace_mask", "set_trace_mask?traceMask=abc", "set_trace_mask?traceMask=5", "voting_view",
 	"watches", "watches_by_path", "watch_summary", "zabstate", "nosuch", "cons", "lead", "obsr", "connection_stat_reset", "observer_connection_stat_reset", "stat_reset"}
 
-// fieldNames returns the names of the fields of an answer in their order, with their depth. Names that are ids or
-// paths, and the fields of server_stats, whose order depends on the JVM, are made the same.
+// fieldNames returns the names of the fields of an answer in their order, each with its indentation and the kind of
+// its value. It returns KEY in place of names that are ids or paths.
 func fieldNames(t *testing.T, text string) []string {
 	t.Helper()
 	if !json.Valid([]byte(text)) {

@@ -177,7 +177,7 @@ func TestBehaviourIsTheSame(t *testing.T) {
 	}
 	for _, d := range excused {
 		if len(target.Kinds()) == 2 && !t.Failed() && !used[d.tag] && d.body != readOnlyBody && d.body != watchWordsBody {
-			t.Errorf("difference %q was not met: is it still one?", d.tag)
+			t.Errorf("the difference %q did not occur: if it no longer exists, remove it from excused", d.tag)
 		}
 	}
 }
@@ -216,7 +216,7 @@ func excuseOf(tag, body, apache, bellwether string) excuse {
 	return excuse{tag, body, regexp.MustCompile("^(?:" + apache + ")$"), regexp.MustCompile("^(?:" + bellwether + ")$")}
 }
 
-// compare fails at the first line in which the two differ, unless the difference is listed.
+// compare fails the test for each line in which the two transcripts differ, unless the difference is listed.
 func compare(t *testing.T, body string, apache, ours []string, listed map[string]bool, used map[string]bool) {
 	t.Helper()
 	for i := range max(len(apache), len(ours)) {

@@ -88,7 +88,7 @@ func closeHolders(t *testing.T, s *target.Server, held holding, delay time.Durat
 	}
 	t.Logf("%s, %s: both held in %d of %d closes, for up to %v", s.Kind, held.name, overlaps, held.n, longest)
 	if overlaps > 0 {
-		t.Error("the next one holds while the context of the closing one lives")
+		t.Error("a contender holds while the context of the previous holder, which closes, has not ended")
 	}
 }
 

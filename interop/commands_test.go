@@ -33,7 +33,7 @@ func TestCommandsForShells(t *testing.T) {
 
 		lease := []string{"semaphore", "-n", "1", "/semaphore", "--"}
 		if got := c.gives(0, "", append(lease, "sh", "-c", "echo $BELLWETHER_BID")...); !strings.HasPrefix(got, "/semaphore/leases/") {
-			t.Errorf("a lease at %q", got)
+			t.Errorf("the bid for a lease is %q, want one below /semaphore/leases", got)
 		}
 		self = strings.Join([]string{binaryOf(t), "semaphore", "--server", c.servers, "-n 1 --wait 100ms /semaphore -- true"}, " ")
 		c.gives(121, "", append(lease, "sh", "-c", self)...)
@@ -54,7 +54,7 @@ func TestCommandsForShells(t *testing.T) {
 		c.gives(0, "", "queue", "push", "--ack", "/work", "task")
 		c.gives(5, "", "queue", "pop", "--ack", "/work", "--", "sh", "-c", "exit 5")
 		if got := c.gives(0, "", "queue", "pop", "--ack", "/work", "--", "cat"); got != "task" {
-			t.Errorf("worked on %q", got)
+			t.Errorf("the command got the item %q, want task", got)
 		}
 
 		watch := c.command("watch", "--count", "1", "--timeout", "30s", "/watched")

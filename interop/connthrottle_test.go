@@ -23,8 +23,9 @@ type throttled struct {
 	notes []string
 }
 
-// ask opens a connection, asks for a new session, or for one that continues, and notes
-// the outcome. It returns the answer; nil: the server closed the connection without one.
+// ask opens a connection and requests a new session or, if session is not nil, to resume that
+// session. It notes the outcome. It returns the answer; nil: the server closed the connection
+// without one.
 func (r *throttled) ask(session *wire.ConnectResponse) *wire.ConnectResponse {
 	r.t.Helper()
 	conn, err := net.Dial("tcp", r.s.Addr)
@@ -121,7 +122,7 @@ func TestConnectionThrottleIsTheSame(t *testing.T) {
 			for r.ask(nil) == nil { // until the token is back and the probability falls to 0
 				r.notes = r.notes[:len(r.notes)-1]
 			}
-			r.t.Log(r.s.Kind, "admits again")
+			r.t.Log(r.s.Kind, "admits connections again")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

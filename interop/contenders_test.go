@@ -101,7 +101,7 @@ func contend(t *testing.T, addr, parent string, l rivals) {
 	kills := 0
 	for end := time.Now().Add(2 * electionWait); !enough(l, turns, all) || kills < killsMin; <-time.After(time.Duration(rand.IntN(10)) * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("only %d kills of holders, and these turns of killed contenders, in time: %v", kills, turns)
+			t.Fatalf("timeout after %d kills of holders; turns of killed contenders: %v", kills, turns)
 		}
 		for i, c := range all {
 			switch holds, why := c.state(); {

@@ -114,7 +114,8 @@ func (q *queue) depart(i int, way string) {
 	q.checkNotices(what, notices, leader)
 }
 
-// checkNotices requires two events per observer and leader change, and no others.
+// checkNotices fails the test if an observer got more than two events when the leader left, or any
+// event when another candidate left, or if others than the observers got an event of LEADER.
 func (q *queue) checkNotices(what string, notices []metered, leader bool) {
 	for _, o := range q.observers {
 		mine := 0
@@ -129,7 +130,7 @@ func (q *queue) checkNotices(what string, notices []metered, leader bool) {
 		notices = deleteSession(notices, o.c.Session().ID)
 	}
 	if len(notices) > 0 {
-		q.t.Errorf("%s: LEADER is watched by others too: %+v", what, notices)
+		q.t.Errorf("%s: clients other than the observers got events of LEADER: %+v", what, notices)
 	}
 }
 

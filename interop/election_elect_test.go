@@ -113,7 +113,7 @@ func TestElectCommandSaysWhatIsNotProven(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 		if said() != (s.Kind == target.Apache) {
-			t.Errorf("it says that its leadership is not proven: %v", said())
+			t.Errorf("elect warns that its leadership is not proven: %v", said())
 		}
 		e.end(t, "")
 		e.ended(t, r, 0)
@@ -154,7 +154,7 @@ func (e *elects) leads(t *testing.T, r *remote, before int64) (token int64) {
 		t.Fatalf("token %d after %d: %q, %v", token, before, said, err)
 	}
 	if said != fmt.Sprint(token) {
-		t.Errorf("it has met processes of another command: %s", said)
+		t.Errorf("processes of another command still run: %s", said)
 	}
 	return token
 }
@@ -174,7 +174,7 @@ func (e *elects) ended(t *testing.T, r *remote, want int) {
 	select {
 	case <-r.done:
 	case <-time.After(electionWait):
-		t.Fatalf("it has not ended after %v", electionWait)
+		t.Fatalf("the process has not ended after %v", electionWait)
 	}
 	if got := r.cmd.ProcessState.ExitCode(); got != want {
 		t.Errorf("exit status %d, want %d", got, want)

@@ -27,7 +27,7 @@ func TestElectionCandidatesClocksJump(t *testing.T) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		j := newJumps(t, kind, 3)
 
-		t.Log("the leader's machine is suspended: its term is over as it wakes up, though its session lives")
+		t.Log("the leader's machine is suspended: its term is over when it continues, although its session lives")
 		first := j.leads(t, 0)
 		leader := j.term(first).of
 		signal(t, leader.remote, syscall.SIGSTOP)
@@ -40,13 +40,13 @@ func TestElectionCandidatesClocksJump(t *testing.T) {
 		second := j.leads(t, first)
 		j.mustEndNow(t, second, func() { j.term(second).of.clock.Jump(t, jump) })
 
-		t.Log("the leader's clock is set backwards: its pings are proofs as before")
+		t.Log("the leader's clock is set backwards: answered pings still prove its session")
 		third := j.leads(t, second)
 		leader = j.term(third).of
 		leader.clock.Jump(t, -2*jump)
 		j.goesOn(t, third, jumpTimeout)
 
-		t.Log("and without them its term ends by the monotonic clock, before another leads")
+		t.Log("the leader is stopped and sends no pings: its term ends by the monotonic clock, before another candidate leads")
 		signal(t, leader.remote, syscall.SIGSTOP)
 		fourth := j.leads(t, third)
 		signal(t, leader.remote, syscall.SIGCONT)
@@ -118,7 +118,7 @@ func (j *jumps) mustEndNow(t *testing.T, token wire.Zxid, do func()) {
 	done := machineTime()
 	j.await(t, "the term is over", func() bool { return j.term(token).over != "" })
 	if last := j.term(token).last; last > done {
-		t.Errorf("token %v is still held %v after the jump", token, last-done)
+		t.Errorf("the handle of token %v is still unexpired %v after the jump", token, last-done)
 	}
 }
 

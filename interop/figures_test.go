@@ -115,12 +115,12 @@ func TestEnsembleFigures(t *testing.T) {
 	}
 	for pattern, met := range left {
 		if !met {
-			t.Errorf("docs/differences.md: %s fits no figure that Apache ZooKeeper has and Bellwether has not", pattern)
+			t.Errorf("docs/differences.md: %s matches no figure that only Apache ZooKeeper has: remove or correct it", pattern)
 		}
 	}
 	for pattern, met := range added {
 		if !met {
-			t.Errorf("docs/differences.md: %s fits no figure that Bellwether has and Apache ZooKeeper has not", pattern)
+			t.Errorf("docs/differences.md: %s matches no figure that only Bellwether has: remove or correct it", pattern)
 		}
 	}
 }
@@ -195,16 +195,16 @@ func compareFigures(t *testing.T, role, theirs, ours string, left, added map[str
 		got, there := our[name]
 		switch excepted := excepts(left, name, !there); {
 		case there && excepted:
-			t.Errorf("a %s has %s, and docs/differences.md says that it has not", role, name)
+			t.Errorf("a %s has %s, but docs/differences.md says that it does not", role, name)
 		case !there && !excepted:
-			t.Errorf("a %s is without %s", role, name)
+			t.Errorf("a %s lacks %s: add it, or list it in docs/differences.md", role, name)
 		case there && isNumber(value) && strings.Contains(value, ".") != strings.Contains(got, "."):
 			t.Errorf("a %s has %s=%s, Apache ZooKeeper %s", role, name, got, value)
 		}
 	}
 	for name := range our {
 		if _, there := their[name]; !excepts(added, name, !there) && !there {
-			t.Errorf("a %s has %s, which Apache ZooKeeper has not", role, name)
+			t.Errorf("a %s has %s, which Apache ZooKeeper does not have: list it in docs/differences.md", role, name)
 		}
 	}
 }

@@ -82,7 +82,7 @@ func TestGoZKExpiry(t *testing.T) {
 		c.await(t, zk.StateExpired)
 		c.await(t, zk.StateHasSession)
 		if c.SessionID() == old {
-			t.Errorf("session %#x came back after its end", old)
+			t.Errorf("session %#x was resumed after its end", old)
 		}
 	})
 }

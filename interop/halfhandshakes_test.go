@@ -47,7 +47,7 @@ func TestManyHalfHandshakes(t *testing.T) {
 	for _, c := range held {
 		c.SetReadDeadline(time.Now().Add(2 * time.Minute))
 		if _, err := c.Read(make([]byte, 1)); os.IsTimeout(err) {
-			t.Fatal("a half handshake is kept")
+			t.Fatal("the server has not ended a connection with half a handshake")
 		}
 	}
 }

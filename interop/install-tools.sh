@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Installs what the tests need besides Go, git and make, on Debian 12 as root or
 # with sudo. It asks no questions, starts no service, and does nothing if
-# everything is installed. It fails by name for a tool that cannot be installed.
+# everything is installed. If a tool cannot be installed, it fails and names the tool.
 set -euo pipefail
 
 missing=()  # Debian packages to install
 
-# need FILE PACKAGE: the package is missing if the file does not exist.
+# need FILE PACKAGE adds the package to missing if the file does not exist.
 need() {
     [ -e "$1" ] || missing+=("$2")
 }
 
-# need_command NAME PACKAGE...
+# need_command NAME PACKAGE... adds the packages to missing if the command does not exist.
 need_command() {
     local name=$1
     shift
@@ -84,7 +84,7 @@ survey
 [ ${#missing[@]} = 0 ] && ! need_prometheus && exit 0
 
 if ! command -v apt-get >/dev/null; then
-    echo "install-tools: the tests need Debian 12 (apt-get); not here: ${missing[*]} prometheus" >&2
+    echo "install-tools: this needs apt-get of Debian 12; install these packages yourself: ${missing[*]} prometheus" >&2
     exit 1
 fi
 echo "install-tools: installing ${missing[*]} $(need_prometheus && echo prometheus)"

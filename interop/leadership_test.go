@@ -48,7 +48,7 @@ func TestLeadSurvivesRestarts(t *testing.T) {
 			t.Errorf("Lead survived %d of %d restarts", survived, restarts)
 		}
 		if now := k.c.Session().ID; now != session {
-			t.Errorf("session %v became %v: the restarts show nothing", session, now)
+			t.Errorf("the session changed from %v to %v, so the restarts show nothing", session, now)
 		}
 		if led != nil {
 			led.cancel()

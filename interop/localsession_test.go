@@ -240,12 +240,12 @@ func TestLocalSessions(t *testing.T) {
 		}
 		r := l.resume(at, c)
 		if r == nil {
-			l.t.Fatal("refused where it lives")
+			l.t.Fatal("the session was not resumed at its own server")
 		}
 		c.ends("a newer connection")
 		z := r.must(wire.OpSetData, &wire.SetDataRequest{Path: dir, Version: -1})
 		if end := r.must(wire.OpCloseSession, nil); end != z {
-			l.t.Errorf("the end is a transaction: %v behind %v", end, z)
+			l.t.Errorf("closing the local session made a transaction: zxid %v after %v", end, z)
 		}
 		r.ends("closed")
 		if l.resume(at, c) != nil {
@@ -281,16 +281,16 @@ func (l *local) upgrades(at *target.Server, dir string) {
 	c := l.open(at)
 	before := c.must(wire.OpSetData, &wire.SetDataRequest{Path: dir, Version: -1})
 	if h := c.do(wire.OpCreate, localCreate("/none/e", wire.FlagEphemeral)); h.Err != wire.ErrNoNode || h.Zxid != before+2 {
-		l.t.Errorf("a create that fails: %v at %v behind %v", h.Err, h.Zxid, before)
+		l.t.Errorf("create of an ephemeral without a parent: %v, zxid %v after %v", h.Err, h.Zxid, before)
 	}
 	if z := c.must(wire.OpCreate, localCreate(dir+"/e", wire.FlagEphemeral)); z != before+3 {
-		l.t.Errorf("upgraded again: %v behind %v", z, before)
+		l.t.Errorf("the session was upgraded twice: zxid %v after %v", z, before)
 	}
 	l.sessions(at, "0", "1")
 	l.sessions(l.other(at), "0", "1")
 	r := l.resume(l.other(at), c)
 	if r == nil {
-		l.t.Fatal("does not move")
+		l.t.Fatal("the global session was not resumed at another server")
 	}
 	r.must(wire.OpCloseSession, nil)
 	l.sessions(at, "0", "0")
@@ -334,7 +334,7 @@ func TestLocalSessionsWithoutUpgrading(t *testing.T) {
 			l.t.Errorf("multi: %+v", m.Results)
 		}
 		if h := c.do(wire.OpExists, &wire.PathWatchRequest{Path: dir + "/p"}); h.Err != wire.ErrNoNode {
-			l.t.Errorf("half of a multi: %v", h.Err)
+			l.t.Errorf("the failed multi was carried out in part: exists answers %v", h.Err)
 		}
 		c.must(wire.OpCloseSession, nil)
 		l.sessions(at, "0", "0")

@@ -118,10 +118,10 @@ func (f *factory) hear(w *worker, line string) {
 	switch word {
 	case "@took":
 		if other := f.owners[item]; other != nil && other != w {
-			f.t.Fatalf("%s is in two hands", item)
+			f.t.Fatalf("two consumers have the item %s", item)
 		}
 		if f.done[item] > 0 {
-			f.t.Fatalf("%s was done before", item)
+			f.t.Fatalf("a consumer took %s after it was completed", item)
 		}
 		w.item, f.owners[item] = item, w
 		delete(f.doubt, item)
@@ -234,7 +234,7 @@ func (m *meeting) loses(oursDies bool) {
 	m.awaitMembers(c, 2) // two remain, because one of three was killed
 	for _, r := range in {
 		if len(r.lines) > 0 {
-			t.Fatalf("in before all came: %s", <-r.lines)
+			t.Fatalf("a member entered before all had arrived: %s", <-r.lines)
 		}
 	}
 	in = append(in, m.member(oursDies))
@@ -258,13 +258,13 @@ func (m *meeting) awaitMembers(c *zk.Client, n int) {
 	for end := time.Now().Add(electionWait); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		names, _, err := c.Children(m.t.Context(), m.path)
 		if slices.Contains(names, "ready") {
-			m.t.Fatal("ready although one was killed")
+			m.t.Fatal("the ready znode exists although a member was killed")
 		}
 		if err == nil && len(names) == n {
 			return
 		}
 	}
-	m.t.Fatalf("not %d members", n)
+	m.t.Fatalf("the barrier does not get %d members in time", n)
 }
 
 const (

@@ -75,7 +75,7 @@ func (m *meeting) leavesBehind(ours []bool, leave []int, stays bool) {
 	first := m.member(true)
 	m.awaitNames(c, func(names []string) bool { return len(names) == 1 && names[0] != "ready" })
 	if len(first.lines) > 0 {
-		t.Fatalf("passed by what others left: %s", <-first.lines)
+		t.Fatalf("a member passed because of what earlier members left: %s", <-first.lines)
 	}
 	next := []*remote{first, m.member(false), m.member(true)}
 	for _, r := range next {

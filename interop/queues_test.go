@@ -127,13 +127,13 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 					t.Errorf("site %d: %s, want %s", i, got, want)
 				}
 			case <-time.After(electionWait):
-				t.Fatalf("site %d does not learn: %s", i, want)
+				t.Fatalf("site %d does not get the outcome in time: want %s", i, want)
 			}
 		}
 	}
 
 	if d, err := commit(t.Context(), "easy", names); d != recipe.Commit || err != nil {
-		t.Fatalf("all voted for it: %v, %v", d, err)
+		t.Fatalf("all sites voted to commit, the outcome is %v, %v", d, err)
 	}
 	each("easy commit", books)
 
@@ -150,7 +150,7 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 	stops[4]()
 	clients[4].Detach() // the session of this site will expire
 	if d := <-out; d != recipe.Abort {
-		t.Errorf("a site was killed: %v", d)
+		t.Errorf("a site was killed before it voted, the outcome is %v, want abort", d)
 	}
 	each("hard abort", books[:4])
 
@@ -164,7 +164,7 @@ func twoPhases(t *testing.T, s *target.Server, plain bool) {
 	}
 	kill()
 	if err := <-failed; !errors.Is(err, context.Canceled) {
-		t.Errorf("killed: %v", err)
+		t.Errorf("the error of the killed coordinator is %v, want context.Canceled", err)
 	}
 	coordinatorClient.Detach()
 	for _, b := range books[:4] {
@@ -212,15 +212,15 @@ func meet(t *testing.T, s *target.Server, program []string) {
 	awaitChildren(t, c, path, 2)
 	select {
 	case <-in:
-		t.Fatal("Curator's member is in before all came")
+		t.Fatal("Curator's member has entered before all had arrived")
 	case err := <-entered:
-		t.Fatalf("ours is in before all came: %v", err)
+		t.Fatalf("a Bellwether member has entered before all had arrived: %v", err)
 	default:
 	}
 	if err := b.Enter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	soon(t, in, "Curator's member is not in")
+	soon(t, in, "Curator's member has not entered")
 	if err := <-entered; err != nil {
 		t.Fatal(err)
 	}
@@ -230,13 +230,13 @@ func meet(t *testing.T, s *target.Server, program []string) {
 	awaitChildren(t, c, path, 2) // the ready znode and Curator's member, which was not told to leave, must remain
 	select {
 	case <-out:
-		t.Fatal("Curator's member is out before it was told")
+		t.Fatal("Curator's member has left before it was told to leave")
 	case err := <-left:
-		t.Fatalf("ours is out before all were: %v", err)
+		t.Fatalf("a Bellwether member has left before all were ready to leave: %v", err)
 	default:
 	}
 	mustCreate(t, c, path+"-leave")
-	soon(t, out, "Curator's member is not out")
+	soon(t, out, "Curator's member has not left")
 	for range 2 {
 		if err := <-left; err != nil {
 			t.Fatal(err)
@@ -252,7 +252,7 @@ func awaitChildren(t *testing.T, c *zk.Client, path string, n int) {
 			return
 		}
 	}
-	t.Fatalf("%s has not %d children", path, n)
+	t.Fatalf("%s does not get %d children in time", path, n)
 }
 
 // TestQueuesWithKazoo runs producers and consumers of Bellwether and of kazoo on the same

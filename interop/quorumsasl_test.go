@@ -58,7 +58,8 @@ func TestQuorumSASLPassword(t *testing.T) {
 	})
 }
 
-// TestQuorumSASLKerberos is the same with Kerberos, where the ensemble is known by its hosts.
+// TestQuorumSASLKerberos is the same with Kerberos, where a server recognises the members of its ensemble by the
+// hosts in their principals.
 func TestQuorumSASLKerberos(t *testing.T) {
 	k := startKDC(t)
 	const service, member = "zkquorum/localhost", "zkquorum/127.0.0.1"
@@ -157,7 +158,7 @@ func quorumLoginAt(t *testing.T, kind target.Kind, x quorumLogin) {
 			id, err := quorumauth.Accept(r, c, x.accept(t, stranger))
 			switch {
 			case stranger && (id != "" || err == nil):
-				t.Errorf("a stranger is %q", id)
+				t.Errorf("a server that is no member is accepted as %q", id)
 			case !stranger && (id != x.id || err != nil):
 				t.Errorf("%q, %v", id, err)
 			case !stranger:

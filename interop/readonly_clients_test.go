@@ -72,14 +72,14 @@ func TestReadOnlyZK(t *testing.T) {
 			t.Errorf("a write: %v", err)
 		}
 		if l := c.Lease(); l.Session != 0 {
-			t.Errorf("it has a lease: %+v", l)
+			t.Errorf("a read-only client has a lease: %+v", l)
 		}
 		if err := commands["@whole"](); err != nil {
 			t.Fatal(err)
 		}
 		for s := range c.States(ctx) {
 			if s.State == zk.Expired {
-				t.Error("the session has expired: nobody had one")
+				t.Error("the client reports an expired session, but it had none")
 			}
 			if s.State == zk.Connected {
 				break

@@ -76,7 +76,7 @@ func TestReadOnlyAfterAStart(t *testing.T) {
 	})
 }
 
-// awaitWord waits for an answer to a four-letter word.
+// awaitWord waits until a server gives the wanted answer to a four-letter word.
 func awaitWord(t *testing.T, s *target.Server, word, want string) {
 	t.Helper()
 	if err := whenWord(s, word, want); err != nil {
@@ -84,7 +84,7 @@ func awaitWord(t *testing.T, s *target.Server, word, want string) {
 	}
 }
 
-// whenWord waits for an answer to a four-letter word; it is safe for any goroutine.
+// whenWord is awaitWord for any goroutine: it returns an error instead of failing the test.
 func whenWord(s *target.Server, word, want string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -125,7 +125,7 @@ func compareBody(t *testing.T, body string, saw map[target.Kind][]string) {
 	compare(t, body, saw[target.Apache], saw[target.Bellwether], listedDifferences(t), used)
 	for _, d := range excused {
 		if d.body == body && !t.Failed() && !used[d.tag] {
-			t.Errorf("difference %q was not met: is it still one?", d.tag)
+			t.Errorf("the difference %q did not occur: if it no longer exists, remove it from excused", d.tag)
 		}
 	}
 }

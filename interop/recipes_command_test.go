@@ -48,7 +48,7 @@ func TestRecipesCommand(t *testing.T) {
 		go func() { had <- second.Lock() }()
 		got, err := showsSoon(s.Addr, parent, func(got shown) error {
 			if len(got.Recipes) == 0 || len(got.Recipes[0].Clients) < 2 {
-				return fmt.Errorf("the second does not wait: %+v", got)
+				return fmt.Errorf("the second client is not in line: %+v", got)
 			}
 			for _, c := range got.Recipes[0].Clients {
 				if c.Naming != "go-zk" || !strings.HasPrefix(c.Address, "127.0.0.1:") {
@@ -75,7 +75,7 @@ func TestRecipesCommand(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(eventTimeout):
-			t.Error("the second did not get the lock")
+			t.Error("the second client did not get the lock after the kick")
 		}
 	})
 }

@@ -69,7 +69,7 @@ func (p cli) run(t *testing.T, args ...string) target.Result {
 	return target.Script{Args: append(p.args[:len(p.args):len(p.args)], args...), Dir: p.dir, Env: p.env}.Run(t)
 }
 
-// wants runs the program and compares a part of its output.
+// wants runs the program, and fails the test unless it succeeds and its output contains part.
 func (p cli) wants(t *testing.T, part string, args ...string) {
 	t.Helper()
 	if r := p.run(t, args...); r.Exit != 0 || !strings.Contains(r.Stdout, part) {

@@ -22,7 +22,7 @@ func TestEnsurePathAtServers(t *testing.T) {
 		root := fresh("ensure")
 		inside := connectTo(t, s.Addr+root+"/chroot")
 		if err := inside.EnsurePath(ctx, "/a/b"); !errors.Is(err, zk.ErrNoChroot) || !strings.Contains(err.Error(), "missing chroot "+root+"/chroot") {
-			t.Errorf("below a missing chroot: %v", err)
+			t.Errorf("EnsurePath below a missing chroot: %v", err)
 		}
 		if err := inside.EnsurePath(ctx, "/"); err != nil {
 			t.Fatal(err)
@@ -39,16 +39,16 @@ func TestEnsurePathAtServers(t *testing.T) {
 		all.Wait()
 		outside := connectTo(t, s.Addr)
 		if _, found, err := outside.Exists(ctx, root+"/chroot/a/b/c/d"); err != nil || !found {
-			t.Errorf("there: %v, %v", found, err)
+			t.Errorf("the created path exists: %v, %v", found, err)
 		}
 		if _, _, err := outside.Create(ctx, root+"/closed", nil, zk.ReadACL()); err != nil {
 			t.Fatal(err)
 		}
 		if err := outside.EnsurePath(ctx, root+"/closed"); err != nil {
-			t.Errorf("a path that is there: %v", err)
+			t.Errorf("EnsurePath of an existing path: %v", err)
 		}
 		if err := outside.EnsurePath(ctx, root+"/closed/x/y"); !errors.Is(err, zk.ErrNoAuth) {
-			t.Errorf("where nothing may be created: %v", err)
+			t.Errorf("EnsurePath below a parent that allows no create: %v", err)
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestDeleteRecursiveAtServers(t *testing.T) {
 			t.Errorf("left: %q, %v", names, err)
 		}
 		if err := c.DeleteRecursive(ctx, "/big"); err != nil {
-			t.Errorf("what is gone already: %v", err)
+			t.Errorf("DeleteRecursive of a missing path: %v", err)
 		}
 		for _, path := range []string{"/part", "/part/open", "/part/open/x", "/part/closed"} {
 			mustCreate(t, c, path)
@@ -110,10 +110,10 @@ func TestDeleteRecursiveAtServers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := c.DeleteRecursive(ctx, "/part"); !errors.Is(err, zk.ErrNoAuth) || !strings.Contains(err.Error(), "/part/closed/x") {
-			t.Errorf("what may not be deleted: %v", err)
+			t.Errorf("DeleteRecursive with a znode that may not be deleted: %v", err)
 		}
 		if _, found, err := c.Exists(ctx, "/part/closed/x"); err != nil || !found {
-			t.Errorf("there: %v, %v", found, err)
+			t.Errorf("the znode that may not be deleted exists: %v, %v", found, err)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // tlsCheck runs tls check against a port with the certificates of a folder, and fails the test unless the output
-// contains a text, and the command fails exactly if that text tells of a fault.
+// contains a text, and the command fails if and only if that text reports a fault.
 func tlsCheck(t *testing.T, at, dir, shown, want string, flags ...string) {
 	t.Helper()
 	args := append([]string{"tls", "check", at, "--tls-ca", filepath.Join(dir, authority.CertFile)}, flags...)

@@ -60,7 +60,7 @@ func TestDirectoriesOfAnEnsembleOfZooKeeperAreSound(t *testing.T) {
 	}
 	for i, s := range e.Servers {
 		if log := s.Log(); strings.Contains(log, "wrong name") || strings.Contains(log, "set aside") {
-			t.Errorf("server %d doubts a directory of ZooKeeper", i+1)
+			t.Errorf("server %d reports a fault of a directory that ZooKeeper wrote", i+1)
 		}
 	}
 }

@@ -132,7 +132,7 @@ public final class Candidate {
 
     private static void await(CountDownLatch latch) throws Exception {
         if (!latch.await(WAIT_MS, TimeUnit.MILLISECONDS)) {
-            throw new AssertionError("not in time");
+            throw new AssertionError("no event of the election in time");
         }
     }
 
@@ -140,7 +140,7 @@ public final class Candidate {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(WAIT_MS);
         while (!condition.call()) {
             if (System.nanoTime() > end) {
-                throw new AssertionError("not in time");
+                throw new AssertionError("the expected znode does not appear in time");
             }
             Thread.sleep(10);
         }

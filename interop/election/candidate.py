@@ -1,7 +1,7 @@
-"""kazoo's Election as one candidate in a line with others.
+"""A candidate that uses kazoo's Election, in a line with others.
 
-Run as `candidate.py ADDRESS PARENT`. Prints @stands when its bid stands and
-@leads when it leads, and gives up once the znode PARENT-release exists.
+Run as `candidate.py ADDRESS PARENT`. It prints @stands when its bid exists and
+@leads when it leads, and resigns when the znode PARENT-release exists.
 """
 
 import sys

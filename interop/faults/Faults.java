@@ -186,7 +186,7 @@ public final class Faults {
     private static void serverCrashes() throws Exception {
         String[] follower = server("follower");
         fault("/servers/" + follower[0] + "/crash");
-        check(server("down")[0].equals(follower[0]), "another one is down");
+        check(server("down")[0].equals(follower[0]), "another server than the crashed one is down");
         HttpResponse<String> refused = call("POST", "/servers/" + follower[0] + "/pause");
         check(refused.statusCode() == 409 && refused.body().contains("does not run"), "%s", refused.body());
         fault("/servers/" + follower[0] + "/start");
@@ -195,7 +195,7 @@ public final class Faults {
             CountDownLatch synced = new CountDownLatch(1);
             client.zk.sync("/", (code, path, ctx) -> synced.countDown(), null);
             check(synced.await(WAIT_MS, TimeUnit.MILLISECONDS), "no sync");
-            check(client.zk.getData("/paused", false, null).length == 1, "what was acknowledged is lost");
+            check(client.zk.getData("/paused", false, null).length == 1, "the acknowledged write is lost");
         }
     }
 
@@ -206,7 +206,7 @@ public final class Faults {
             client.zk.create("/early", null, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
             Stat stat = client.zk.exists("/early", false);
             long early = System.currentTimeMillis() - stat.getCtime();
-            check(early >= TimeUnit.HOURS.toMillis(1000), "the clock is right: %d ms", early);
+            check(early >= TimeUnit.HOURS.toMillis(1000), "the clock was not set back by 1000 h: the znode is %d ms old", early);
         }
         fault("/servers/" + leader + "/skew?by=0s");
     }

@@ -21,8 +21,8 @@ public final class Caches {
                 () -> {
                     CuratorFramework writer = Check.connect(Check.direct);
                     CuratorFramework reader = Check.connect(Check.proxy);
-                    // In 3.8.0 the removal of a persistent watch breaks later
-                    // recursive ones, so the cache that closes one comes last.
+                    // In 3.8.0 the removal of a persistent watch breaks recursive watches
+                    // that are set later, so the cache with such a watch is closed last.
                     persistentWatcher(reader, writer);
                     CuratorCache cache = curatorCache(reader, writer);
                     treeCache(reader, writer);

@@ -9,7 +9,7 @@ import javax.security.sasl.Sasl;
 import javax.security.sasl.SaslClient;
 
 /**
- * The client's end of GSSAPI in Java: tokens go out and come in as lines of base64. The arguments are the
+ * The client's side of GSSAPI in Java. It writes and reads tokens as lines of base64. The arguments are the
  * section of the JAAS file, the service, its host, the id to act as ("-" for none), and whether the
  * server must prove who it is.
  */

@@ -17,7 +17,7 @@ import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.recipes.leader.LeaderElectionSupport;
 
 /**
- * A contender of Curator's, or of Apache's election, as one of many. Run as {@code Contender MODE
+ * A contender that uses Curator or Apache's election, one of many. Run as {@code Contender MODE
  * ADDRESS PARENT}. Until it is killed, it repeatedly obtains the claim of MODE, prints @holds, creates an
  * ephemeral child of PARENT-inside, checks for other holders there, deletes it, prints @free and gives
  * the claim up. A semaphore has two leases.

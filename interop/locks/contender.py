@@ -1,11 +1,11 @@
-"""A contender of kazoo's as one of many.
+"""A contender that uses kazoo, one of many.
 
-Run as `contender.py MODE ADDRESS PARENT [PATTERN]`. Again and again it obtains
-what MODE says, prints @holds, makes an ephemeral child of PARENT-inside, looks
-who else is there, removes it, prints @free and gives up what it has, until it
-is killed. A semaphore has two leases. With a pattern the bids of a lock are
-named by it, so that Curator, which puts kazoo's own names in no order, can
-stand in the same line.
+Run as `contender.py MODE ADDRESS PARENT [PATTERN]`. Until it is killed, it
+repeatedly obtains the claim of MODE, prints @holds, creates an ephemeral child
+of PARENT-inside, checks for other holders there, deletes it, prints @free and
+gives the claim up. A semaphore has two leases. PATTERN is the name for the bids
+of a lock. With it, Curator, which cannot sort kazoo's own names, can wait in
+the same line.
 """
 
 import random
@@ -18,8 +18,8 @@ from kazoo.exceptions import LockTimeout
 from kazoo.recipe.lock import Lock
 
 WAIT = 60  # timeout of every wait, in seconds
-# kazoo's ReadLock also waits for the writers behind it, which wait for it. So a
-# reader gives up and tries again.
+# kazoo's ReadLock also waits for the writers behind it in the line, which wait for
+# the reader. So a reader gives up after a while and tries again.
 READ_WAIT = 0.5
 LEASES = 2
 

@@ -25,15 +25,15 @@ def data_watch(client, writer):
 
 
 def read(client, writer, threads):
-    """Waits until both reads that follow a cut are over: the one that the end of
-    the watches causes, before any later callback, and the one of a new
-    connection, in a thread of its own. A read that is late takes the place of
-    an event.
+    """Waits until both reads that follow a cut are over. The end of the watches
+    causes one, which is over before any later callback. The new connection
+    causes the other, which runs in its own thread. Without the wait, a late
+    read could already return the next change, and no event would show it.
     """
     called = []
     client.exists("/read", watch=called.append)
     writer.create("/read")
-    until(lambda: called, "callback behind the read")
+    until(lambda: called, "callback after the read")
     until(lambda: threading.active_count() <= threads, "end of the thread that reads")
 
 

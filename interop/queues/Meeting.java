@@ -20,18 +20,18 @@ public final class Meeting {
         client.blockUntilConnected();
         DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(client, path, Integer.parseInt(args[2]));
         if (!barrier.enter(WAIT_MS, TimeUnit.MILLISECONDS)) {
-            throw new AssertionError("not in");
+            throw new AssertionError("the member has not entered in time");
         }
         say("@in");
         long end = System.currentTimeMillis() + WAIT_MS;
         while (client.checkExists().forPath(path + "-leave") == null) {
             if (System.currentTimeMillis() > end) {
-                throw new AssertionError("not told to leave");
+                throw new AssertionError("the member was not told to leave in time");
             }
             Thread.sleep(10);
         }
         if (!barrier.leave(WAIT_MS, TimeUnit.MILLISECONDS)) {
-            throw new AssertionError("not out");
+            throw new AssertionError("the member has not left in time");
         }
         say("@out");
         client.close();

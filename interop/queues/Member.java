@@ -19,12 +19,12 @@ public final class Member {
         client.blockUntilConnected();
         DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(client, args[1], Integer.parseInt(args[2]));
         if (!barrier.enter(WAIT_S, TimeUnit.SECONDS)) {
-            throw new AssertionError("not in");
+            throw new AssertionError("the member has not entered in time");
         }
         System.out.println("@in");
         System.in.read();
         if (!barrier.leave(WAIT_S, TimeUnit.SECONDS)) {
-            throw new AssertionError("not out");
+            throw new AssertionError("the member has not left in time");
         }
         System.out.println("@out");
         System.exit(0);

@@ -1,7 +1,7 @@
 """One of several consumers with kazoo's Queue; it runs until it is killed.
 
 Run as `consumer.py ADDRESS PATH`. Again and again it takes an item, prints @took
-and the item. This queue does not wait: an empty one is asked again.
+and the item. kazoo's Queue does not wait for items, so an empty queue is asked again.
 """
 
 import random

@@ -1,7 +1,7 @@
 """kazoo's Queue and LockingQueue, used together with Bellwether's queues.
 
-Run as `ends.py ADDRESS PATH`. Takes what stands in the queues at PATH and
-PATH-work, in its order, and puts something into each.
+Run as `ends.py ADDRESS PATH`. It takes the items of the queues at PATH and
+PATH-work, in their order, and then adds items to each queue.
 """
 
 import sys

@@ -21,5 +21,5 @@ while True:
     print("@took", item.decode(), flush=True)
     time.sleep(random.uniform(0.005, 0.03))
     if not queue.consume():
-        raise AssertionError("an item in hand was not acknowledged")
+        raise AssertionError("the item of this worker was not acknowledged")
     print("@done", item.decode(), flush=True)

@@ -47,7 +47,7 @@ public final class Reader {
     private void awaitConnecting() throws Exception {
         long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(WAIT_MS);
         while (zk.getState() != ZooKeeper.States.CONNECTING) {
-            check(System.nanoTime() < end, "it is %s", zk.getState());
+            check(System.nanoTime() < end, "the client still is %s", zk.getState());
             Thread.sleep(10);
         }
     }
@@ -107,7 +107,7 @@ public final class Reader {
         } catch (KeeperException.NotReadOnlyException e) {
             return;
         }
-        throw new AssertionError("it is carried out");
+        throw new AssertionError("a read-only server has accepted a write");
     }
 
     private static void check(boolean holds, String message, Object... args) {

@@ -1,7 +1,7 @@
 """A kazoo client that accepts a read-only server.
 
-Run as `reader.py HOSTS`. It asks the test for @alone, after which the first server
-of HOSTS is left, and for @whole.
+Run as `reader.py HOSTS`. It prints @alone to have all servers of HOSTS except the
+first stopped, and @whole to have them restarted.
 """
 
 import socket

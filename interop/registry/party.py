@@ -1,7 +1,7 @@
 """A member of kazoo's Party and of its ShallowParty.
 
-Run as `party.py SERVER PREFIX`; it says @seen when it sees the members of the
-test, which are called go, and ends once PREFIX/release exists.
+Run as `party.py SERVER PREFIX`. It prints @seen when it sees the test's members,
+which are called go, and ends when PREFIX/release exists.
 """
 
 import sys

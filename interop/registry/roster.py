@@ -1,7 +1,7 @@
 """A member of kazoo's Party and of its ShallowParty; it runs until it is killed.
 
-Run as `roster.py SERVER PREFIX ID`. Whenever both have the same members it says
-@sees and their ids, if they are others than before.
+Run as `roster.py SERVER PREFIX ID`. Whenever both have the same members, and these
+have changed, it prints @sees and their ids.
 """
 
 import sys

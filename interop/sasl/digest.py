@@ -1,4 +1,4 @@
-"""The client's end of DIGEST-MD5 as kazoo has it: tokens go out and come in as lines of base64.
+"""The client's side of DIGEST-MD5 in kazoo. It writes and reads tokens as lines of base64.
 The arguments are the user and the password."""
 
 import base64

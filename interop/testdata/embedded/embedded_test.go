@@ -13,8 +13,9 @@ import (
 	"bellwether/zk"
 )
 
-// TestElectionSurvives: two candidates, a leader whose session expires, and a server that
-// is killed: over sockets, and in a bubble.
+// TestElectionSurvives shows that the second of two candidates leads after the leading
+// server was killed and the first candidate's session has expired. It runs over sockets,
+// and in a bubble of synctest.
 func TestElectionSurvives(t *testing.T) {
 	t.Run("sockets", func(t *testing.T) { elect(t, embed.Options{Servers: 3}) })
 	synctest.Test(t, func(t *testing.T) { elect(t, embed.Options{Servers: 3, InMemory: true}) })
@@ -61,7 +62,7 @@ func elect(t *testing.T, o embed.Options) {
 		t.Fatal(err)
 	}
 	if second := <-leads; second == first {
-		t.Error("who was expired leads again, before the other one")
+		t.Error("the candidate whose session expired leads again before the other one")
 	}
 	cancel()
 	<-ended
