@@ -84,8 +84,11 @@ func newQueue(c *zk.Client, path, items string, o *QueueOptions) (queue, error) 
 	case opt.DeadLetters == path, opt.DeadLetters != "" && !wire.ValidPath(opt.DeadLetters), opt.DeliveriesMax < 0:
 		return q, fmt.Errorf("queue %s: with DeliveriesMax %d, DeadLetters must be the path of another queue, and it is %q: %w", path, opt.DeliveriesMax, opt.DeadLetters, zk.ErrBadArguments)
 	}
-	if path == "/" || opt.Naming > PlainItems {
-		return q, fmt.Errorf("queue %s: the path is /, or naming %d does not exist", path, opt.Naming)
+	switch {
+	case path == "/":
+		return q, errors.New("queue /: choose a path other than the root")
+	case opt.Naming > PlainItems:
+		return q, fmt.Errorf("queue %s: naming %d does not exist; use one of the constants of QueueNaming", path, opt.Naming)
 	}
 	return q, nil
 }

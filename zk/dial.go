@@ -17,9 +17,11 @@ import (
 // timeout is shorter.
 const connectTimeMin = time.Second
 
-// errBehind says that the server closed the connection instead of answering, or that it is
-// read-only and the options do not accept such a server.
+// errBehind says that the server closed the connection instead of answering.
 var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, takes no more connections from this address, is behind what this client has seen, or its port is for TLS")
+
+// errReadOnly says that the server is read-only and the options do not accept such a server.
+var errReadOnly = errors.New("the server is read-only, because it has no quorum or its disk is full: set Options.ReadOnly to read from it")
 
 // errNoSession says that the server opens no new session. No existing session has ended.
 var errNoSession = errors.New("the server refuses to open a session")
@@ -260,7 +262,7 @@ func (c *Client) handshake(ctx context.Context, l *link) (resp wire.ConnectRespo
 		hangUp(l.conn)
 		err = &refusedError{fmt.Sprintf("the server gave session %s in place of %s", resp.Session, req.Session)}
 	case resp.ReadOnly && !c.opt.ReadOnly:
-		err = errBehind
+		err = errReadOnly
 	}
 	if err == nil {
 		err = c.exchangeSASL(l, login)

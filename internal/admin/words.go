@@ -162,7 +162,7 @@ func overview(w *Admin, s *server.Server, clients string) string {
 		fmt.Fprintf(&b, "Read-only because: %s\n", st.Reason)
 	}
 	if st.Disk != nil {
-		fmt.Fprintf(&b, "In part only because: %s\n", slowDisk(st))
+		fmt.Fprintf(&b, "Serves only in part because: %s\n", slowDisk(st))
 	}
 	if p := st.Proposals; p != nil {
 		fmt.Fprintf(&b, "Proposal sizes last/min/max: %d/%d/%d\n", p.Last, p.Min, p.Max)

@@ -440,7 +440,7 @@ func TestHungDiskIsNamed(t *testing.T) {
 	}
 	defer nc.Close()
 	nc.Write(wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: 40_000, Password: make([]byte, 16)}))
-	line := regexp.MustCompile(`(?m)^In part only because: the disk does not answer: \w+ (of|to|for) \S+ in data/version-2 is unanswered since \S+Z; until it answers, writes wait; check the device and its file system$`)
+	line := regexp.MustCompile(`(?m)^Serves only in part because: the disk does not answer: \w+ (of|to|for) \S+ in data/version-2 is unanswered since \S+Z; until it answers, writes wait; check the device and its file system$`)
 	within(t, "srvr to name the disk", func() bool { return line.MatchString(ask(t, s, "srvr")) })
 	if text := ask(t, s, "mntr"); !regexp.MustCompile(`(?m)^zk_slow_disk\t.* in data/version-2 is unanswered since \S+Z$`).MatchString(text) {
 		t.Errorf("mntr does not name the disk: %s", text)

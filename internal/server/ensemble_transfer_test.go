@@ -83,7 +83,7 @@ func (g *testEnsemble) counting(f func()) {
 // through all of them. Each write is carried out once, and no connection is closed, even
 // if the machine is so busy that an election decides instead.
 func TestTransferUnderWrites(t *testing.T) {
-	g, throughLoop := startTestEnsemble(t, 3, 1, false), 0
+	g, transfers := startTestEnsemble(t, 3, 1, false), 0
 	g.counting(func() {
 		for i := range 6 {
 			g.wrote(5)
@@ -104,7 +104,7 @@ func TestTransferUnderWrites(t *testing.T) {
 				t.Log(last)
 				continue
 			}
-			throughLoop++
+			transfers++
 			if h.From != old.id || h.To != now.id || h.Epoch != epoch+1 || to != peerwire.NoServer && h.To != to {
 				t.Errorf("%+v; server %d led epoch %d, server %d leads", h, old.id, epoch, now.id)
 			}
@@ -115,7 +115,7 @@ func TestTransferUnderWrites(t *testing.T) {
 		}
 	})
 	g.equal()
-	if throughLoop == 0 {
+	if transfers == 0 {
 		t.Error("leadership was never transferred")
 	}
 }

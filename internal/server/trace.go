@@ -15,7 +15,7 @@ const (
 	StageDecode  = "decode"  // read from the connection, with waits for limits
 	StageQueue   = "queue"   // wait for the loop
 	StagePropose = "propose" // turned into a transaction; on a learner: by the leader, including the way there and back
-	StageFsync   = "fsync"   // written to this server's log
+	StageFsync   = "fsync"   // until it is durable in this server's log
 	StageQuorum  = "quorum"  // until a quorum has it; on a learner: until the leader says so
 	StageApply   = "apply"   // carried out
 	StageReply   = "reply"   // written to the connection

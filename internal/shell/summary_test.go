@@ -28,7 +28,7 @@ func TestStatusNamesServersThatRefuseWrites(t *testing.T) {
 		{"standalone", srvrOf("standalone", ""), ExitDone, ""},
 		{"ZooKeeper's read-only server", "READ-ONLY mode; serving only read-only clients\n" + srvrOf("read-only", ""), ExitFailed, "accepts no writes: it is read-only"},
 		{"a full disk", srvrOf("read-only", "Read-only because: no space\n"), ExitFailed, "accepts no writes: no space"},
-		{"a slow disk", srvrOf("follower", "In part only because: the disk is slow\n"), ExitFailed, "serves only in part: the disk is slow"},
+		{"a slow disk", srvrOf("follower", "Serves only in part because: the disk is slow\n"), ExitFailed, "serves only in part: the disk is slow"},
 		{"no quorum", "This ZooKeeper instance is not currently serving requests\n", ExitNoConnection, "does not answer: This ZooKeeper instance is not currently serving requests"},
 		{"closed", "", ExitNoConnection, "closed the connection without an answer; if its port is for TLS, use --tls-ca and --tls-cert"},
 		{"not a ZooKeeper server", "SSH-2.0-x\x1b[31m\n", ExitNoConnection, "does not answer: SSH-2.0-x?[31m"},

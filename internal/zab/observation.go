@@ -139,7 +139,7 @@ func (h OldEpoch) String() string {
 			"check that its data directory is of this ensemble", h.Leader, h.Epoch, h.Current)
 	}
 	return fmt.Sprintf("server %d leads epoch %d, but this server has promised epoch %d and follows no earlier one: "+
-		"it takes part again from the next election on; to bring that about, restart server %[1]d", h.Leader, h.Epoch, h.Accepted)
+		"it takes part again from the next election on; to start an election now, restart server %[1]d", h.Leader, h.Epoch, h.Accepted)
 }
 
 func (h HistoryAhead) String() string {

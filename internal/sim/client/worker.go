@@ -265,7 +265,7 @@ func because(err error) string {
 // acknowledges it.
 func (w *Worker) ended(m operation) {
 	s := w.c.group
-	s.Tell("worker %d: %s %v%s", w.c.ID, strings.TrimPrefix(fmt.Sprintf("%T", m), "*claim."), m.Outcome(), because(m.Err()))
+	s.Tell("worker %d: %s %v%s", w.c.ID, strings.TrimPrefix(fmt.Sprintf("%T", m), "*"), m.Outcome(), because(m.Err()))
 	if err := m.Err(); err != nil && !errors.Is(err, queues.ErrTaken) {
 		s.Fail("Work", "worker %d: %T fails: %v", w.c.ID, m, err)
 		return
