@@ -79,7 +79,7 @@ type Limits struct {
 	ReplyMemoryMB  int           // MiB for replies that wait for clients; -1: a quarter of the machine's memory
 	Sessionless    time.Duration // a connection without a session is closed after this time
 	KeepAlive      bool          // TCP keep-alive on client connections
-	IPv6Bits       int           // leading bits of an IPv6 address that are one client
+	IPv6Bits       int           // IPv6 addresses that agree in this many leading bits are one client
 	LoginDelay     time.Duration // longest delay of a login after others have failed; 0: none
 	Throttle       Throttle
 	Connections    ConnectionThrottle
@@ -197,8 +197,8 @@ type Admin struct {
 	Unified        bool          // accepts HTTP and HTTPS
 	ForceHTTPS     bool          // accepts only HTTPS
 	NeedClientAuth bool          // clients with TLS must show a certificate
-	ForwardedFor   bool          // clients that authenticate by ip are named by a header
-	RateInterval   time.Duration // between two commands restore
+	ForwardedFor   bool          // the header X-Forwarded-For gives the address of clients that authenticate by ip
+	RateInterval   time.Duration // shortest time between two restores; a thousandth of it: between two snapshots
 	Snapshot       bool          // the command snapshot is enabled
 	Restore        bool          // the command restore is enabled
 	// TokenFile and CertificateFile hold the operators who may sign in; empty: none.

@@ -35,8 +35,8 @@ func (l *loader) readJAAS(value string) error {
 	return err
 }
 
-// property returns the value of a Java property, for ${...} in a JAAS file: one of a -D
-// flag, one of a key of zoo.cfg, which becomes zookeeper.<key>, or user.home.
+// property returns the value of a Java property, for ${...} in a JAAS file. The property is set by a key of
+// zoo.cfg (under the name zookeeper.<key>) or by a -D flag, or it is user.home.
 func (l *loader) property(name string) (string, bool) {
 	if key, ok := strings.CutPrefix(name, "zookeeper."); ok {
 		if v, given := l.settings[key]; given && v.key.kind&system != 0 {

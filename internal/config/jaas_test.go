@@ -24,8 +24,8 @@ func loadSections(t *testing.T, flags, zoo, text string) *loader {
 	return l
 }
 
-// TestJAASFileIsRead shows that the JAAS file is read as it is, and that the -D flags, the keys of
-// zoo.cfg and user.home can be used in it.
+// TestJAASFileIsRead shows that ${...} in the JAAS file stands for the value of a -D flag, of a key of
+// zoo.cfg, or of user.home.
 func TestJAASFileIsRead(t *testing.T) {
 	t.Setenv("HOME", "/home/zk")
 	const text = `Server { org.apache.zookeeper.server.auth.DigestLoginModule required
@@ -112,7 +112,7 @@ func TestLoginSettings(t *testing.T) {
 	}
 }
 
-// TestLoginWarnings shows the warnings about settings of logins of which one is missing.
+// TestLoginWarnings shows the warnings about settings of logins that need another setting.
 func TestLoginWarnings(t *testing.T) {
 	const other = `QuorumServer { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="hush"; };`
 	plain := strings.Split(saslProvider, "authProvider")[0]

@@ -87,7 +87,7 @@ func shellWord(s string, vars map[string]string) string {
 }
 
 // expand returns the value of the variable reference at the beginning of s and the
-// length of the reference. A dollar that no plain name follows is returned unchanged.
+// length of the reference. A dollar sign without a valid name after it is returned unchanged.
 func expand(s string, vars map[string]string) (string, int) {
 	if rest, ok := strings.CutPrefix(s, "${"); ok {
 		if name, _, closed := strings.Cut(rest, "}"); closed && isShellName(name) {

@@ -38,7 +38,7 @@ var limitKeys = []key{
 		effect: "Total bytes of large requests in progress; the connection of a request beyond that is closed.",
 		into:   func(c *Config) any { return &c.Limits.LargeBytes }},
 	{name: "largeRequestThreshold", live: true, kind: system, form: number, unit: "bytes", def: "-1", min: -1,
-		effect: "Size above which a request is large; 0 or -1 disables that limit.",
+		effect: "Size above which a request is large; 0 or -1 means that no request is large, so largeRequestMaxBytes has no effect.",
 		into:   func(c *Config) any { return &c.Limits.LargeThreshold }},
 	{name: "replyMemoryMB", live: true, kind: system, form: number, unit: "MiB", def: "-1", says: "a quarter of the memory of the machine or container", min: -1,
 		effect: "Memory for client connections: replies and events that wait for clients, and requests that have only partly arrived. Above it, connections whose clients do not read are closed. 0 and -1 mean the default. ZooKeeper has no such bound and ignores this key.",

@@ -14,7 +14,7 @@ var rateKeys = []key{
 		effect: "How many bytes of requests each client address may send in a second. Further requests wait.",
 		into:   func(c *Config) any { return &c.Limits.Rates.Bytes }},
 	{name: "pathRequestsPerSecond", live: true, kind: system, form: pathRates, says: "none",
-		effect: "Requests of all clients of this server together for a znode and what is below it, as in /app:1000,/app/jobs:50. The longest path that fits counts.",
+		effect: "How many requests of all clients of this server together are accepted in a second for a path and the znodes below it, as in /app:1000,/app/jobs:50. Further requests wait. If several paths of the list contain a znode, the longest one counts.",
 		into:   func(c *Config) any { return &c.Limits.Rates.PathRequests }},
 	{name: "pathBytesPerSecond", live: true, kind: system, form: pathRates, unit: "bytes", says: "none",
 		effect: "How many bytes of requests for a path and the znodes below it are accepted in a second. Further requests wait.",
@@ -32,7 +32,7 @@ const (
 	pathsMax = 100           // paths in one list: each request is compared with them
 )
 
-// PathRate is the limit for a znode and what is below it.
+// PathRate is the limit for a znode and all znodes below it.
 type PathRate struct {
 	Path      string // absolute, without a / at its end unless it is the root
 	PerSecond int

@@ -116,7 +116,7 @@ func tlsKeys() []key {
 	keys := []key{
 		{name: "secureClientPort", kind: parsed, form: decimal, max: 65535, says: "none", effect: "Port for clients with TLS.",
 			into: func(c *Config) any { return &c.TLS.Client.Port }},
-		{name: "secureClientPortAddress", kind: parsed, form: host, says: "all addresses", effect: "Address of that port; needs secureClientPort.",
+		{name: "secureClientPortAddress", kind: parsed, form: host, says: "all addresses", effect: "Address of the port for clients with TLS; needs secureClientPort.",
 			into: func(c *Config) any { return &c.TLS.Client.Host }},
 		{name: "client.portUnification", kind: system, form: boolean, def: "false",
 			effect: "The client port accepts connections with and without TLS.",
@@ -155,12 +155,12 @@ func tlsKeys() []key {
 // tlsFamily holds the TLS keys that exist both for clients and for servers.
 var tlsFamily = []key{
 	{name: "keyStore.location", form: path, effect: "File with the certificate shown to PEERS."},
-	{name: "keyStore.password", form: text, effect: "Password of that file."},
-	{name: "keyStore.passwordPath", form: path, effect: "File that contains this password; it takes precedence over the password in zoo.cfg."},
+	{name: "keyStore.password", form: text, effect: "Password of the file keyStore.location."},
+	{name: "keyStore.passwordPath", form: path, effect: "File that contains the password of keyStore.location; it takes precedence over the password in zoo.cfg."},
 	{name: "keyStore.type", form: text, says: "by the suffix of the file", effect: "PEM, PKCS12 or JKS. BCFKS cannot be read and stops the start."},
 	{name: "trustStore.location", form: path, effect: "File with the authorities that PEERS' certificates are checked against. Without it every authority that this system trusts is trusted."},
-	{name: "trustStore.password", form: text, effect: "Password of that file."},
-	{name: "trustStore.passwordPath", form: path, effect: "File that contains this password; it takes precedence over the password in zoo.cfg."},
+	{name: "trustStore.password", form: text, effect: "Password of the file trustStore.location."},
+	{name: "trustStore.passwordPath", form: path, effect: "File that contains the password of trustStore.location; it takes precedence over the password in zoo.cfg."},
 	{name: "trustStore.type", form: text, says: "by the suffix of the file", effect: "PEM, PKCS12 or JKS. BCFKS cannot be read and stops the start."},
 	{name: "protocol", form: text, def: "TLSv1.3", effect: "Newest version of TLS: TLSv1.3 allows TLSv1.2 too."},
 	{name: "enabledProtocols", form: list, says: "by protocol", effect: "Versions of TLS that may be negotiated; this key overrides protocol."},
@@ -168,9 +168,9 @@ var tlsFamily = []key{
 	{name: "clientAuth", form: word, words: []string{"none", "want", "need"}, def: "need", effect: "Whether PEERS that connect must show a certificate: with want they may show none, with none they are not asked."},
 	{name: "hostnameVerification", form: boolean, def: "true", effect: "The names and addresses in a certificate are compared with the host that was dialled. Between servers they are also compared with the server line of the member whose id the other server claims."},
 	{name: "clientHostnameVerification", form: boolean, says: "false for clients, true for servers", effect: "The certificate of PEERS that connect must hold the address from which they connect. Has no effect if hostnameVerification is false."},
-	{name: "allowReverseDnsLookup", form: boolean, says: "false for clients, true for servers", effect: "Addresses may be resolved to names for these comparisons."},
+	{name: "allowReverseDnsLookup", form: boolean, says: "false for clients, true for servers", effect: "Addresses may be resolved to names for hostnameVerification and clientHostnameVerification."},
 	{name: "crl", form: boolean, def: "false", effect: "Revocation lists are consulted."},
 	{name: "ocsp", form: boolean, def: "false", effect: "Revocation is checked by OCSP."},
-	{name: "handshakeDetectionTimeoutMillis", form: number, unit: "ms", def: "5000", effect: "Time to distinguish TLS from plain connections on a shared port."},
+	{name: "handshakeDetectionTimeoutMillis", form: number, unit: "ms", def: "5000", effect: "How long a port that accepts connections with and without TLS may take to find out which kind a connection is."},
 	{name: "context.supplier.class", form: text, effect: "Java class that makes TLS contexts. It stops the start, because there is no Java here."},
 }

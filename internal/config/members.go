@@ -45,8 +45,8 @@ func (l *loader) loadMembers() {
 	}
 }
 
-// checkPorts refuses an address that two servers share, or that this server would open
-// twice.
+// checkPorts refuses an address that two servers share, and a port that this server would
+// open twice.
 func (l *loader) checkPorts() {
 	servers := l.c.Ensemble.Members.Servers()
 	owner := map[string]ensemble.ServerID{}

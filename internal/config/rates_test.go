@@ -27,7 +27,7 @@ func TestPathRates(t *testing.T) {
 	}
 }
 
-// TestRatesLimited shows that a configuration without a limit is known as one.
+// TestRatesLimited shows that Limited is false without limits, and true with any of them.
 func TestRatesLimited(t *testing.T) {
 	if r := Default().Limits.Rates; r.Limited() {
 		t.Errorf("%+v", r)

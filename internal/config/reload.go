@@ -9,13 +9,13 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// Changes names the keys in which a configuration differs from the one before it, and the keys, such as ssl.*,
-// whose files of certificates do. Reloaded leaves the last two empty, because it reads no such file.
+// Changes names the keys whose values have changed, and the families of keys, such as ssl.*, whose certificate
+// files have changed. Reloaded leaves Renewed and Refused empty, because it reads no certificate file.
 type Changes struct {
 	Taken   []string // took effect, in order of the table
 	Restart []string // take effect after a restart, in order of the table, then server lines
-	Renewed []string // files whose new certificates are in use
-	Refused []string // files whose certificates cannot be used, so that the old ones stay in use
+	Renewed []string // families whose new certificates are in use
+	Refused []string // families whose new certificates cannot be used, so that the old ones stay in use
 }
 
 // String lists the keys that took effect, those that need a restart, and the certificates that were replaced or refused.

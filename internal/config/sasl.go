@@ -21,8 +21,8 @@ type SASL struct {
 
 	SuperPassword   string // password of the user super, if the JAAS file has that user
 	RequireKerberos bool   // the configuration of Kerberos must exist
-	RemoveHost      bool   // of the Kerberos names of clients
-	RemoveRealm     bool
+	RemoveHost      bool   // the SASL ids of clients are their Kerberos names without the host
+	RemoveRealm     bool   // the SASL ids of clients are their Kerberos names without the realm
 	AuthToLocal     string // rules that sasl.ParseRules accepts
 }
 
@@ -112,7 +112,8 @@ func (l *loader) checkSchemes() {
 	}
 }
 
-// warnSASL warns about settings of logins that belong together and of which one is missing.
+// warnSASL warns if clients must log in by SASL, can log in, or have the scheme sasl in ACLs, but another setting
+// that this needs is missing.
 func (l *loader) warnSASL() {
 	c := l.c
 	section := c.SASL.HasClientSection()

@@ -44,8 +44,8 @@ func TestReadableSecretsCauseWarnings(t *testing.T) {
 	}
 }
 
-// TestReadableLoginsCauseWarnings shows the same for a JAAS file with passwords and for the key tabs that a
-// JAAS file names. A JAAS file without passwords is no secret.
+// TestReadableLoginsCauseWarnings shows that a JAAS file with passwords, and the key tabs that a JAAS file names,
+// cause a warning if others than their owner may read them. A JAAS file without passwords is no secret.
 func TestReadableLoginsCauseWarnings(t *testing.T) {
 	for _, c := range []struct{ jaas, want string }{
 		{`Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="x"; };`, "names DIR/jaas.conf, which holds passwords"},

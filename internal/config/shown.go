@@ -74,8 +74,9 @@ func withoutSecrets(text string) string {
 	return b.String()
 }
 
-// isContinued reports whether the line after this one belongs to it. A comment, unless it is
-// itself such a line, has no continuation.
+// isContinued reports whether a line continues on the next one, because it ends with an odd number of
+// backslashes. A comment does not continue. within says that the line continues the one before it: then it is
+// no comment, even if it begins like one.
 func isContinued(line string, within bool) bool {
 	line = strings.TrimRight(line, "\r\n")
 	if first := strings.TrimLeft(line, " \t\f"); !within && (strings.HasPrefix(first, "#") || strings.HasPrefix(first, "!")) {

@@ -127,5 +127,6 @@ func (l *loader) warnTLS() {
 	l.warnIf(t.Quorum && t.QuorumUnified, "portUnification", "is true: every program that reaches the quorum and election ports can act as a member, without TLS; remove the key as soon as all servers have sslQuorum=true")
 }
 
-// clientAuthKey returns the name of a key of zoo.cfg.
+// clientAuthKey returns the key that says whether programs that connect must show a certificate:
+// ssl.clientAuth or ssl.quorum.clientAuth.
 func clientAuthKey(f secure.Family) string { return string(f) + "clientAuth" }
