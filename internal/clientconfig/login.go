@@ -53,8 +53,8 @@ func (c *Config) loadLogin(g gathered, env func(string) string) error {
 	return c.loginByJAAS(g, env)
 }
 
-// wayOf returns the way to log in that flags, or variables, name: flagUser, flagPrincipal or
-// jaasFile; empty if they name none.
+// wayOf returns the way to log in that the values of rank r name (the flags or the variables):
+// flagUser, flagPrincipal or jaasFile; empty if they name none.
 func wayOf(g gathered, r rank) (string, error) {
 	way, by := "", ""
 	for _, x := range []struct{ name, way string }{

@@ -2,8 +2,8 @@ package clientconfig
 
 import "bellwether/internal/secure"
 
-// Probe returns an attempt to connect to a port with TLS, with the certificates of the
-// configuration.
+// Probe returns a probe of a port with TLS, which connects to address with the certificates of
+// the configuration.
 func (c *Config) Probe(address string) secure.Probe {
 	if c == nil || c.tls == nil {
 		return secure.Probe{Address: address, RootsFrom: "--" + flagCA}

@@ -51,7 +51,7 @@ var Settings = []Setting{
 	{flagUser, "BELLWETHER_SASL_USER", "log in as this `USER` with a password (SASL DIGEST-MD5)", "", ""},
 	{flagPasswordFile, "BELLWETHER_SASL_PASSWORD_FILE", "`FILE` with the password of --sasl-user", "$" + envPassword, ""},
 	{flagJAAS, "BELLWETHER_JAAS", "log in as a section of this JAAS `FILE` says (DIGEST-MD5 or Kerberos)", "", jaasFile},
-	{flagSection, "BELLWETHER_JAAS_SECTION", "`NAME` of the section", "Client", jaasSection},
+	{flagSection, "BELLWETHER_JAAS_SECTION", "`NAME` of the section in the JAAS file", "Client", jaasSection},
 	{flagPrincipal, "BELLWETHER_KERBEROS_PRINCIPAL", "log in with Kerberos as this `NAME`", "", ""},
 	{flagKeyTab, "BELLWETHER_KERBEROS_KEYTAB", "`FILE` with the keys of --kerberos-principal", "", ""},
 	{flagCache, "BELLWETHER_KERBEROS_CACHE", "log in with the Kerberos tickets of this `FILE`", "$KRB5CCNAME", ""},

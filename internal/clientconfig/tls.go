@@ -22,7 +22,7 @@ type encryption struct {
 	words      *strings.Replacer // replaces names of properties in messages by those of flags
 
 	mu       sync.Mutex
-	sessions tls.ClientSessionCache // begun with the certificates in the store
+	sessions tls.ClientSessionCache // only of sessions that began with the certificates in the store
 }
 
 // sessionsMax bounds how many TLS sessions are remembered: one for each server.
@@ -88,7 +88,8 @@ func (c *Config) wantsTLS(g gathered) (bool, error) {
 }
 
 // storesFromFlags sets the type and the password of each store that a flag or a variable
-// names. It drops those of the store that the file names instead.
+// names. It drops the type and the password that the configuration file gives, because they
+// belong to the store that the file names.
 func (c *Config) storesFromFlags(g gathered) error {
 	secret, hasSecret := g[envTLSPassword]
 	if file, ok := g[flagTLSPassword]; ok && file.rank >= secret.rank {
@@ -175,7 +176,8 @@ func (c *Config) configFor(ctx context.Context, server zk.Server) (*tls.Config, 
 	if err != nil && c.Warn != nil {
 		c.Warn(e.reword(err).Error() + "; the certificates that were read before stay in use")
 	}
-	// A TLS session keeps the certificates with which it began.
+	// A resumed TLS session keeps the certificates with which it began, so sessions with old
+	// certificates are forgotten.
 	e.mu.Lock()
 	if changed {
 		e.sessions = tls.NewLRUClientSessionCache(sessionsMax)
