@@ -8,8 +8,8 @@
 //     share one fsync, and drops those that are void after a refusal of the disk.
 //   - [Heard] seals the sessions that may be about to expire; [Access] and [Lease]
 //     say which requests may be answered without the loop.
-//   - [StallBound] says how long the disk may take before it counts as one that does
-//     not answer.
+//   - [StallBound] says how long a call of the disk may take before it counts as a
+//     stall.
 //
 // The types are values that are told what has happened and say what to do next.
 // They do nothing themselves: the server does it with sockets and files, the

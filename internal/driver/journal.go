@@ -13,7 +13,7 @@ import (
 // Task is a duty in a Journal.
 type Task struct {
 	replica.Duty
-	Received *tree.Tree // the snapshot that Install means, in the form in which it arrived
+	Received *tree.Tree // the received snapshot that Install refers to, as a tree
 	Size     int        // approximate memory of the task, in bytes
 	At       int64      // time of the driver's clock at which the task was pushed
 }
@@ -37,7 +37,7 @@ type Journal struct {
 	Standalone bool
 
 	queued []Task // pushed, and not taken yet
-	taken  []Task // taken by the log writer, and not done yet; the first group of them are the current group
+	taken  []Task // taken by the log writer, and not done yet; they begin with the tasks of the current group
 	room   []Task // memory that taken can use again
 	group  int    // number of tasks in the current group; 0 <= group <= len(taken)
 	action Kind   // the action of the current group that is being done

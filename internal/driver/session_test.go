@@ -92,8 +92,8 @@ func TestHeardJustBeforeTheSeal(t *testing.T) {
 	}
 }
 
-// TestSealedCellIsNotRaised: while a session is sealed, readers do not raise its LastHeard, but leave to the
-// loop what they hear.
+// TestSealedCellIsNotRaised: while a session is sealed, readers do not raise its LastHeard. They leave the
+// requests of its client to the loop.
 func TestSealedCellIsNotRaised(t *testing.T) {
 	for _, c := range []struct {
 		old, now, want int64

@@ -6,7 +6,7 @@ const (
 	// stallFactor is how many times the disk's longest normal call a call may take
 	// before it counts as a stall.
 	stallFactor = 3
-	// slowAfter is how many stalls, one after the other, show that the disk is slow
+	// slowAfter is how many stalls within two periods show that the disk is slow
 	// and does not hang.
 	slowAfter = 3
 	// boundFactor is how many times the limit the bound may be at most.
