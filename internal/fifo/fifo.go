@@ -1,5 +1,5 @@
-// Package fifo is the first-in-first-out queue of the servers' packages. It has one
-// type, [Queue], and no goroutine or lock: its owner guards it.
+// Package fifo is a first-in-first-out queue for the packages of the server. It has one
+// type, [Queue], and no goroutine or lock: the owner of a Queue guards it.
 package fifo
 
 import "slices"
@@ -77,13 +77,14 @@ func (q *Queue[T]) Truncate(n int) {
 const (
 	// keepMax is the capacity above which an empty queue gives its memory back.
 	keepMax = 1024
-	// moveMin is how many items must have been taken out before the rest is moved
-	// to the front.
+	// moveMin is how many items must have been taken out before the remaining ones are
+	// moved to the front.
 	moveMin = 32
 )
 
-// shrink moves the rest to the front once most of the slice is behind it. So Pop
-// takes constant time on average.
+// shrink moves the items to the front of the slice once more than half of the slice lies
+// unused before them, so that Pop takes constant time on average. It gives the memory of
+// a large empty queue back.
 func (q *Queue[T]) shrink() {
 	switch {
 	case q.head == len(q.items) && cap(q.items) > keepMax:

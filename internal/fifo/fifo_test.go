@@ -58,7 +58,7 @@ func check(t *rapid.T, q *Queue[int], want []int) {
 	}
 }
 
-// TestEmptyQueueGivesMemoryBack shows that a burst does not stay in memory.
+// TestEmptyQueueGivesMemoryBack shows that a queue gives the memory of a burst back when it is empty again.
 func TestEmptyQueueGivesMemoryBack(t *testing.T) {
 	var q Queue[int]
 	for i := range 10 * keepMax {
