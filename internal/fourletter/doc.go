@@ -1,7 +1,7 @@
-// Package fourletter asks servers by four-letter words and parses their answers. [Ask] sends
-// a word. [ParseSrvr], [ParseMntr] and [ParseElog] read the answers of Bellwether and of
-// Apache ZooKeeper. The commands of the shell and the page of the admin port share it; the
-// answers themselves are built by package admin.
+// Package fourletter sends four-letter words to servers and parses their answers. [Ask] sends
+// a word. [ParseSrvr], [ParseMntr], [ParseDirs] and [ParseElog] read the answers of Bellwether and
+// of Apache ZooKeeper. The commands of the shell and the page of the admin port use this package;
+// package admin builds the answers.
 //
 // Answers come from other machines. They are read up to a limit, and control characters in
 // their values are replaced, because the values are shown on terminals.

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestParseSrvr uses the answer of a leader of Apache ZooKeeper 3.8.
+// TestParseSrvr shows that all fields are read from the answer of a leader of Apache ZooKeeper 3.8, and
+// that values are cut and cleaned for terminals.
 func TestParseSrvr(t *testing.T) {
 	got := ParseSrvr("Zookeeper version: 3.8.0-5a02a05eddb59aee6ac762f7ea82e92a68eb9c0f, built on 2022-02-25 08:49 UTC\n" +
 		"Latency min/avg/max: 0/0.1538/4\nReceived: 3\nSent: 2\nConnections: 1\nOutstanding: 5\nZxid: 0x100000003\n" +

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ParseMntr returns the numbers in the answer to mntr by their names without zk_. It is empty if
-// the server does not answer mntr.
+// ParseMntr returns the numbers in the answer to mntr, by their names without the prefix zk_. The map
+// is empty if the server does not answer mntr.
 func ParseMntr(text string) map[string]float64 {
 	values := map[string]float64{}
 	for line := range strings.Lines(text) {
@@ -60,8 +60,8 @@ func (e *Election) Since() time.Time {
 	return e.Began.Add(time.Duration(e.LookMS+e.DiscoverMS+e.SynchroniseMS) * time.Millisecond)
 }
 
-// ParseElog returns the elections in the answer to elog, each as it was sent. The error says
-// why there are none.
+// ParseElog returns the elections in the answer to elog, each as the JSON that was sent. The error
+// says why there are none.
 func ParseElog(text string) ([]json.RawMessage, error) {
 	var raws []json.RawMessage
 	if err := json.Unmarshal([]byte(text), &raws); err != nil {
