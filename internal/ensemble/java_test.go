@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorded reads a file of fields in hexadecimal, each behind an x.
+// recorded reads a file of fields in hexadecimal. Each field begins with an x.
 func recorded(t *testing.T, file string) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -62,9 +62,9 @@ func TestReadsAsJava(t *testing.T) {
 	}
 }
 
-// TestDecidesAsZooKeeper reads random memberships of which it is recorded how
-// ZooKeeper 3.8.0 prints them and which sets of servers it takes for quorums:
-// one digit for each set, bit N-1 of its number standing for server N.
+// TestDecidesAsZooKeeper shows that random memberships are printed as ZooKeeper 3.8.0
+// printed them, and that the same sets of servers are quorums. The file has one digit
+// for each set, 1 for a quorum; bit N-1 of the set's index stands for server N.
 func TestDecidesAsZooKeeper(t *testing.T) {
 	for _, row := range recorded(t, "testdata/java-membership.txt") {
 		m := parse(t, plain(t, row[0]))

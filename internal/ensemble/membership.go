@@ -40,7 +40,7 @@ type Definition struct {
 	// Groups makes the quorums hierarchical if it is not empty. Then each participant
 	// must be in exactly one group.
 	Groups map[GroupID][]ServerID
-	// Weights are those of members of groups; a participant without one has 1.
+	// Weights are the weights of members of groups; a participant without a weight has 1.
 	Weights map[ServerID]int64
 	// Version is the zxid that committed this membership, 0 for a first one.
 	Version int64

@@ -16,8 +16,8 @@ func parse(t *testing.T, text string) *Membership {
 	return m
 }
 
-// TestGoldenTexts reads texts and prints the same bytes. The first was read from
-// /zookeeper/config of an ensemble of ZooKeeper 3.8.0.
+// TestGoldenTexts shows that a text in canonical form is parsed and printed as the same
+// bytes. The first text was read from /zookeeper/config of an ensemble of ZooKeeper 3.8.0.
 func TestGoldenTexts(t *testing.T) {
 	for _, name := range []string{"ensemble", "ipv6", "hierarchical"} {
 		text, err := os.ReadFile("testdata/" + name + ".txt")
@@ -97,7 +97,8 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// TestMembers shows the look-ups.
+// TestMembers shows how servers, voters and versions are looked up, and that SameMembers
+// ignores versions.
 func TestMembers(t *testing.T) {
 	m := parse(t, "server.3=c:1:2:observer\nserver.1=a:1:2\nserver.2=b:1:2\nversion=100000005")
 	if !slices.Equal(m.Voters(), []ServerID{1, 2}) || len(m.Servers()) != 3 {

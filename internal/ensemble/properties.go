@@ -36,8 +36,8 @@ func Latin1(file []byte) string {
 // zoo.cfg. A line whose first non-blank character is # or ! is a comment. Key and value
 // are separated by the first unescaped '=', ':' or blank. A line that ends with an odd
 // number of backslashes continues on the next one. Key and value are trimmed. Properties
-// come in the order of the text, with duplicates; of these the last one counts. (If the
-// last line is a single backslash Java reads an empty key, and this function nothing.)
+// come in the order of the text, with duplicates; callers use the last one. (If the
+// last line is a single backslash, Java reads an empty key, and this function reads nothing.)
 func ReadProperties(text string) ([]Property, error) {
 	var props []Property
 	r := lineReader{rest: text}
@@ -86,8 +86,8 @@ func (r *lineReader) next() (raw string, line int, ok bool) {
 	return "", 0, false
 }
 
-// isComment reports whether a line begins as a comment does. It is one if it does not
-// continue another line.
+// isComment reports whether a line begins like a comment. Such a line is a comment unless
+// it continues another line.
 func isComment(s string) bool { return s != "" && (s[0] == '#' || s[0] == '!') }
 
 // blanks are the characters that separate key and value.

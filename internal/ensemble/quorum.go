@@ -16,9 +16,9 @@ func (m *Membership) HasQuorum(has func(ServerID) bool) bool {
 	return 2*n > len(m.voters)
 }
 
-// hasGroups is the hierarchical test: a group counts if has(id) is true for servers
-// with more than half of its weight,
-// and a quorum needs more than half of the groups that have any weight.
+// hasGroups is the hierarchical test. A group counts if has(id) is true for servers with
+// more than half of its weight. A quorum needs more than half of the groups whose weight
+// is not 0.
 func (m *Membership) hasGroups(has func(ServerID) bool) bool {
 	groups, won := 0, 0
 	for _, g := range m.groups {

@@ -62,7 +62,7 @@ func digits(s string) Set {
 	return set
 }
 
-// TestWeight shows whose vote counts how much.
+// TestWeight shows the weight of each server's vote, with and without groups.
 func TestWeight(t *testing.T) {
 	m := parse(t, "server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1:2\nweight.2=5")
 	if m.Weight(1) != 1 || m.Weight(2) != 5 || m.Weight(9) != 0 || !m.Hierarchical() {
@@ -137,8 +137,8 @@ func TestQuorumsGrow(t *testing.T) {
 	})
 }
 
-// TestOneGroupIsAMajority shows that a single group without weights decides as no
-// group does, and that uniform weights change nothing.
+// TestOneGroupIsAMajority shows that a membership with a single group, whose servers all
+// have the same weight, has the same quorums as one without groups.
 func TestOneGroupIsAMajority(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.Int64Range(1, 9).Draw(t, "servers")
@@ -167,7 +167,8 @@ func TestOneGroupIsAMajority(t *testing.T) {
 	})
 }
 
-// TestHasQuorumAllocatesNothing guards the path of every commit.
+// TestHasQuorumAllocatesNothing shows that HasQuorum, which runs for every commit,
+// allocates no memory.
 func TestHasQuorumAllocatesNothing(t *testing.T) {
 	for _, text := range []string{"server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2", "server.1=a:1:2\nserver.2=b:1:2\ngroup.1=1:2"} {
 		m := parse(t, text)

@@ -75,7 +75,8 @@ func TestParseServerRefuses(t *testing.T) {
 	}
 }
 
-// TestAddresses shows the forms that dialling and listening need.
+// TestAddresses shows the form of addresses for dialling and listening, and which hosts
+// are wildcards or loopback.
 func TestAddresses(t *testing.T) {
 	s, err := ParseServer(1, "[::1]:2888:3888;[::]:2181")
 	if err != nil {

@@ -67,8 +67,9 @@ func sharedAddress(a, b Server) string {
 	return ""
 }
 
-// listeners returns the addresses of a server that name one machine. It leaves out
-// wildcards, and for clients loopback too, because each server may mean its own machine.
+// listeners returns the addresses of a server that name one machine. It leaves out wildcard
+// addresses, and a loopback address for clients, because with them each server means its
+// own machine.
 func (s Server) listeners() []string {
 	var all []string
 	for _, a := range s.Addresses {
