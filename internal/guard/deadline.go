@@ -21,7 +21,7 @@ func after(d time.Duration) deadline {
 	return deadline{steadyNow(), time.Now().UnixNano()}.later(d)
 }
 
-// later returns the deadline moved by the given time; by may be negative.
+// later returns the deadline moved by the given time, which may be negative.
 func (d deadline) later(by time.Duration) deadline {
 	return deadline{d.steady + int64(by), d.wall + int64(by)}
 }

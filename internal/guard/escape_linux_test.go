@@ -236,7 +236,7 @@ func TestDebuggerHoldsKilledProcess(t *testing.T) {
 	}
 }
 
-// asNobody runs a process without privileges.
+// asNobody makes a process run as a user without privileges.
 func asNobody(p *exec.Cmd) {
 	if os.Geteuid() == 0 {
 		p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

@@ -15,7 +15,7 @@ import (
 type killer struct {
 	began, last time.Time // times of the first and the last search
 	found       family
-	searchErr   error // why descendants cannot be found
+	searchErr   error // why the last search could not find descendants; nil: it could
 }
 
 const (
@@ -44,8 +44,8 @@ func (k *killer) next() time.Duration {
 }
 
 // kill kills the descendants of root, except the processes in except and their
-// descendants. over reports that none is alive. Zombies may remain whose parent does
-// not reap them, such as a debugger that holds them.
+// descendants. over reports that only zombies are left more than killTimeout after the
+// first search: their parent, such as a debugger that holds them, does not reap them.
 func (k *killer) kill(root int, except []int) (over bool) {
 	k.last = time.Now()
 	k.found, k.searchErr = familyOf(root, except)

@@ -27,8 +27,8 @@ func terminalGroup() int {
 // terminal.
 func inForeground() bool { return terminalGroup() == unix.Getpgrp() }
 
-// isJob reports whether a shell with job control made this process's group. The group
-// of the session leader has no such shell above it.
+// isJob reports whether a shell with job control made this process's group. No such shell
+// made the group of the session leader.
 func isJob() bool {
 	session, err := unix.Getsid(0)
 	return err == nil && session != unix.Getpgrp()
@@ -74,10 +74,13 @@ func (c *Child) noteStop(number string) {
 	c.say(fmt.Sprintf("the command (process %d) is stopped by %s; SIGCONT continues it", c.started(), unix.SignalName(s)))
 }
 
-// suspend does what the shell would see if the command were its own job and stopped.
-// It reports whether the command must be continued.
+// suspend stops this process after a signal has stopped the command, so that the shell
+// sees the stop as if the command were its own job. It returns after the shell has
+// continued this process, and reports whether the command must be continued.
 func (c *Child) suspend(s syscall.Signal) (goOn bool) {
-	if s != syscall.SIGTTIN && s != syscall.SIGTTOU || !inForeground() { // otherwise this process came to the foreground after the command's start
+	// If the command stopped because it lacks the terminal, and this process is in the
+	// foreground, it came there after the command's start: the command only needs the terminal.
+	if s != syscall.SIGTTIN && s != syscall.SIGTTOU || !inForeground() {
 		c.reclaimTerminal()
 		goOn = isJob() && stopJob()
 	}
