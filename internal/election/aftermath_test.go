@@ -44,7 +44,7 @@ func (w *world) followers(leader *server) []ensemble.ServerID {
 	return with
 }
 
-// roles makes each server look again whose leader or followers have failed.
+// roles makes each server whose leader or followers have failed look again.
 func (w *world) roles() {
 	for _, id := range w.ids() {
 		s := w.servers[id]

@@ -8,8 +8,8 @@
 // send, a membership to adopt, a [Decision], or the advice to give one up. [Record]
 // describes an election, for the log, the recorder and the tests.
 //
-//	Look ▸ vote for itself, told to all voters ▸ Heard: better? adopt and tell; later round? join; earlier? answer
-//	     ▸ a quorum holds the vote ▸ wait, or not ▸ Decision
+//	Look ▸ vote for itself, sent to all voters ▸ Heard: better? adopt and send; later round? join; earlier? answer
+//	     ▸ a quorum holds the vote ▸ wait for a better vote, if one may come ▸ Decision
 //	     ▸ or: a quorum follows a leader that says itself that it leads ▸ Decision
 //
 // The order of votes is (peerEpoch, zxid, id). A round, the logical clock of the

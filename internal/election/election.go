@@ -78,7 +78,7 @@ type Election struct {
 	barred   bool                         // neither candidate nor supporter until synchronised
 	failed   map[ensemble.ServerID]Failed // candidates whose last terms failed
 	relaxed  bool                         // failed terms are ignored in this election
-	restated bool                         // a false vote for this server was answered with a new round
+	restated bool                         // a vote that gave this server too much history was answered with a new round
 
 	votes   map[ensemble.ServerID]ballot // votes of this round
 	outside map[ensemble.ServerID]ballot // votes of servers that have a role, in any round
@@ -89,7 +89,7 @@ type Election struct {
 	settleAt int64 // end of the wait, Never if none runs
 	settleBy int64 // limit of all waits of the round, Never before the first
 	againAt  int64 // when a leader that could not be joined may be joined again; Never: there is none
-	splitAt  int64 // when votes that do not agree are ordered by history and id only
+	splitAt  int64 // when this server begins to order votes by history and id only (see relax)
 
 	current     ballot // the decision that notifications carry while this server is not looking
 	agreed      bool   // the epoch in these notifications is agreed on
@@ -97,7 +97,7 @@ type Election struct {
 	gaveUp      bool
 	byTransfer  bool                       // the former leader has given this role
 	dialBy      int64                      // time by which the candidate must lead
-	forward     bool                       // the candidate has said that it leads
+	forward     bool                       // the candidate has said that it leads; dialBy was moved then
 	supporters  map[ensemble.ServerID]bool // while leading
 	left        map[ensemble.ServerID]bool // servers that look in a later round, while this server dials the leader again
 
@@ -182,7 +182,7 @@ func (e *Election) Ready() Ready {
 // tick does what is due.
 func (e *Election) tick() {
 	if e.splitAt <= e.now {
-		e.relax() // without a better vote it sends nothing, and a resend may be due too
+		e.relax() // it sends only a better vote, so a resend that is due must still follow
 	}
 	switch {
 	case e.settleAt <= e.now:
@@ -249,8 +249,8 @@ func (e *Election) weight(id ensemble.ServerID) int64 {
 	return e.committed.Weight(id)
 }
 
-// quorum reports whether the servers for which has(id) is true are a quorum in every membership
-// that counts.
+// quorum reports whether the servers for which has(id) is true are a quorum of the committed
+// membership and, if another one is proposed, of that one too.
 func (e *Election) quorum(has func(ensemble.ServerID) bool) bool {
 	return e.committed.HasQuorum(has) && (e.next == nil || e.next.HasQuorum(has))
 }

@@ -12,8 +12,8 @@ import (
 // unless Failed says otherwise.
 const dialMS = 1000
 
-// splitMS is how long votes that differ, and are together a quorum, may fail to agree.
-// Then this server orders them as if no term had failed.
+// splitMS is how long the votes of a quorum may differ before this server orders them as
+// if no term had failed.
 const splitMS = 400
 
 // Failed holds what a server remembers of a candidate whose last terms ended before they
@@ -26,14 +26,14 @@ type Failed struct {
 	// preferred.
 	Until int64
 	// Again is the time before which a quorum of votes for the candidate does not end the
-	// election. Before that time this server does not join the candidate either, if it is
-	// the leader of this Round and Epoch or of earlier ones. At this time the vote is
-	// resent to all.
+	// election. Before that time this server does not join the candidate as leader of
+	// Round and Epoch or of earlier ones either. At that time this server resends its vote
+	// to all voters.
 	Again        int64
 	Round, Epoch wire.Epoch
-	// PatienceMS is how long the candidate is dialled; 0: 1000.
+	// PatienceMS is how long this server dials the candidate, in ms; 0: 1000.
 	PatienceMS int64
-	// Why is for operators.
+	// Why says for operators why the last term ended.
 	Why string
 }
 
@@ -94,7 +94,7 @@ func (e *Election) again() int64 {
 }
 
 // watchSplit detects voters that prefer different candidates because they remember
-// different failed terms: together they are a quorum, but no vote has one.
+// different failed terms: a quorum has voted, but no candidate has the votes of a quorum.
 func (e *Election) watchSplit() {
 	voted := func(id ensemble.ServerID) bool {
 		b, ok := e.votes[id]
@@ -119,8 +119,9 @@ func (e *Election) prefers() bool {
 	return false
 }
 
-// relax makes this server ignore failed terms for the rest of the election, as every
-// server does that remembers none, so that all come to prefer the same candidate.
+// relax makes this server ignore failed terms for the rest of the election. Servers that
+// remember no failed terms order votes in that way too, so that all voters come to prefer
+// the same candidate.
 func (e *Election) relax() {
 	e.relaxed, e.splitAt = true, Never
 	best := e.proposal

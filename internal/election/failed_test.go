@@ -200,8 +200,8 @@ func TestDifferentMemoriesAgree(t *testing.T) {
 	w.mustConverge(t, 2*splitMS)
 }
 
-// TestSplitVoteAtATimeOfResending: a server that stops to prefer candidates, and keeps its vote, also resends
-// the vote if that is due at the same time.
+// TestSplitVoteAtATimeOfResending: a server begins to ignore failed terms, and keeps its vote. It also resends
+// the vote if a resend is due at the same time.
 func TestSplitVoteAtATimeOfResending(t *testing.T) {
 	e := lookWith(3, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: []Failed{{Candidate: 1, Times: 2, Until: 30_000}}})
 	e.Step(200, Tick{})

@@ -9,8 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// The tests in this file show known bugs of other implementations of the protocol, by the
-// numbers of their reports.
+// The tests in this file show that an Election does not have known bugs of other implementations
+// of the protocol. Their names give the numbers of the bug reports.
 
 // worldOf makes a network of servers 1 to n with equal histories.
 func worldOf(n int) *world {
@@ -78,8 +78,8 @@ func TestZK1514FollowersOfAnEarlierRound(t *testing.T) {
 	}
 }
 
-// TestZK1817JoinerAmongUnequalVotes (also 1818, 1805): members that follow the same
-// leader report different zxids and rounds, because they joined at different times.
+// TestZK1817JoinerAmongUnequalVotes (also 1818, 1805): a server joins the leader that a quorum follows, even if
+// the followers report different zxids and rounds, because they joined at different times.
 func TestZK1817JoinerAmongUnequalVotes(t *testing.T) {
 	e := alone(5, 5)
 	e.Step(1, Heard{From: 1, Notification: says(e, peerwire.Following, Vote{2, 0x100000001, 3}, 7)})
@@ -93,7 +93,8 @@ func TestZK1817JoinerAmongUnequalVotes(t *testing.T) {
 	}
 }
 
-// TestZK1732MixedVersions: a member of a version before 3.4.6 reports another epoch.
+// TestZK1732MixedVersions: a server joins the leader that a quorum follows, even if a member of a version
+// before 3.4.6 reports another epoch.
 func TestZK1732MixedVersions(t *testing.T) {
 	e := alone(3, 3)
 	old := says(e, peerwire.Following, Vote{2, 0x100000001, 1}, 1)

@@ -166,9 +166,9 @@ func (e *Election) allEmpty() bool {
 	return true
 }
 
-// found lets an empty server vote once all other voters report empty. One of them had an
-// epoch without a transaction, which an interrupted first start leaves; without this rule
-// the servers would wait for ever.
+// found lets a barred empty server vote once all other voters report that they are empty. An
+// interrupted first start leaves a server with an epoch but no transaction, and its epoch
+// bars the others (see learnHistory). Without this rule they would wait for ever.
 func (e *Election) found() {
 	if !e.barred || e.asked.Zxid == NoHistory || e.asked.Abstains || e.state != peerwire.Looking || !e.allEmpty() {
 		return
@@ -187,7 +187,7 @@ func (e *Election) heardLooking(h Heard) {
 	v := voteOf(n)
 	e.revoke(h)
 	if n.Zxid == NoHistory {
-		e.asking[h.From] = true // so that it learns whom to join
+		e.asking[h.From] = true // the sender is told the decision, so that it can join the leader
 	}
 	switch {
 	case n.ElectionEpoch < e.round:
@@ -216,8 +216,8 @@ func (e *Election) heardLooking(h Heard) {
 	}
 	e.running.vote(e.now, h, verdict)
 	if _, known := e.votes[h.From]; verdict == worse && !known {
-		// It may have had a role when this server's vote came, and have answered with
-		// that. Then it does not know the vote.
+		// The sender may have had a role when this server's vote reached it. Then it has
+		// answered with its role, and has not kept the vote.
 		e.send(h.From, e.lookingMessage())
 	}
 	e.keep(h)
@@ -225,11 +225,11 @@ func (e *Election) heardLooking(h Heard) {
 }
 
 // revoke takes back what a voter that looks has said before: that it had a role; its vote
-// of this round, if it has begun anew in an earlier one; and both its vote and its
+// of this round, if it now looks in an earlier round; and both its vote and its
 // candidacy, if it says NoHistory. A server that was restarted with an empty disk does
-// not keep its earlier promises. The first message of a connection may be an old one,
-// which takes nothing back. But it is not older than the message that the server is no
-// candidate, which came before.
+// not keep its earlier promises. The first message of a connection may be an old one, so
+// it takes nothing back. Even such a message makes a withdrawn server a candidate again,
+// because it cannot be older than the message with which the server withdrew.
 func (e *Election) revoke(h Heard) {
 	n := &h.Notification
 	if n.Zxid != NoHistory {

@@ -7,8 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// Observation is an observation for the log: one of the types below. String returns the
-// text of the log.
+// Observation is what an election reports to the log: one of the types below. String returns
+// the text for the log.
 type Observation interface{ String() string }
 
 // Began reports that an election begins with this server's own vote.

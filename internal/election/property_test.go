@@ -89,7 +89,7 @@ func act(t *rapid.T, w *world) {
 		w.pass(int64(rapid.IntRange(1, 10).Draw(t, "short ms")))
 	case 8:
 		w.roles()
-	case 16: // a disk stops to answer, or answers again
+	case 16: // a disk stops answering, or answers again
 		if a.alive && a.decision == nil && !a.foreign {
 			a.look.Abstains = !a.look.Abstains
 			w.lookAgain(a, "the disk")

@@ -14,7 +14,7 @@ const (
 	heardMax   = 256 // votes of one election that were heard
 	sentMax    = 256 // votes of one election that were sent, one for each receiver
 	changesMax = 64  // changes of a server's own vote in one election
-	roundsMax  = 32
+	roundsMax  = 32  // rounds of one election, and waits of one election
 )
 
 // Verdict says how a vote that was heard was treated.
@@ -27,9 +27,9 @@ const (
 	joinedRound                  // the vote is of a later round, and worse than this server's vote
 	joinedAdopted                // the vote is of a later round, and better
 	earlier                      // the vote is of an earlier round, and was answered
-	hasRole                      // by a server that has a role
-	notCounted                   // a vote without history, or a vote that a server without history received
-	madeUp                       // gives this server a history it does not have
+	hasRole                      // the sender has a role
+	notCounted                   // the vote says NoHistory, or this server must not vote (see mute)
+	madeUp                       // the vote gives this server a history it does not have
 )
 
 var verdicts = [...]string{
@@ -76,7 +76,7 @@ type SentVote struct {
 	Heard int // the number of votes that had been heard before
 }
 
-// Wait is a time in which a quorum agreed and the server waited for a better vote.
+// Wait is a period in which a quorum agreed and the server waited for a better vote.
 type Wait struct {
 	AtMS  int64
 	MaxMS int64 // the wait ended earlier if a better vote came, or if no better one could come
@@ -188,7 +188,8 @@ func (r *Record) reach(p Phase, now int64) {
 	r.Phase, r.phaseBegan = p, now
 }
 
-// held records that writes were held before the record was opened.
+// held moves the beginning of the record back by the time for which writes were held
+// before the record was opened.
 func (r *Record) held(ms int64) {
 	r.Began -= ms
 	r.phaseBegan -= ms

@@ -101,7 +101,7 @@ func (e *Election) heardInRole(h Heard) {
 func (e *Election) heardCandidate(h Heard) {
 	n := &h.Notification
 	round, itself := e.current.round, n.Leader == e.current.Leader
-	b, heard := e.votes[h.From] // the sender was in this round, because the message is of this round
+	b, heard := e.votes[h.From] // heard: the sender has sent a vote of this round
 	ran := heard && b.state == peerwire.Looking && b.agrees(e.current)
 	switch {
 	case n.State == peerwire.Leading && itself && e.dialBy != Never && !e.byTransfer && !e.forward:
@@ -127,7 +127,7 @@ func (e *Election) precedesTransfer(n *peerwire.Notification) bool {
 	return e.byTransfer && n.State != peerwire.Looking && n.ElectionEpoch == e.current.round && n.PeerEpoch <= e.current.PeerEpoch
 }
 
-// named reports whether the role came without a vote, so without a round.
+// named reports whether the role came from Appointed, so without a round.
 func (e *Election) named() bool { return e.current.round < 0 }
 
 // heardSupporter handles a supporter of this leader that has changed its vote

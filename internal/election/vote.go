@@ -57,9 +57,9 @@ func beats(a, b Vote, weigh func(ensemble.ServerID) int64) bool {
 	return a.Compare(b) > 0 || weigh(b.Leader) == 0 && b.Leader != peerwire.NoServer
 }
 
-// ballot is a vote as it was heard, with the sender's state and round. version is that of
-// the message if it says FOLLOWING or LEADING and is not kept among the votes of this
-// server's round, 0 otherwise.
+// ballot is a vote as it was heard, with the sender's state and round. version is that of a
+// FOLLOWING or LEADING message that carries a configuration. It is 0 for all other messages,
+// and for each ballot in Election.votes.
 type ballot struct {
 	Vote
 	round   wire.Epoch
