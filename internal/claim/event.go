@@ -96,7 +96,7 @@ type Ready struct {
 	Observations []Observation
 }
 
-// Reason says why a Line ended.
+// Reason says why a claim ended, such as a Line or a Stay.
 type Reason uint8
 
 // The reasons.

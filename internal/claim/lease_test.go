@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLeaseDeadlines checks the formula T - D - 1 % of T with numbers.
+// TestLeaseDeadlines checks that a lease lasts T - D - 1 % of T, or is not proven if nothing is left.
 func TestLeaseDeadlines(t *testing.T) {
 	for _, c := range []struct {
 		timeout, delay, window time.Duration
@@ -32,7 +32,8 @@ func TestLeaseDeadlines(t *testing.T) {
 	}
 }
 
-// TestElapsedTimeIsTheLargerClock covers suspends and wall clocks that are set.
+// TestElapsedTimeIsTheLargerClock checks that the larger of the times that the two clocks show has passed, after
+// a suspend and after a change of the wall clock.
 func TestElapsedTimeIsTheLargerClock(t *testing.T) {
 	sent := Moment{Mono: 100 * time.Second, Wall: 5000 * time.Second}
 	l := Lease{Sent: sent, Timeout: 10 * time.Second, Delay: time.Second} // lasts 8.9 s

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Naming is the naming scheme of bids. Our candidates recognise bids of every scheme, but other libraries
-// recognise only their own. The scheme therefore decides which libraries can share a parent.
+// Naming is the naming scheme of bids. Candidates of this project recognise bids of every scheme, but other
+// libraries recognise only their own. The scheme therefore decides which libraries can share a parent.
 type Naming uint8
 
 // The naming schemes. Names of all schemes except KazooLease end in the sequence number that the server
@@ -21,7 +21,7 @@ const (
 	CuratorLock                // _c_<uuid>-lock-<seq>, of Curator's InterProcessMutex
 	KazooLock                  // <32 hex digits>__lock__<seq>, of kazoo's Lock and Election
 	GoZKLock                   // _c_<32 hex digits>-lock-<seq>, of go-zookeeper's Lock
-	Foreign                    // any other name that ends in a sequence number; never made by us
+	Foreign                    // any other name that ends in a sequence number; this project makes no such bids
 	OwnRead                    // <32 hex digits>-r_<seq>, beside Own for writers
 	CuratorRead                // _c_<uuid>-__READ__<seq>, of Curator's InterProcessReadWriteLock
 	CuratorWrite               // _c_<uuid>-__WRIT__<seq>, of Curator's InterProcessReadWriteLock
@@ -33,15 +33,15 @@ const (
 // Schemes of znodes that are not bids, as far as names distinguish them. No bid is created with one of
 // them.
 const (
-	MemberName      Naming = iota + KazooLease + 1 // <id>, of our groups and Curator's GroupMember
+	MemberName      Naming = iota + KazooLease + 1 // <id>, of this project's groups and Curator's GroupMember
 	CuratorNode                                    // _c_<uuid>-<id>, of Curator's PersistentNode
-	CuratorInstance                                // <id>, of Curator's service discovery and ours
+	CuratorInstance                                // <id>, of Curator's service discovery and this project's
 	CuratorBarrier                                 // <uuid>, of Curator's DistributedDoubleBarrier
-	CuratorItem                                    // queue-…<seq>, at work, of Curator's DistributedQueue
+	CuratorItem                                    // queue-…<seq>, an item at work, of Curator's DistributedQueue
 	KazooParty                                     // <32 hex digits>__party__, of kazoo's Party
 	KazooShallow                                   // <32 hex digits>-<id>, of kazoo's ShallowParty
-	HexBarrier                                     // <32 hex digits>, of our double barriers and kazoo's
-	KazooItem                                      // entry-<priority>-<seq>, taken, of kazoo's LockingQueue
+	HexBarrier                                     // <32 hex digits>, of double barriers of this project and of kazoo
+	KazooItem                                      // entry-<priority>-<seq>, a taken item, of kazoo's LockingQueue
 )
 
 var NamingNames = [...]string{"own", "plain", "curator-latch", "curator-lock", "kazoo", "go-zk", "foreign",

@@ -12,7 +12,8 @@ import (
 
 const hex32 = "0123456789abcdef0123456789abcdef"
 
-// TestParseBid has one row for each form of name that servers and libraries produce.
+// TestParseBid checks the scheme and the number that ParseBid finds, for each form of name that servers and
+// libraries produce.
 func TestParseBid(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -50,7 +51,8 @@ func TestParseBid(t *testing.T) {
 	}
 }
 
-// TestChecklist11ParseBidSkipsOthers checks names of znodes that exist beside bids in real trees.
+// TestChecklist11ParseBidSkipsOthers checks that names of znodes that exist beside bids in real trees, and names
+// that only resemble those of bids, are not parsed as bids.
 func TestChecklist11ParseBidSkipsOthers(t *testing.T) {
 	for _, name := range []string{"", "LEADER", "locks", "leases", "n_", "n_12",
 		"n_4294967296", "n_+000000001", hex32 + "-n_", "lease_holder", "latch-", "-", "0x00000001", "n_ 000000001",
@@ -75,7 +77,8 @@ func TestNamesRoundTrip(t *testing.T) {
 	})
 }
 
-// TestBidsSortAcrossTheWrap checks the order by difference, from many starting numbers.
+// TestBidsSortAcrossTheWrap checks that bids are ordered by the difference of their numbers, even if the numbers
+// wrap between the oldest and the newest bid.
 func TestBidsSortAcrossTheWrap(t *testing.T) {
 	for _, start := range []int32{0, 5, math.MaxInt32 - 3, math.MaxInt32, math.MinInt32, -4} {
 		var names []string
@@ -93,7 +96,8 @@ func TestBidsSortAcrossTheWrap(t *testing.T) {
 	}
 }
 
-// TestExhaustedSequenceNumbersAreDetected checks when sequence numbers no longer order the bids.
+// TestExhaustedSequenceNumbersAreDetected checks that repeated, negative and largest numbers are detected, because
+// they do not order the bids.
 func TestExhaustedSequenceNumbersAreDetected(t *testing.T) {
 	for _, c := range []struct {
 		seqs []int32
@@ -111,7 +115,7 @@ func TestExhaustedSequenceNumbersAreDetected(t *testing.T) {
 			bids = append(bids, Bid{fmt.Sprint(i), Own, seq})
 		}
 		if got := SequenceExhausted(bids); got != c.want {
-			t.Errorf("wornOut(%v) = %v", c.seqs, got)
+			t.Errorf("SequenceExhausted(%v) = %v", c.seqs, got)
 		}
 	}
 }

@@ -29,7 +29,8 @@ const (
 	OpExists                     // read the stat, with the same watch as OpAwait
 	OpMore                       // only in a multi: further operations that the caller adds
 
-	// Operations on a tree. Its events arrive as TreeEvents until TreeWatchOver.
+	// Operations on a tree. After OpWatchTree or OpListen, the events of the tree arrive as TreeEvents until
+	// TreeWatchOver.
 	OpWatchTree // set a persistent watch for every change at Path and below; wire.ErrUnimplemented if the server does not support it
 	OpListen    // receive the events of one-shot watches at Path and below; the server cannot refuse this
 	OpSince     // report what changed since a zxid, without reading it
@@ -76,7 +77,7 @@ type Op struct {
 	Since *Since // since
 }
 
-// Sync, Get, List, Unwatch and MakeParents each return the operations of these kinds.
+// Sync, Get, List, Unwatch and MakeParents return an OpSync, OpGet, OpList, OpUnwatch and OpParents.
 func Sync(path string) Op        { return Op{Kind: OpSync, Path: path} }
 func Get(path string) Op         { return Op{Kind: OpGet, Path: path} }
 func List(path string) Op        { return Op{Kind: OpList, Path: path} }
@@ -119,7 +120,7 @@ type Request struct {
 // Joins reports whether an operation is a read that can share a request of the protocol with others.
 func (o Op) Joins() bool { return !o.Alone && (o.Kind == OpList || o.Kind == OpGet) }
 
-// Count returns how many operations at the start of ops satisfy is.
+// Count returns for how many operations at the start of ops the function is returns true.
 func Count(ops []Op, is func(Op) bool) int {
 	n := 0
 	for n < len(ops) && is(ops[n]) {

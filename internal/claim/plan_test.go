@@ -128,8 +128,8 @@ func TestParentsWhileOthersDelete(t *testing.T) {
 	}
 }
 
-// TestPlainCourseAllocatesNothing checks an operation of a single request, because almost all operations
-// are of this kind.
+// TestPlainCourseAllocatesNothing checks that the plan of an operation of a single request allocates no memory,
+// because almost all operations are of this kind.
 func TestPlainCourseAllocatesNothing(t *testing.T) {
 	op, taken := Op{Kind: OpSet, Path: "/a", Data: []byte("x")}, 0
 	if n := testing.AllocsPerRun(100, func() {

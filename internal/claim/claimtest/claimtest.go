@@ -121,7 +121,7 @@ var Pauses = []time.Duration{time.Millisecond, time.Millisecond, 30 * time.Milli
 	400 * time.Millisecond, 400 * time.Millisecond, 400 * time.Millisecond, 3 * time.Second, 9 * time.Second}
 
 // ErrGivenUp and ErrRefused are errors with which tests end operations.
-var ErrGivenUp, ErrRefused = errors.New("deaf"), errors.New("refused")
+var ErrGivenUp, ErrRefused = errors.New("given up"), errors.New("refused")
 
 // Seeds is the number of histories that each model test explores.
 const Seeds = 400

@@ -165,7 +165,7 @@ func TestServingGoesOn(t *testing.T) {
 func TestServingEnds(t *testing.T) {
 	d := serve(t, 9)
 	d.listed("tx-a tx-b tx-c", "join /t/tx-a", "join /t/tx-b", "join /t/tx-c")
-	d.step(SiteOver{Path: "/t/tx-a", Err: &claim.DataError{Path: "/t/tx-a", Err: claimtest.ErrGivenUp}}, "no transaction at /t/tx-a: deaf")
+	d.step(SiteOver{Path: "/t/tx-a", Err: &claim.DataError{Path: "/t/tx-a", Err: claimtest.ErrGivenUp}}, "no transaction at /t/tx-a: given up")
 	d.step(SiteOver{Path: "/t/tx-b", Err: claimtest.ErrRefused})
 	d.step(SiteOver{Path: "/t/tx-c", Err: claimtest.ErrGivenUp})
 	d.ends(claim.Failed, claimtest.ErrRefused)
