@@ -15,7 +15,8 @@ func names(prefix string, n int) []string {
 	return out
 }
 
-// TestShareIsEvenAndTheSameForAll also checks that order and duplicates do not matter.
+// TestShareIsEvenAndTheSameForAll checks that no member gets more than its even share, rounded up, and that all
+// clients compute the same assignment: the order of names and duplicates do not matter.
 func TestShareIsEvenAndTheSameForAll(t *testing.T) {
 	for _, m := range []int{1, 2, 3, 7, 20} {
 		for _, p := range []int{0, 1, 6, 100} {
