@@ -13,8 +13,8 @@ type Act uint8
 // The operations.
 const (
 	CloseBarrier Act = iota // create the znode of the barrier
-	OpenBarrier             // delete it
-	PassBarrier             // wait until it does not exist
+	OpenBarrier             // delete the znode of the barrier
+	PassBarrier             // wait until the znode of the barrier does not exist
 )
 
 // Barrier closes, opens or passes a barrier. A barrier is one znode: it is closed while the znode exists.

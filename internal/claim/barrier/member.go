@@ -13,7 +13,7 @@ type MemberConfig struct {
 	Path  string // path of the barrier
 	Name  string // name of the member's znode, never used before
 	N     int    // how many members must be present
-	Kazoo bool   // compatible with kazoo: a member that leaves first removes ready
+	Kazoo bool   // compatible with kazoo: a member removes ready before it deletes its own znode
 }
 
 // MemberPhase is a phase in the life of a Member.
@@ -56,7 +56,7 @@ type Member struct {
 	made       bool // the member's znode was created
 	czxid      wire.Zxid
 	watched    bool // ready is watched
-	look       bool // the state must be read
+	look       bool // ready and the members must be read
 	enough     bool // enough members are present, so ready must be created
 	late       bool // the member entered although ready is older than its own znode
 	byEvent    bool // an event let the member in; the server of a new connection may not know ready yet

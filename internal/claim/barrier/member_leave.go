@@ -115,7 +115,7 @@ func (m *Member) planOut() {
 	case here && m.stays() && m.cfg.Name < in[0]:
 		m.await(in[len(in)-1])
 	case m.waits == "":
-		m.await(in[0]) // set the watch before the member's znode is deleted, because that may be the last one
+		m.await(in[0]) // set the watch first: the others may leave as soon as this member's znode is deleted
 	case here:
 		m.Ask(m.tookOut, claim.Delete(m.own()))
 	}
