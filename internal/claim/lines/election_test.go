@@ -331,7 +331,7 @@ func seeded(seed uint64, b broken) *world {
 	return newWorld(func(n int) int { return rnd.IntN(n) }, b)
 }
 
-// TestElectionSeeds plays longer histories than the property test.
+// TestElectionSeeds checks the rules of TestElectionUnderFaults in longer histories.
 func TestElectionSeeds(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		w := seeded(seed, broken{})
@@ -343,8 +343,8 @@ func TestElectionSeeds(t *testing.T) {
 	}
 }
 
-// TestPlainElectionSeeds plays the same histories below a parent that is shared with Apache's recipe. Names
-// of that recipe contain no nonce, so guards are not checked.
+// TestPlainElectionSeeds checks the same rules below a parent that is shared with Apache's recipe. Names of that
+// recipe contain no nonce, so guards are not checked.
 func TestPlainElectionSeeds(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		w := seeded(seed, broken{})
@@ -356,8 +356,8 @@ func TestPlainElectionSeeds(t *testing.T) {
 	}
 }
 
-// TestElectionWithExhaustedSequenceNumbers plays histories below a parent whose counter has reached its largest value, so
-// that bids share a number or have numbers out of order.
+// TestElectionWithExhaustedSequenceNumbers checks the same rules below a parent whose counter has reached its
+// largest value, so that bids share a number or have numbers out of order.
 func TestElectionWithExhaustedSequenceNumbers(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds / 4) {
 		w := seeded(seed, broken{})
@@ -401,8 +401,8 @@ func TestChecksNotice(t *testing.T) {
 	}
 }
 
-// TestSequenceIsNoToken checks that the check of tokens detects a sequence number in place of a token: a
-// parent that is created again counts from 0.
+// TestSequenceIsNoToken checks that the check of tokens fails if sequence numbers are used as tokens. They cannot
+// be tokens, because a parent that is created again counts from 0.
 func TestSequenceIsNoToken(t *testing.T) {
 	for _, asSeq := range []bool{false, true} {
 		w := seeded(1, broken{seqToken: asSeq})

@@ -9,7 +9,7 @@ import (
 
 // Times that the caller cannot set.
 const (
-	publishPause = time.Second // the interval between two reads of a LEADER that belongs to another program
+	publishPause = time.Second // pause before a leader tries again to publish at LEADER
 	// verifyMin is the shortest interval at which a leader checks that its bid exists.
 	verifyMin = 100 * time.Millisecond
 )

@@ -194,7 +194,7 @@ func TestLocksUnderFaults(t *testing.T) {
 	}
 }
 
-// TestLockSeeds plays longer histories.
+// TestLockSeeds checks the rules of TestLocksUnderFaults in longer histories.
 func TestLockSeeds(t *testing.T) {
 	for _, x := range lockWorlds {
 		t.Run(x.name, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestReadersInTheWayAreSeen(t *testing.T) {
 	}
 }
 
-// TestOneLeaseTooManyIsSeen checks the same for the number of leases.
+// TestOneLeaseTooManyIsSeen checks that the check of the number of leases detects a holder too many.
 func TestOneLeaseTooManyIsSeen(t *testing.T) {
 	w := seeded(1, broken{})
 	for range 2 {
@@ -266,7 +266,8 @@ func TestOneLeaseTooManyIsSeen(t *testing.T) {
 	}
 }
 
-// TestSemaphoreSendsOneRequestAtATime also checks that each answer goes to the line that made the request.
+// TestSemaphoreSendsOneRequestAtATime checks that a semaphore numbers its requests in order, that at most one
+// request of each of its two lines waits, and that each answer reaches the line that made the request.
 func TestSemaphoreSendsOneRequestAtATime(t *testing.T) {
 	w := seeded(7, broken{})
 	for range 3 {

@@ -49,8 +49,10 @@ func NewMultiLock(paths []string) *MultiLock {
 	return s
 }
 
-// Held reports whether all locks are held. Over reports whether MultiLock has ended.
+// Held reports whether all locks are held.
 func (s *MultiLock) Held() bool { return s.stage == holding }
+
+// Over reports whether MultiLock has ended.
 func (s *MultiLock) Over() bool { return s.stage == releasing && s.gone() }
 
 // Err returns why MultiLock has ended.

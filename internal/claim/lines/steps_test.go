@@ -103,8 +103,8 @@ func TestListWithoutOwnBidProvesNothing(t *testing.T) {
 	wantSync(t, *again)
 }
 
-// TestBidThatIsNotThereIsLookedForBehindASync checks that a missing bid is looked for after a sync,
-// because the server may be behind. If it is still missing then, it is gone.
+// TestBidThatIsNotThereIsLookedForBehindASync checks that an Election that does not find its bid looks again after
+// a sync, because the server may be behind. If the bid is still missing then, it counts as gone.
 func TestBidThatIsNotThereIsLookedForBehindASync(t *testing.T) {
 	gone := claim.Result{Err: wire.ErrNoNode}
 	for name, look := range map[string][]claim.Result{

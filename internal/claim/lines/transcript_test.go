@@ -31,7 +31,7 @@ import (
 //	heal                90 s without faults
 //	pass D              time passes for all candidates, and none of them pings
 //	ping C              an answered ping
-//	suspend C D         the same, but C's monotonic clock stops
+//	suspend C D         time passes as with pass, but C's monotonic clock stops
 //	resign C, tick C, close C
 //	expire C            the server ends C's session, if its timeout has passed
 //	put PATH DATA [C]   create or replace a znode: persistent, or an ephemeral of C's session or of a new one
