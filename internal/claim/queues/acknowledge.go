@@ -22,7 +22,7 @@ type AcknowledgementConfig struct {
 // Acknowledgement acknowledges an item that was taken, or gives it back, in one transaction that begins
 // with the deletion of the claim.
 //
-//	does our claim exist? ▸ delete it and the item ▸ answer lost: look again
+//	does this consumer's claim exist? ▸ delete the claim and the item ▸ answer lost: look again
 //
 // If the claim is missing or belongs to another session after a lost answer, the transaction was carried
 // out. If no answer was lost, the consumer no longer owns the item, and the error is ErrTaken. If another

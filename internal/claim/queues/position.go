@@ -9,7 +9,7 @@ import (
 	"bellwether/wire"
 )
 
-// position is a consumer's bid in the line of a queue. It ends with the session. The bid of the next
+// position is a consumer's bid in the line of a queue. The bid ends with the session. The bid of the next
 // session has another nonce, so that the two cannot be confused.
 type position struct {
 	nonce      claim.Nonce

@@ -34,8 +34,8 @@ type TakeConfig struct {
 //	             ▸ read the first ▸ in one transaction delete it, or claim it, and leave the line
 //	                              ▸ answer lost: does the consumer's bid in the line still exist?
 //
-// A claim ends with the session that made it, and its item is delivered again. So with claims, a lost
-// answer never leaves the fate of an item open.
+// A claim ends with the session that made it, and its item is delivered again. So with claims, no item is
+// lost if an answer is lost.
 type Take struct {
 	claim.Requester
 	Config TakeConfig
