@@ -136,8 +136,8 @@ type commit struct {
 	looked        bool  // the fields about the coordinator and the decision are current
 	watched       bool  // the coordinator's znode, or the decision of a plain transaction, is watched
 	coordinated   bool  // the coordinator's znode exists
-	coordinates   bool  // this session owns it
-	mayCoordinate bool  // this session owns it, or may own it because it tried to create it
+	coordinates   bool  // this session owns the coordinator's znode
+	mayCoordinate bool  // this session owns that znode, or may own it because it tried to create it
 	mayBePresent  bool  // this session owns, or may own, the znode of its site, which holds no vote yet
 	refusal       error // why this party must end early; nil: it need not
 	ballots       map[string]*ballot

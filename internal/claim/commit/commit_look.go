@@ -73,7 +73,7 @@ func (c *commit) decide(d Decision) {
 	}
 }
 
-// who returns the name of this part for the log.
+// who returns the name of this party for the log.
 func (c *commit) who() string {
 	if c.cfg.Site == "" {
 		return "coordinator"

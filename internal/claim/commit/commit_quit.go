@@ -12,9 +12,9 @@ func (c *commit) refuse(err error) {
 	}
 }
 
-// leavesEarly reports whether this party ends early, after a refusal or Resign. It first removes the ephemeral
-// znodes that others would wait for. If the coordinator's znode goes, a site takes over. If the znode of a
-// site that has not voted goes, the transaction is aborted. A vote is a promise, and stays.
+// leavesEarly reports whether this party ends early, after a refusal or Resign. The party first removes the
+// ephemeral znodes that others would wait for. If the coordinator's znode goes, a site takes over. If the znode
+// of a site that has not voted goes, the transaction is aborted. A vote is a promise, and stays.
 func (c *commit) leavesEarly() bool { return c.refusal != nil || c.Leaving }
 
 // planLeave finds out which znodes this session still owns, because another part may have taken over.

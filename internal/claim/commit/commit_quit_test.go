@@ -28,8 +28,8 @@ func TestRefusedCoordinatorLeavesAnothersPlace(t *testing.T) {
 	}
 }
 
-// TestSiteThatGivesUpKeepsItsVote also checks that the site reads its znode again if the outcome of a
-// request is unknown.
+// TestSiteThatGivesUpKeepsItsVote checks that a site that gives up reads its znode again if the outcome of a
+// request is unknown, and ends without an error if its vote keeps the znode from being deleted.
 func TestSiteThatGivesUpKeepsItsVote(t *testing.T) {
 	tx := claim.Result{Data: Transaction{Sites: []string{"a"}}.Encode()}
 	s := NewSite(Config{Path: "/tx", Site: "a"})

@@ -135,8 +135,9 @@ func TestCommitWithoutFaults(t *testing.T) {
 	})
 }
 
-// TestChecklist14EverySingleCrash crashes coordinator and sites after each single operation, with both
-// decisions. The parties then stay away or restart.
+// TestChecklist14EverySingleCrash crashes the coordinator or a site after each single operation, with both
+// decisions. It checks that the running parties are not blocked, and that after a restart every part ends and the
+// transaction is removed.
 func TestChecklist14EverySingleCrash(t *testing.T) {
 	bothWays(t, func(t *testing.T, plain bool) {
 		points := 0

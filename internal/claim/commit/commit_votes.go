@@ -94,7 +94,7 @@ func (c *commit) planAborts() {
 			c.ballot(site).watched = false
 		}
 	}
-	c.report("patience is over: abort for %d that have not voted", len(ops))
+	c.report("the time to vote is over: votes abort for %d sites that have not voted", len(ops))
 	c.write(ops...)
 }
 
