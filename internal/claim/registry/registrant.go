@@ -19,7 +19,7 @@ const (
 
 // ErrNoParent means that the parent of a registration could not be created, or was deleted immediately
 // afterwards.
-var ErrNoParent = errors.New("there is no parent")
+var ErrNoParent = errors.New("its parent does not exist")
 
 // RegistrantConfig describes a Registrant.
 type RegistrantConfig struct {
@@ -41,7 +41,7 @@ func (Keep) Event() {}
 // and when another client deletes it.
 //
 //	create ▸ watch, and read the owner ▸ this session: it stands; set the data if it has changed
-//	                                   ▸ an earlier session of ours: delete and create it, in one transaction
+//	                                   ▸ one of Own, or an earlier session: delete and create it, in one transaction
 //	                                   ▸ foreign: wait for its event, then create
 //	                                   ▸ znode missing: create
 //	resign ▸ sync, read the owner ▸ this session: delete it
@@ -53,7 +53,7 @@ func (Keep) Event() {}
 type Registrant struct {
 	claim.Requester
 	cfg  RegistrantConfig
-	own  []wire.SessionID // earlier sessions of ours
+	own  []wire.SessionID // RegistrantConfig.Own, and earlier sessions of this Registrant
 	last wire.SessionID   // the last session
 
 	data  []byte      // data that the znode must hold
@@ -67,13 +67,13 @@ type Registrant struct {
 type sessionState struct {
 	made        bool      // a znode of this session may exist
 	unsure      bool      // the answer to a write was lost
-	have        int       // number of the data that our znode holds; 0: there is no such znode
+	have        int       // number of the data that this session's znode holds; 0: there is no such znode
 	stat        wire.Stat // stat of the znode at the last read
 	watch       uint64    // number of the request that set the watch; 0: no watch, so read first
 	missing     bool      // the znode did not exist at that read
 	parentsMade bool      // the parents were created just now
-	stands      bool      // at the last read, our znode existed with the wanted data
-	token       wire.Zxid // czxid of our znode at that read
+	stands      bool      // at the last read, this session's znode existed with the wanted data
+	token       wire.Zxid // czxid of this session's znode at that read
 	held        int       // number of its data at that read
 	foreign     bool      // at the last read, the znode was foreign
 	why         error     // any other reason why the registration does not stand

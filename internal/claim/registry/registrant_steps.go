@@ -106,10 +106,10 @@ func (r *Registrant) judge() {
 	}
 }
 
-// ours reports whether s is an earlier session of ours.
+// ours reports whether s is an earlier session of this Registrant or of an earlier process.
 func (r *Registrant) ours(s wire.SessionID) bool { return s != 0 && slices.Contains(r.own, s) }
 
-// planReplace replaces the znode that an earlier session of this registrant created. The watch fires when the old znode is
+// planReplace replaces a znode that one of the sessions in own created. The watch fires when the old znode is
 // deleted, no matter which client deletes it.
 func (r *Registrant) planReplace() {
 	if !r.ours(r.stat.EphemeralOwner) {
