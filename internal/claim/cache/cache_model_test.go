@@ -492,7 +492,7 @@ func TestCacheUnderFaults(t *testing.T) {
 	})
 }
 
-// TestCacheSeeds plays longer histories.
+// TestCacheSeeds checks the rules of TestCacheUnderFaults in longer histories.
 func TestCacheSeeds(t *testing.T) {
 	for seed := range uint64(claimtest.Seeds) {
 		w := newCacheWorld(seededChoice(seed))

@@ -314,7 +314,7 @@ func TestCacheIsFull(t *testing.T) {
 	}
 }
 
-// TestCacheEnds checks that the cache removes its watch if it is connected.
+// TestCacheEnds checks that the cache removes its watch before it ends, if it is connected.
 func TestCacheEnds(t *testing.T) {
 	d := loaded(t)
 	d.Step(claim.Resign{}, claim.OpUnwatch)
