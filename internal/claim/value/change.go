@@ -170,7 +170,7 @@ func (c *Change) planSet() {
 func (c *Change) number() []byte { return strconv.AppendInt(nil, int64(c.mark.N), 10) }
 
 // tookMark processes the look at the mark. If the mark existed before the change and is missing now,
-// another client deleted it, and it proves nothing.
+// another client deleted it, and its absence proves nothing.
 func (c *Change) tookMark(res []claim.Result) {
 	switch r := res[1]; {
 	case res[0].Err != nil:

@@ -36,7 +36,7 @@ func ParseCounter(f CounterFormat, data []byte) (int64, error) {
 	case f != BinaryCounter:
 		return strconv.ParseInt(string(data), 10, 64)
 	case len(data) != 8:
-		return 0, fmt.Errorf("%d bytes, want 8", len(data))
+		return 0, fmt.Errorf("a binary counter has 8 bytes, not %d", len(data))
 	}
 	return int64(binary.BigEndian.Uint64(data)), nil
 }
