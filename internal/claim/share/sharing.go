@@ -15,7 +15,7 @@ type SharingConfig struct {
 	ID     string   // id of this member
 	Parts  []string // the parts to share
 	Tasks  bool     // share tasks instead of parts; tasks may be added and removed
-	Most   int      // limit of parts that this member owns at a time; 0: no limit
+	Most   int      // how many parts this member may own at a time; 0: no limit
 }
 
 // MembersAt returns the parent of the members' registrations.
