@@ -214,8 +214,9 @@ func TestDoubleBarrierUnderFaults(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierSeeds plays longer histories. In every second history, events carry no zxid. A member
-// that an event let in may then connect to a server that does not know the ready znode yet.
+// TestDoubleBarrierSeeds checks the rules of TestDoubleBarrierUnderFaults in longer histories. In every second
+// history, events carry no zxid. A member that an event let in may then connect to a server that does not know
+// the ready znode yet.
 func TestDoubleBarrierSeeds(t *testing.T) {
 	for _, g := range gates {
 		rounds := 0
@@ -331,7 +332,8 @@ func TestBarrierUnderFaults(t *testing.T) {
 	})
 }
 
-// TestBarrierSeeds plays longer histories. It also breaks the sync, to show that the sync is needed.
+// TestBarrierSeeds checks the rules of TestBarrierUnderFaults in longer histories. It also breaks the sync, to
+// show that the sync is needed.
 func TestBarrierSeeds(t *testing.T) {
 	passed, noticed := 0, false
 	for seed := range uint64(claimtest.Seeds) {

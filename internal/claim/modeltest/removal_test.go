@@ -9,7 +9,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestRemoval checks removals with lost answers, and in a session that ends.
+// TestRemoval checks that a removal is repeated after a lost answer, fails if the server refuses it, and succeeds
+// if the znode is missing or the session ends.
 func TestRemoval(t *testing.T) {
 	begun := func() *claimtest.Dialogue {
 		d := &claimtest.Dialogue{T: t, M: registry.NewRemoval("/a/m", 1)}

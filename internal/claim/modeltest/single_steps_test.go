@@ -47,7 +47,8 @@ func TestClaimInDoubtIsTriedAgain(t *testing.T) {
 	d.Step(claim.Attached{Session: 2}, claim.OpCreate)
 }
 
-// TestTakeIsNotDisturbed checks that a watch may fire while a consumer reads the item that it has found.
+// TestTakeIsNotDisturbed checks that a watch event does not disturb a consumer while it reads the item that it
+// has found.
 func TestTakeIsNotDisturbed(t *testing.T) {
 	d := &claimtest.Dialogue{T: t, M: queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine, Claims: modelClaims})}
 	own := claim.Nonce{}.String() + "-n_0000000000"
@@ -119,7 +120,8 @@ func TestPutThatWasTakenAtOnce(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
-// TestChangeWhoseMarkIsGone checks what a change concludes from the value alone.
+// TestChangeWhoseMarkIsGone checks what a change whose mark is gone concludes from the value: it tries again if it
+// was not carried out, and otherwise the outcome is unclear.
 func TestChangeWhoseMarkIsGone(t *testing.T) {
 	for _, c := range []struct {
 		now  claim.Result

@@ -230,7 +230,7 @@ func (w *singleWorld) fail(t interface{ Fatalf(string, ...any) }) {
 	}
 }
 
-// queueKinds are the plain queue and the one with acknowledgement.
+// queueKinds are the parents of claims: none for a queue without acknowledgement, and one for a queue with it.
 var queueKinds = map[string]string{"taken": "", "acknowledged": modelClaims}
 
 // TestQueueUnderFaults checks that an item is put once and is taken once and in order, or comes back;
@@ -247,7 +247,7 @@ func TestQueueUnderFaults(t *testing.T) {
 	}
 }
 
-// TestQueueSeeds plays longer histories.
+// TestQueueSeeds checks the rules of TestQueueUnderFaults in longer histories.
 func TestQueueSeeds(t *testing.T) {
 	for name, claims := range queueKinds {
 		t.Run(name, func(t *testing.T) {
@@ -272,8 +272,8 @@ func TestLateAndDeadItemsUnderFaults(t *testing.T) {
 	})
 }
 
-// TestLateAndDeadItemsSeeds plays longer histories, in which some items are due later than they are put,
-// and some die.
+// TestLateAndDeadItemsSeeds checks the rules of TestLateAndDeadItemsUnderFaults in longer histories, in which some
+// items are due later than they are put, and some are delivered too often.
 func TestLateAndDeadItemsSeeds(t *testing.T) {
 	late, dead := 0, 0
 	for seed := range uint64(claimtest.Seeds / 8) {
@@ -340,7 +340,7 @@ func noticed(t *testing.T, history func(seed uint64) *singleWorld) {
 type counterWorld struct {
 	*singleWorld
 	adds           int
-	least, unknown int // number of additions that succeeded, and of those that may have been carried out
+	least, unknown int // number of additions that succeeded, and number of those whose outcome is unclear
 }
 
 func newCounterWorld(choose func(int) int, b singleBroken) *counterWorld {
