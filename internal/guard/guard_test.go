@@ -19,7 +19,7 @@ import (
 // true when that process is done. It returns false if the binary runs the tests.
 var playsRole = func() bool { return false }
 
-// TestMain also makes the test binary the guardian.
+// TestMain lets the test binary also act as the guardian.
 func TestMain(m *testing.M) {
 	if playsRole() {
 		return
