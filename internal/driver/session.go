@@ -87,7 +87,7 @@ func (b *Batch) Tick() {
 // by the connection's reader, without the loop.
 type Access struct {
 	Unanswered bool // an earlier request is still with the loop
-	Closing    bool // closeSession was handed to the loop
+	Closing    bool // a closeSession request was passed to the loop
 	Sealed     bool // the session of the connection is sealed, or was sealed when the request was read
 	ReadOnly   bool // the session was given by a server without a quorum
 	Serving    bool // the server serves, according to the value that the loop has published
