@@ -30,8 +30,8 @@ func plain(t *testing.T, field string) string {
 	return string(b)
 }
 
-// TestReadsAsJava compares the results for random texts with those that Java 17 gave:
-// keys with values, or ERR.
+// TestReadsAsJava shows that random texts are read as Java 17 read them. The file has
+// the keys and values of each text, or ERR.
 func TestReadsAsJava(t *testing.T) {
 	for _, row := range recorded(t, "testdata/java-properties.txt") {
 		text := Latin1([]byte(plain(t, row[0])))
