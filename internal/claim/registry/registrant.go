@@ -40,7 +40,7 @@ func (Keep) Event() {}
 // Registrant keeps an ephemeral znode until it resigns. It creates the znode again in each new session,
 // and when another client deletes it.
 //
-//	create ▸ watch, and read the owner ▸ this session: it stands; set the data if it has changed
+//	create ▸ watch, and read the owner ▸ this session: registered; set the data if it has changed
 //	                                   ▸ one of Own, or an earlier session: delete and create it, in one transaction
 //	                                   ▸ foreign: wait for its event, then create
 //	                                   ▸ znode missing: create
