@@ -128,9 +128,9 @@ func TestParentsWhileOthersDelete(t *testing.T) {
 	}
 }
 
-// TestPlainCourseAllocatesNothing checks that the plan of an operation of a single request allocates no memory,
+// TestPlainPlanAllocatesNothing checks that the plan of an operation of a single request allocates no memory,
 // because almost all operations are of this kind.
-func TestPlainCourseAllocatesNothing(t *testing.T) {
+func TestPlainPlanAllocatesNothing(t *testing.T) {
 	op, taken := Op{Kind: OpSet, Path: "/a", Data: []byte("x")}, 0
 	if n := testing.AllocsPerRun(100, func() {
 		c := NewPlan(op)
