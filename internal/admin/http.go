@@ -25,7 +25,7 @@ func (c *call) argument(name string) (string, bool) {
 	return all[0], true
 }
 
-// stream is an answer that is no JSON.
+// stream is an answer that is not JSON.
 type stream struct {
 	body    io.ReadCloser // nil: the answer is JSON
 	size    int64

@@ -69,8 +69,8 @@ func (e *Election) holds(id ensemble.ServerID) bool {
 }
 
 // complete reports whether no better vote can come in this round: the candidate and every
-// voter not known to be down have sent the proposal, in messages that cannot be from an
-// earlier time.
+// voter not known to be down have sent the proposal, in messages that cannot have been
+// sent before this round.
 func (e *Election) complete() bool {
 	for _, id := range e.voters {
 		if id == e.id || e.down[id] && id != e.proposal.Leader {

@@ -175,14 +175,14 @@ func check(w http.ResponseWriter, r *http.Request, one route) (q *request, statu
 // readBody reads a body of JSON.
 func readBody(w http.ResponseWriter, r *http.Request, into any) (status int, err error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return http.StatusUnsupportedMediaType, &view.Error{What: "the body is no JSON", Where: "Content-Type", Do: "send application/json"}
+		return http.StatusUnsupportedMediaType, &view.Error{What: "the body is not JSON", Where: "Content-Type", Do: "send application/json"}
 	}
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMax))
 	d.DisallowUnknownFields()
 	err = d.Decode(into)
 	if err == nil {
 		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("something follows the object")
+			err = errors.New("the body continues after the JSON object")
 		}
 	}
 	var large *http.MaxBytesError

@@ -239,7 +239,7 @@ func TestBadRequests(t *testing.T) {
 		{"GET", "/v1/recipes?below=/missing", "", 404, "no such znode"},
 		{"POST", "/v1/tree/create", `{"path":"/x","data":1}`, 400, "cannot be read"},
 		{"POST", "/v1/tree/create", `{"path":"/x","colour":"red"}`, 400, "unknown field"},
-		{"POST", "/v1/tree/create", `{"path":"/x"}{}`, 400, "something follows"},
+		{"POST", "/v1/tree/create", `{"path":"/x"}{}`, 400, "continues after"},
 		{"POST", "/v1/tree/create", `{"path":"x"}`, 400, "bad arguments"},
 		{"POST", "/v1/tree/create", `{"path":"/x","kind":"ephemeral"}`, 400, "cannot be created here"},
 		{"POST", "/v1/tree/create", `{"path":"/x","data":"a","data_base64":"YQ=="}`, 400, "given twice"},

@@ -318,7 +318,7 @@ func TestHerdWarning(t *testing.T) {
 	l.create("/lock", nil)
 	bid := l.create("/lock/lock-", nil, zk.Ephemeral, zk.Sequential)
 	l.create("/closed", nil, zk.ACLs{{Perms: zk.PermAll, ID: zk.ID{Scheme: "digest", ID: "a:b"}}, {Perms: zk.PermCreate, ID: zk.ID{Scheme: "world", ID: "anyone"}}})
-	l.create("/closed/open", nil) // only who may list the children of /closed may know the name
+	l.create("/closed/open", nil) // only clients that may list the children of /closed may know this name
 	for range HerdMin {
 		zc := l.client()
 		if _, _, _, err := zc.ChildrenW(t.Context(), "/lock"); err != nil {

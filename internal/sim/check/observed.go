@@ -56,7 +56,8 @@ type (
 		Server ensemble.ServerID
 		Zxid   wire.Zxid
 	}
-	// Promised says that a server sends a packet to another one.
+	// Promised says that a server sends a packet to another server. The packet may promise what the
+	// sender has on its disk.
 	Promised struct {
 		Server    ensemble.ServerID
 		ByLearner bool
