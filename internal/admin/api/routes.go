@@ -65,7 +65,7 @@ var routes = []route{
 	{method: "GET", path: "/v1/history", id: "getLastHour", summary: "the last hour of the most important figures of this server", answer: typeOf[[]history.Series](), handle: (*API).lastHour},
 	{method: "GET", path: "/v1/tree", id: "getNode", summary: "a znode with a page of its children in the order of their names", answer: typeOf[view.Node](), handle: (*API).node,
 		errors: []int{bad, denied, missing, busy}, params: []param{pathParam,
-			{name: "prefix", in: "query", about: "only children whose names begin so"},
+			{name: "prefix", in: "query", about: "only children whose names begin with this text"},
 			{name: "after", in: "query", about: "only children whose names come after this one"},
 			{name: "limit", in: "query", about: "how many children to return; 100 if it is missing, at most 1000", integer: true}}},
 	{method: "GET", path: "/v1/tree/search", id: "searchNodes", summary: "the znodes whose names contain a text, whatever its case", answer: typeOf[view.Found](), handle: (*API).search,

@@ -10,11 +10,11 @@ type cached[T any] struct {
 	mu      sync.Mutex
 	value   T
 	made    time.Time     // zero: no value yet
-	pending chan struct{} // closed when the computation under way has ended; nil: none is
+	pending chan struct{} // closed when the running computation has ended; nil: none runs
 }
 
 // get returns the value if it is not older than age, and computes it otherwise. While one caller
-// computes it, others wait for that.
+// computes it, the others wait for its result.
 func (c *cached[T]) get(age time.Duration, compute func() T) T {
 	for {
 		c.mu.Lock()

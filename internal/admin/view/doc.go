@@ -2,8 +2,9 @@
 // sessions, connections and watches, as values that the API encodes as JSON and the page
 // shows. [New] makes a [View] of a server; its methods return one value each.
 //
-// Everything is read for a viewer ([Who]), whose access-control lists hold: what a client at
-// the viewer's address could not read is not shown. The package changes nothing.
+// Every read is made for a viewer ([Who]) and obeys access-control lists: a viewer sees what a
+// client at the viewer's address may read, and an operator sees everything. The package changes
+// nothing.
 //
 // No read disturbs the service. The tree is read under its read lock, for one znode or a part
 // of a list at a time. Work that grows with the tree or with the logs (a search, the pages of

@@ -17,7 +17,7 @@ import (
 // Elections are the recorded elections of the ensemble, oldest first.
 type Elections struct {
 	List    []theatre.Election
-	Missing []string // servers whose records are not here, and why
+	Missing []string // servers whose records could not be read, and why
 }
 
 // Elections returns what the servers recorded about their elections. It is up to pollEvery
@@ -60,14 +60,14 @@ func (v *View) pollElections(ctx context.Context) *Elections {
 	return out
 }
 
-// missingRecord is why the records of a server are not here.
+// missingRecord says why the records of a server could not be read.
 type missingRecord struct {
 	id  ensemble.ServerID
 	err error
 }
 
-// recordsOf asks another server for its records. Records of a server that calls itself by
-// another id are not believed.
+// recordsOf asks another server for its records. It refuses them if they name another server
+// than m.
 func (v *View) recordsOf(ctx context.Context, m ensemble.Server) ([]elog.Election, error) {
 	address := v.clientAddress(m)
 	if address == "" {
@@ -83,7 +83,7 @@ func (v *View) recordsOf(ctx context.Context, m ensemble.Server) ([]elog.Electio
 	}
 	for i := range all {
 		if all[i].Server != m.ID {
-			return nil, fmt.Errorf("the server at %s says that it is server %d", address, all[i].Server)
+			return nil, fmt.Errorf("the server at %s says that it is server %d: correct the client address in the server line", address, all[i].Server)
 		}
 	}
 	return all, nil

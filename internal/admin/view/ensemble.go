@@ -80,7 +80,8 @@ type Disk struct {
 	Slow          string `json:"slow,omitempty"` // the call that the disk has not answered
 }
 
-// The intervals at which the figures are read, for all viewers together.
+// How often the figures are read, for all viewers together, and how long the other servers may
+// take to answer.
 const (
 	pollEvery   = time.Second
 	pollTimeout = time.Second
@@ -187,7 +188,7 @@ func firstAddr(addrs ...net.Addr) net.Addr {
 	return nil
 }
 
-// startOf returns when a server started that has run for so long, to the second, so that it does not seem to change.
+// startOf returns when a server with this uptime started. It rounds to the second, so that all reads give one time.
 func startOf(uptime time.Duration) time.Time { return time.Now().Add(-uptime).Round(time.Second).UTC() }
 
 func roleOf(m ensemble.Server) string {
@@ -286,8 +287,10 @@ func latencyOf(text string) *Latency {
 	return &Latency{ms[0], ms[1], ms[2]}
 }
 
-// clientAddress returns where clients connect to a server: where its line says, otherwise at the
-// port of this server, if it runs on another machine. A wildcard stands for the host between servers.
+// clientAddress returns the address at which clients connect to a server; empty: it is not known.
+// It is the client address of the server line. If the line has none and the server runs on
+// another machine, the server is assumed to use the same client port as this one. A wildcard is
+// replaced by the host name for connections between servers.
 func (v *View) clientAddress(m ensemble.Server) string {
 	at := m.Client
 	if self, _ := v.srv.Config().Ensemble.Members.Server(v.srv.Config().Ensemble.ID); at.IsZero() && self.Addresses[0].Host == m.Addresses[0].Host {
@@ -305,7 +308,8 @@ func (v *View) clientAddress(m ensemble.Server) string {
 	return at.String()
 }
 
-// ask sends a word to a server, with TLS if this server's clients must use it.
+// ask sends a four-letter word to a server and returns the answer. It uses TLS if the clients of
+// this server must use TLS.
 func (v *View) ask(ctx context.Context, address, word string) (string, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {

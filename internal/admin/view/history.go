@@ -27,10 +27,10 @@ type History struct {
 type PathChange struct {
 	Zxid    string    `json:"zxid"`
 	At      time.Time `json:"at"`
-	What    string    `json:"what"`    // create, setData, setACL or delete; deleteSession: the session of the ephemeral ended
+	What    string    `json:"what"`    // create, setData, setACL or delete; deleteSession: the znode was ephemeral, and its session ended
 	Session string    `json:"session"` // session that requested the change; empty: the server itself made it
 	Address string    `json:"address,omitempty"`
-	Bytes   *int      `json:"bytes,omitempty"`   // of the new data
+	Bytes   *int      `json:"bytes,omitempty"`   // size of the new data
 	Version *int32    `json:"version,omitempty"` // the new version of the data or the access-control list
 	Multi   bool      `json:"multi,omitempty"`   // the change was a part of a multi
 }
@@ -42,8 +42,8 @@ const (
 	historyTime  = 2 * time.Second
 )
 
-// History returns the changes of a path. The viewer must be able to read the znode or, if it is
-// gone, must be super, because the access-control list is gone with it.
+// History returns the changes of a path. The viewer must be allowed to read the znode. If the
+// znode is deleted, so is its access-control list, and only a super viewer gets the history.
 func (v *View) History(ctx context.Context, who Who, path string) (*History, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -113,11 +113,11 @@ func (h *historian) read(fs store.FS, logDir string) error {
 	return nil
 }
 
-// stopEvery is how many records are read between two looks at the clock.
+// stopEvery is how many log records or znodes are read between two checks of the time limit.
 const stopEvery = 256
 
-// readLog returns the changes in one log, the oldest first. The end of a log that the server is
-// just writing may look damaged, so damage only ends the reading of this log.
+// readLog returns the changes in one log, the oldest first. The end of a log may look damaged
+// while the server writes it, so damage only ends the reading of this log.
 func (h *historian) readLog(fs store.FS, log store.LogFile) (found []PathChange) {
 	n, begun := 0, h.Bytes
 	for e, err := range store.DumpLog(fs, log.Path) {
@@ -139,7 +139,7 @@ func (h *historian) readLog(fs store.FS, log store.LogFile) (found []PathChange)
 	return found
 }
 
-// add appends the changes of the path by one transaction.
+// add appends to found the changes that one transaction made to the path.
 func (h *historian) add(found []PathChange, t *record.Txn) []PathChange {
 	c := PathChange{Zxid: t.Zxid.String(), At: at(t.Time), Address: h.addresses[t.Session]}
 	if t.Session != 0 {
@@ -169,7 +169,7 @@ func (h *historian) add(found []PathChange, t *record.Txn) []PathChange {
 	return found
 }
 
-// matches reports whether a body changes the path, and fills in how.
+// matches reports whether the body of a transaction changes the path, and describes the change in c.
 func (h *historian) matches(c *PathChange, body record.TxnBody) bool {
 	c.Bytes, c.Version = nil, nil
 	path, data := "", []byte(nil)

@@ -43,7 +43,7 @@ type Stat struct {
 
 // Data is the beginning of a znode's data, at most DataShown bytes.
 type Data struct {
-	Bytes int    `json:"bytes"` // of all data
+	Bytes int    `json:"bytes"` // size of all data
 	Shown int    `json:"shown"` // bytes in Text or Hex
 	Null  bool   `json:"null"`  // there is no data, which differs from empty data
 	Text  string `json:"text,omitempty"`
@@ -78,7 +78,7 @@ const (
 
 // Listing selects a page of children, in the order of their names.
 type Listing struct {
-	Prefix string // only names that begin so
+	Prefix string // only names that begin with it
 	After  string // only names after this one
 	Limit  int    // 0: ChildrenDefault
 }
@@ -160,12 +160,13 @@ func (v *View) children(ctx context.Context, r *reader, path string, l Listing) 
 	return p.names(), nil
 }
 
-// pager keeps the first names of a page while it sees all of them in any order.
+// pager finds the names of one page: the first limit names that the Listing selects, in sorted
+// order. It takes all names, in any order, and keeps only a few of them.
 type pager struct {
 	Listing
 	limit int
 	kept  []string // fewer than 4*limit
-	bound string   // if full is set, a name from here on cannot be on the page
+	bound string   // if full is set: the greatest name that can still be on the page
 	full  bool
 }
 
@@ -179,7 +180,7 @@ func (p *pager) add(name []byte) {
 	}
 }
 
-// addEncoded takes names as a reply contains them, each behind its length.
+// addEncoded takes names in the form of a reply: the length of each name comes before it.
 func (p *pager) addEncoded(text []byte) {
 	for name := range encodedNames(text) {
 		p.add(name)
@@ -234,7 +235,7 @@ func statOf(s *wire.Stat) Stat {
 func dataOf(b []byte) Data {
 	d := Data{Bytes: len(b), Null: b == nil}
 	cut := b[:min(len(b), DataShown)]
-	for n := 0; len(cut) < len(b) && len(cut) > 0 && n < utf8.UTFMax; n++ { // not in the middle of a character
+	for n := 0; len(cut) < len(b) && len(cut) > 0 && n < utf8.UTFMax; n++ { // do not cut in the middle of a character
 		if c, size := utf8.DecodeLastRune(cut); c != utf8.RuneError || size != 1 {
 			break
 		}

@@ -58,7 +58,7 @@ type Deadlock struct {
 	Circle []Link `json:"circle"`
 }
 
-// Link is a session of a deadlock: it holds one bid and waits with the other one for the next session.
+// Link is one session of a deadlock. It holds the bid Holds, and waits with the bid Waits for the next session.
 type Link struct {
 	Session string `json:"session"`
 	Holds   string `json:"holds"`
@@ -116,7 +116,7 @@ func (s *surveyor) over() bool {
 	return s.read >= surveyMax || s.read%stopEvery == 0 && (time.Now().After(s.end) || s.ctx.Err() != nil)
 }
 
-// names lists the children of a znode, sorted. It lists none of a znode with too many.
+// names lists the children of a znode, sorted. If there are more than the limit allows, the list is empty.
 func (s *surveyor) names(path string) []string {
 	names, _ := s.list(path)
 	return names
@@ -179,7 +179,7 @@ func (s *surveyor) visit(path string, beside []string, depth int) wire.Code {
 	return wire.OK
 }
 
-// child reads a znode's stat, and its data if that may be an id.
+// child reads a znode's stat, and its data if the data may be the id of a client.
 func (s *surveyor) child(parent, name string) (survey.Child, bool) {
 	path := join(parent, name)
 	var st wire.StatResponse

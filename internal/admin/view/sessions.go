@@ -11,7 +11,7 @@ import (
 
 // Sessions is a page of the open sessions with what they cost.
 type Sessions struct {
-	Total    int       `json:"total"` // of all pages
+	Total    int       `json:"total"` // number of sessions on all pages
 	Sessions []Session `json:"sessions"`
 	Sort     string    `json:"sort"`
 	Offset   int       `json:"offset"`
@@ -36,7 +36,7 @@ type Connection struct {
 	TLS          bool      `json:"tls"`
 	Identities   []string  `json:"identities"` // without hashes
 	Requests     int64     `json:"requests"`
-	Replies      int64     `json:"replies"` // and watch events
+	Replies      int64     `json:"replies"` // replies and watch events
 	BytesIn      int64     `json:"bytes_in"`
 	BytesOut     int64     `json:"bytes_out"`
 	InProcess    int64     `json:"in_process"`    // requests that are not answered yet
@@ -50,14 +50,14 @@ type Connection struct {
 
 // Connections is a page of the open connections.
 type Connections struct {
-	Total       int          `json:"total"` // of all pages
+	Total       int          `json:"total"` // number of connections on all pages
 	Connections []Connection `json:"connections"`
 	Sort        string       `json:"sort"`
 	Offset      int          `json:"offset"`
 	Next        *int         `json:"next,omitempty"` // offset of the next page; nil: this is the last
 }
 
-// Costs are the orders of sessions and connections, each with the largest first.
+// Costs are the orders in which sessions and connections can be listed: the largest cost is first.
 var Costs = []string{"requests", "bytes", "watches", "ephemerals", "waiting", "latency", "age"}
 
 // Page selects a part of a list.
@@ -67,7 +67,7 @@ type Page struct {
 	Limit  int // 0: ChildrenDefault
 }
 
-// check returns the page with its defaults.
+// check returns the page with its defaults filled in, and an error if a field is not valid.
 func (p Page) check() (Page, error) {
 	p.Sort, p.Limit = cmp.Or(p.Sort, Costs[0]), limitOf(p.Limit)
 	if !slices.Contains(Costs, p.Sort) {
@@ -194,8 +194,8 @@ func connectionOf(c *server.Connection) Connection {
 	return o
 }
 
-// identities lists the identities of a client by scheme and name. The hash of a password is left out, and the
-// address, which is shown by itself.
+// identities lists the identities of a client by scheme and name. It leaves out the hash of a password, and the
+// address, which is in Connection.Address.
 func identities(ids []wire.ID) []string {
 	out := []string{}
 	for _, id := range ids {

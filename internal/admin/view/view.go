@@ -19,7 +19,7 @@ type View struct {
 	ensemble  cached[*Ensemble]
 	elections cached[*Elections]
 	hot       cached[[]tree.HotWatch]
-	heavy     chan struct{} // a place for each expensive read
+	heavy     chan struct{} // has an element for each expensive read that runs
 }
 
 // heavyMax is how many expensive reads run at the same time.
@@ -92,7 +92,7 @@ const (
 // enterMax is how long an expensive read waits for its place.
 const enterMax = 5 * time.Second
 
-// enter waits for a place for an expensive read. leave must be called after it.
+// enter waits until one more expensive read may run. The caller must call leave after the read.
 func (v *View) enter(ctx context.Context) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, enterMax)
 	defer cancel()
@@ -104,7 +104,7 @@ func (v *View) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// treeError returns the error for a code with which the tree has refused a read.
+// treeError returns the error for the code of a read that the tree has refused.
 func treeError(code wire.Code, path string) error {
 	switch {
 	case errors.Is(code, wire.ErrNoNode):
@@ -115,7 +115,7 @@ func treeError(code wire.Code, path string) error {
 	return &Error{Wrong, code.Error(), path, "correct the path"}
 }
 
-// checkPath returns an error if a text is no path of a znode.
+// checkPath returns an error if a text is not the path of a znode.
 func checkPath(path string) error {
 	if path == "/" {
 		return nil

@@ -98,7 +98,7 @@ var (
 	super  = Who{Addr: netip.MustParseAddr("127.0.0.1"), Super: true}
 )
 
-// TestNodeShowsWhatTheViewerMayRead: access-control lists hold for viewers, and not for operators.
+// TestNodeShowsWhatTheViewerMayRead: a viewer sees only what access-control lists allow; an operator sees everything.
 func TestNodeShowsWhatTheViewerMayRead(t *testing.T) {
 	l := start(t)
 	l.create("/open", []byte("text"))
@@ -168,7 +168,7 @@ func TestChildrenInPages(t *testing.T) {
 	}
 }
 
-// TestDataIsCut: of long data only the beginning is shown, and never a part of a character.
+// TestDataIsCut: only the beginning of long data is shown, and it does not end in the middle of a character.
 func TestDataIsCut(t *testing.T) {
 	for _, c := range []struct {
 		data        []byte
@@ -216,8 +216,8 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 }
 
-// TestHistoryComesFromTheLogs: the changes of a path are found in the logs, also those in a multi and by the end of a
-// session; what is gone is shown to operators only.
+// TestHistoryComesFromTheLogs: the changes of a path are found in the logs, including those in a multi and those by
+// the end of a session. The history of a deleted znode is shown only to operators.
 func TestHistoryComesFromTheLogs(t *testing.T) {
 	l := start(t)
 	l.create("/a", []byte("1"))
@@ -269,7 +269,7 @@ func TestHistoryComesFromTheLogs(t *testing.T) {
 	}
 }
 
-// TestSessionsWithTheirCost: sessions are listed with what they cost, in the order that is asked for.
+// TestSessionsWithTheirCost: sessions are listed with what they cost, in the requested order.
 func TestSessionsWithTheirCost(t *testing.T) {
 	l := start(t)
 	other := l.client()
@@ -395,7 +395,7 @@ func TestStandalone(t *testing.T) {
 	}
 }
 
-// TestCached: one computation serves all who ask while it runs and for a while after it.
+// TestCached: one computation serves all callers that ask while it runs, and later ones until its value is too old.
 func TestCached(t *testing.T) {
 	var c cached[int]
 	n := 0

@@ -15,7 +15,7 @@ import (
 // Watches shows the znodes on which clients of this server have the most watches.
 type Watches struct {
 	Total    int64      `json:"total"`    // watches
-	Paths    int64      `json:"paths"`    // that have a watch
+	Paths    int64      `json:"paths"`    // paths that have a watch
 	Watchers int64      `json:"watchers"` // connections with a watch
 	Hot      []HotWatch `json:"hot"`      // the paths with most watchers
 	FanOuts  []FanOut   `json:"fan_outs"` // the last changes that notified many connections, newest first
@@ -46,7 +46,7 @@ type FanOut struct {
 // HotMax is how many paths are shown.
 const HotMax = 50
 
-// hotEvery is how often the table of watches is read, which takes longer the more watches there are.
+// hotEvery is the time between two reads of the table of watches. A read takes longer the more watches there are.
 const hotEvery = time.Second
 
 // HerdMin is how many connections one change must notify for a herd warning.
@@ -75,8 +75,8 @@ func (v *View) Watches(who Who) *Watches {
 	return w
 }
 
-// mayKnow reports whether a viewer may know a path: whether it may read the znode and all above it, whose children
-// are listed only to those who may read them.
+// mayKnow reports whether a viewer may know that a path exists. It must be allowed to read the znode and all znodes
+// above it, because only clients that may read a znode may list its children.
 func mayKnow(t *tree.Tree, r *reader, path string) bool {
 	for {
 		code := t.Exists(r, path, false, new(wire.StatResponse))
@@ -119,7 +119,8 @@ func hotWatch(t *tree.Tree, r *reader, h tree.HotWatch) HotWatch {
 	return o
 }
 
-// herd reports whether a path is a bid of a line, and whether its children are.
+// herd reports whether watches of a path belong to a lock or an election: bid is true if the path is a bid, or if
+// its children are bids and clients watch the list of them. holds is true in the second case.
 func herd(t *tree.Tree, r *reader, h tree.HotWatch) (bid, holds bool) {
 	if _, err := claim.ParseBid(h.Path[strings.LastIndexByte(h.Path, '/')+1:]); err == nil {
 		return true, false
