@@ -16,7 +16,7 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assetsPath is the path below which the files are that pages load.
+// assetsPath is the path below which pages find the files that they load.
 const assetsPath = "/assets/"
 
 // asset is a file that pages load. The page names it with its version, so that a browser
@@ -50,8 +50,8 @@ func readAssets() map[string]asset {
 	return all
 }
 
-// kindOf returns the media type of a file. Those of Go's table can be changed by the
-// system, so the types in use are here.
+// kindOf returns the media type of a file. It names the types in use itself, because the
+// configuration of the system can change the types that package mime returns.
 func kindOf(name string) string {
 	switch path.Ext(name) {
 	case ".css":

@@ -16,12 +16,12 @@ import (
 
 // change is a form by which operators change something.
 type change struct {
-	title  string   // a question for the confirmation: Close this session?
-	fields []string // of the form
-	effect string   // what follows, for the confirmation
+	title  string   // the question that asks for confirmation: Close this session?
+	fields []string // names of the form's fields
+	effect string   // what the change does, shown with the question
 	button string
 	danger bool
-	done   string // what is said afterwards
+	done   string // what the page says afterwards
 	do     func(p *Page, ctx context.Context, o server.Operator, f url.Values) error
 }
 
@@ -107,7 +107,7 @@ func (p *Page) change(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, withDone(back, name), http.StatusSeeOther)
 }
 
-// confirm shows what will be changed, and asks.
+// confirm shows what will be changed, and asks the operator to confirm it.
 func (p *Page) confirm(w http.ResponseWriter, r *http.Request, name, back string) {
 	c := changes[name]
 	content := confirmContent{Name: name, Title: c.title, Effect: c.effect, Button: c.button, Danger: c.danger, Back: back}
@@ -117,7 +117,8 @@ func (p *Page) confirm(w http.ResponseWriter, r *http.Request, name, back string
 	p.render(w, r, http.StatusOK, confirmSheet, content)
 }
 
-// withDone adds to an address what was done, so that the page there can say it.
+// withDone adds the name of a completed change to an address, so that the page at that address can say
+// what was done.
 func withDone(to, name string) string {
 	u, err := url.Parse(to)
 	if err != nil {
@@ -154,7 +155,8 @@ func versionOf(f url.Values) (int32, error) {
 	return int32(v), nil
 }
 
-// textOf returns the data in a form. A browser sends line ends as CR LF, whatever they were.
+// textOf returns the data in a form. A browser sends every line end as CR LF. textOf turns them into LF,
+// unless the field crlf says that the data had CR LF before.
 func textOf(f url.Values) []byte {
 	text := f.Get("data")
 	if f.Get("crlf") == "" {

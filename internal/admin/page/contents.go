@@ -12,7 +12,7 @@ import (
 	"bellwether/internal/admin/view"
 )
 
-// whoOf returns for whom a page is made.
+// whoOf returns the viewer for whom a page is made.
 func whoOf(r *http.Request) view.Who {
 	from, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return view.Who{Addr: from.Addr(), Super: access.ViewerOf(r.Context()).MayChange()}
@@ -177,7 +177,7 @@ func (p *Page) sessions(r *http.Request) (any, error) {
 // watchesContent holds what the page of watches shows.
 type watchesContent struct {
 	*view.Watches
-	Herds []view.HotWatch // those with a warning
+	Herds []view.HotWatch // the paths that have a warning
 }
 
 func (p *Page) watches(r *http.Request) (any, error) {

@@ -56,7 +56,7 @@ func diskBytes(d *view.Disk) string {
 	return byteCount(d.LogBytes + d.SnapshotBytes)
 }
 
-// milliseconds returns a time in ms with three digits.
+// milliseconds returns a time in ms with at least three digits.
 func milliseconds(ms float64) string {
 	switch {
 	case ms >= 100:
@@ -67,7 +67,7 @@ func milliseconds(ms float64) string {
 	return strconv.FormatFloat(ms, 'f', 2, 64)
 }
 
-// lines returns data as text in which line ends stay, and all other characters can be seen.
+// lines returns data as text. It keeps line ends and tabs, and makes all other characters visible.
 func lines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -73,7 +73,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// secureHeaders keeps a page from loading, and from being framed by, anything of another place.
+// secureHeaders sets headers by which a page loads nothing from other sites, and other sites cannot show
+// it in a frame.
 func secureHeaders(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -179,7 +180,8 @@ func here(r *http.Request) string {
 	return r.URL.RequestURI()
 }
 
-// localPath returns an address of this page to which a form may lead; "/" for any other.
+// localPath returns to if it is an address on this server, and "/" otherwise, so that a form cannot lead to
+// another site.
 func localPath(to string) string {
 	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") || path.Clean(to) == "." {
 		return "/"

@@ -130,7 +130,8 @@ func TestUnknownPages(t *testing.T) {
 	}
 }
 
-// TestAssetsAreKept shows that a file that a page names is kept by browsers, and one asked for without its version is not.
+// TestAssetsAreKept shows that browsers may keep a file that a page names with its version, and must ask again for
+// a file that is requested without a version.
 func TestAssetsAreKept(t *testing.T) {
 	p := pageOf(t, serve(t))
 	for name, a := range assets {
@@ -165,7 +166,7 @@ func TestThemeIsKept(t *testing.T) {
 	}
 }
 
-// TestVisible shows that text from clients is shown so that nothing in it is hidden.
+// TestVisible shows that no character of a text from a client stays invisible on the page.
 func TestVisible(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain/ü/日本":             "plain/ü/日本",
@@ -182,7 +183,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestFigures shows the form of numbers.
+// TestFigures shows how the page prints numbers, sizes and durations.
 func TestFigures(t *testing.T) {
 	for got, want := range map[string]string{
 		count(7): "7", count(1234): "1234", count(12345): "12\u202f345", count(-1234567): "−1\u202f234\u202f567",

@@ -14,7 +14,7 @@ import (
 // electionsContent is what the page of elections shows.
 type electionsContent struct {
 	Standalone bool
-	Missing    []string // servers whose records are not here, and why
+	Missing    []string // servers whose records could not be read, and why
 	Left       string   // id of the first election that is shown
 	Shown      []play
 	List       []recorded // newest first
@@ -24,14 +24,14 @@ type electionsContent struct {
 type play struct {
 	theatre.Drawing
 	*theatre.Election
-	Name    string // of its elements, so that two can be shown side by side
-	Omitted string // what is not drawn
+	Name    string // begins the ids of its elements, so that two elections can be on one page
+	Omitted string // says which votes are not drawn
 }
 
 // SVG returns the drawing for the template. Package theatre has escaped what servers say.
 func (p play) SVG() template.HTML { return template.HTML(p.Drawing.SVG) } //nolint:gosec // see above
 
-// recorded is a row of the list.
+// recorded is a row of the list of elections.
 type recorded struct {
 	ID, Line, Servers string
 	Began             time.Time
@@ -71,8 +71,8 @@ func (p *Page) elections(r *http.Request) (any, error) {
 	return c, nil
 }
 
-// lastOf returns the last election that was more than that of one server which joined a
-// leader, or, if there is none, the last one.
+// lastOf returns the last election in which more happened than that one server joined a
+// leader. If there is none, it returns the last election.
 func lastOf(all []theatre.Election) *theatre.Election {
 	for i := range all {
 		if e := &all[len(all)-1-i]; !e.Joined() {

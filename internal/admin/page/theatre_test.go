@@ -82,7 +82,7 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// leaderOf returns the place of the leader; -1: there is none.
+// leaderOf returns the index of the leader; -1: there is none.
 func leaderOf(all []*member) int {
 	for i, m := range all {
 		if st := m.ReplicaStatus(); st != nil && st.Serving && m.Status().Mode == "leader" {
@@ -148,7 +148,8 @@ func TestElectionsOfAnEnsemble(t *testing.T) {
 	}
 }
 
-// TestElectionsOfAStandaloneServer: the page says that there are none.
+// TestElectionsOfAStandaloneServer: the page of elections says that a standalone server has none, and the page of
+// the last hour answers 404 without a history.
 func TestElectionsOfAStandaloneServer(t *testing.T) {
 	p := pageOf(t, serve(t))
 	if body := bodyOf(t, ask(p, looker, "GET", "/elections", "")); !strings.Contains(body, "takes part in no election") {

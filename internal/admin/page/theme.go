@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// themeCookie holds the theme that the viewer has chosen. Without it the system decides.
+// themeCookie is the name of the cookie with the theme that the viewer has chosen. Without the cookie, the
+// setting of the viewer's system decides.
 const themeCookie = "bellwether-theme"
 
 // themeOf returns the theme of a request: light, dark, or empty for the system's.
@@ -20,7 +21,7 @@ func themeOf(r *http.Request) string {
 // themeAge is how long a browser keeps the choice.
 const themeAge = 365 * 24 * time.Hour
 
-// setTheme keeps the theme that the viewer has chosen and leads back.
+// setTheme stores the theme that the viewer has chosen, and leads back to the page with the form.
 func setTheme(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, formMax)
 	c := &http.Cookie{Name: themeCookie, Value: r.PostFormValue("theme"), Path: "/", MaxAge: int(themeAge.Seconds()), HttpOnly: true,

@@ -67,7 +67,7 @@ func TestHostileNamesAndDataAreShown(t *testing.T) {
 		for what, body := range map[string]string{"list": show(t, p, looker, "/tree", 200), "page": own, "history": show(t, p, looker, "/tree/history?path="+url.QueryEscape(path), 200),
 			"search": show(t, p, looker, "/tree/search?text="+url.QueryEscape(name[:min(len(name), 300)]), 200)} {
 			if what == "search" && len(name) > 300 {
-				continue // its text is cut
+				continue // the page cuts the text of the search
 			}
 			if !strings.Contains(html.UnescapeString(body), shown) || strings.Contains(body, "<img src=x") || strings.Contains(body, "<script>alert") {
 				t.Errorf("%s of %q:\n%s", what, name, body)
@@ -76,8 +76,8 @@ func TestHostileNamesAndDataAreShown(t *testing.T) {
 	}
 }
 
-// TestLargeZnodes shows that of a znode of 1 MB, as text or not, only a part is shown, and that a parent with 100,000
-// children is shown in pages, soon.
+// TestLargeZnodes shows that only the beginning of a znode of 1 MB is shown, whether it is text or not, and that the
+// children of a znode with 100,000 children are shown page by page.
 func TestLargeZnodes(t *testing.T) {
 	s := serve(t)
 	p, zc := pageOf(t, s), client(t, s)
@@ -114,7 +114,8 @@ func TestLargeZnodes(t *testing.T) {
 	}
 }
 
-// TestHiddenZnodes shows that what access-control lists hide is not shown to a viewer, but to an operator.
+// TestHiddenZnodes shows that access-control lists hide znodes from viewers who are not signed in, but not from
+// operators.
 func TestHiddenZnodes(t *testing.T) {
 	s := serve(t)
 	p, zc := pageOf(t, s), client(t, s)
@@ -129,7 +130,7 @@ func TestHiddenZnodes(t *testing.T) {
 	}
 }
 
-// post sends a form of an operator.
+// post sends the form of a change.
 func post(t *testing.T, p *Page, v access.Viewer, change string, fields ...string) *http.Response {
 	t.Helper()
 	f := url.Values{}
