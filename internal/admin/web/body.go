@@ -14,9 +14,9 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
 }
 
-// arriving lets a connection count as one without a request until the body of its request has arrived, so that a
-// client that announces a body and does not send it keeps nobody out. A connection of HTTP/2, which may have other
-// requests in process, is left as it is.
+// arriving counts a connection as idle until the body of its request has arrived. A client that announces a body
+// and does not send it then cannot keep other clients out: [listener.makeRoom] closes idle connections. arriving
+// does not change connections of HTTP/2, which may have other requests in process.
 func (p *Port) arriving(r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(net.Conn)
 	if !ok || r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
@@ -32,7 +32,7 @@ type body struct {
 	changed func(http.ConnState)
 }
 
-// Read reads a part of the body. While parts arrive, the connection is not the one that has been idle for longest.
+// Read reads a part of the body. Each part that arrives restarts the time for which the connection counts as idle.
 func (b *body) Read(into []byte) (int, error) {
 	n, err := b.ReadCloser.Read(into)
 	switch {

@@ -43,8 +43,8 @@ func (p *Port) routes() http.Handler {
 	}))
 }
 
-// guarded lets access decide about the requests for a handler. It answers them once the data is
-// loaded.
+// guarded returns a handler that passes on only the requests that package access allows, and
+// answers them with 503 until the data is loaded.
 func (p *Port) guarded(h http.Handler, api bool) http.Handler {
 	if h == nil {
 		return nil
@@ -52,7 +52,8 @@ func (p *Port) guarded(h http.Handler, api bool) http.Handler {
 	return p.access.Guard(p.loaded(h), api)
 }
 
-// loaded answers the requests for a handler with 503 until the data is loaded.
+// loaded returns a handler that answers with 503 until the data is loaded, and passes requests
+// to h afterwards.
 func (p *Port) loaded(h http.Handler) http.Handler {
 	if h == nil {
 		return nil
@@ -68,8 +69,8 @@ func (p *Port) loaded(h http.Handler) http.Handler {
 }
 
 const (
-	// bodyMax bounds the body of a request, except of restore, in bytes. The data of a znode
-	// can have 1 MiB, of which JSON or a form makes up to six times as many bytes. The API and
+	// bodyMax is the largest body of a request in bytes, except for restore. The data of a znode
+	// can have 1 MiB, and JSON or a form can make it six times as long. The API and
 	// the page have smaller limits, with errors that name them.
 	bodyMax = 8 << 20
 	// replyTime is how long a client may take to read an answer if no idle timeout is
@@ -95,23 +96,24 @@ func (p *Port) head(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// acceptable answers a request that no handler should see, and returns false.
+// acceptable reports whether handlers may see a request. If not, it has answered the request.
 func (p *Port) acceptable(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.Method == http.MethodTrace:
 		w.WriteHeader(http.StatusForbidden)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		http.Error(w, fmt.Sprintf("this URL has no method %.20q", r.Method), http.StatusMethodNotAllowed)
+		http.Error(w, fmt.Sprintf("the method %.20q is not allowed: use one of the header Allow", r.Method), http.StatusMethodNotAllowed)
 	case !plainPath(r.URL.Path):
-		http.Error(w, "the path of the URL is not in its shortest form", http.StatusBadRequest)
+		http.Error(w, "the path of the URL may not contain //, . or .. as a part, a backslash or a control character", http.StatusBadRequest)
 	default:
 		return true
 	}
 	return false
 }
 
-// plainPath reports whether a path means the same to everybody who reads it.
+// plainPath reports whether a path can be read in one way only: it has no empty, "." or ".." part,
+// no backslash and no control character.
 func plainPath(path string) bool {
 	if !strings.HasPrefix(path, "/") || strings.Contains(path, "//") || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
 		return false
@@ -124,14 +126,15 @@ func plainPath(path string) bool {
 	return true
 }
 
-// mayCommand refuses a request whose sender may be a web page of another site: the name of the
-// site resolves to a loopback address, so the browser believes that it talks to the site.
+// mayCommand reports whether a request may use a command. It refuses a request that may come from a
+// web page of another site. If the name of that site resolves to a loopback address, the browser
+// takes this server for the site.
 func (p *Port) mayCommand(w http.ResponseWriter, r *http.Request) bool {
 	_, authenticates := r.Header["Authorization"]
 	if !access.MisnamesLoopback(r) || !p.loopback && !authenticates {
 		return true
 	}
-	http.Error(w, "requests from this machine must name it localhost or by its address", http.StatusForbidden)
+	http.Error(w, "a request from this machine must name the host localhost or a loopback address, such as 127.0.0.1", http.StatusForbidden)
 	return false
 }
 

@@ -51,13 +51,13 @@ func report(w http.ResponseWriter, r *http.Request, bad string, checks []check) 
 	if r.URL.Query().Has("verbose") {
 		text += lines.String()
 	}
-	_, _ = w.Write([]byte(text)) // the client has gone
+	_, _ = w.Write([]byte(text)) // the client may have gone
 }
 
 // loopMax is how long the server's loop may take to answer.
 const loopMax = 5 * time.Second
 
-// loop says whether the server's loop has stopped answering. A restore stops it on purpose.
+// loop returns why the check of the server's loop fails; empty: the loop answers, or a restore has stopped it.
 func (p *Port) loop(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, loopMax)
 	defer cancel()

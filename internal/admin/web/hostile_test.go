@@ -107,7 +107,8 @@ func TestSlowHeader(t *testing.T) {
 	}
 }
 
-// TestBodiesAreBounded shows that a body that is too large fails for the handler, and one that stands still too.
+// TestBodiesAreBounded shows that a handler gets an error from a body that is too large, and from a body that stops
+// arriving.
 func TestBodiesAreBounded(t *testing.T) {
 	p := open(t, load(t, "admin.idleTimeout=2000"), func(o *Options) {
 		o.API = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +233,7 @@ func (a addressed) RemoteAddr() net.Addr {
 	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(a.from))
 }
 
-// TestNetworksCountAsOne shows which addresses share the connections of one.
+// TestNetworksCountAsOne shows which addresses count as one address in the limit of connections.
 func TestNetworksCountAsOne(t *testing.T) {
 	for from, want := range map[string]string{
 		"192.0.2.7:5": "192.0.2.7/32", "[::ffff:192.0.2.7]:5": "192.0.2.7/32", "[2001:db8::7]:5": "2001:db8::/64", "[fe80::7%eth0]:5": "fe80::/64", "[::1]:5": "::1/128",
@@ -243,8 +244,8 @@ func TestNetworksCountAsOne(t *testing.T) {
 	}
 }
 
-// TestRebinding shows that a web page whose name resolves to this machine can neither take a snapshot nor restore
-// one, also if the port is on every address.
+// TestRebinding shows that a web page of a site whose name resolves to this machine can neither take nor restore a
+// snapshot, even if the port is on every address.
 func TestRebinding(t *testing.T) {
 	c := load(t, "admin.serverAddress=0.0.0.0")
 	c.Admin.Address.Host = "" // every address

@@ -32,11 +32,11 @@ type listener struct {
 }
 
 const (
-	// shareOfOne is the part of all connections that one address may have open. The clients of a
-	// machine on a loopback address may use all of them.
+	// shareOfOne limits one address: it may have one fourth of all connections open. Clients at a
+	// loopback address may have all of them open.
 	shareOfOne = 4
-	// networkBits is the length of the prefix of IPv6 addresses that count as one: one machine
-	// can use all addresses of such a network.
+	// networkBits is the length of a prefix: IPv6 addresses with the same prefix count as one
+	// address, because one machine can use all addresses of such a network.
 	networkBits = 64
 )
 
@@ -105,10 +105,10 @@ func (l *listener) accept() {
 	}
 }
 
-// makeRoom takes the place of a connection, and returns false if the listener is closed. If all are
-// taken, it ends the connection that has been without a whole request for longest: connections that
-// send nothing, or slowly, do not keep health checks out. If all have a request in process, it
-// waits.
+// makeRoom adds an element to room for a new connection, and returns false if the listener is
+// closed. If room is full, it ends the connection that has been without a whole request for longest,
+// so that connections that send nothing, or slowly, do not keep health checks out. If all
+// connections have a request in process, it waits.
 func (l *listener) makeRoom() bool {
 	poll := time.NewTicker(retry)
 	defer poll.Stop()
@@ -142,7 +142,7 @@ func (l *listener) endIdle() {
 	l.mu.Unlock()
 	if oldest != nil {
 		if t, ok := oldest.(*tls.Conn); ok {
-			oldest = t.NetConn() // without waiting to say goodbye
+			oldest = t.NetConn() // Close of a TLS connection could wait to send an alert
 		}
 		oldest.Close()
 	}
@@ -175,8 +175,8 @@ func (l *listener) pause() bool {
 	}
 }
 
-// begin passes a connection on with TLS, or without if the port takes both kinds and the first byte is
-// none of TLS.
+// begin passes a connection on with TLS. If the port accepts both kinds and the first byte is not one of
+// TLS, it passes the connection on without TLS.
 func (l *listener) begin(k *conn) {
 	if !l.unified {
 		l.pass(tls.Server(k, l.tls))
@@ -232,7 +232,7 @@ func (l *listener) Close() error {
 // Wait waits until the listener's goroutines have ended, after Close.
 func (l *listener) Wait() { l.running.Wait() }
 
-// enter counts a connection of an address; false: it has too many.
+// enter counts a new connection of an address; false: the address has too many.
 func (l *listener) enter(from netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,8 +266,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// networkOf returns the addresses that count as that of a client: an IPv4 address, a loopback address, or the network
-// of an IPv6 address.
+// networkOf returns the prefix whose connections are counted together: the IPv4 address of the client, its loopback
+// address, or the network of its IPv6 address.
 func networkOf(c net.Conn) netip.Prefix {
 	a, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -278,6 +278,6 @@ func networkOf(c net.Conn) netip.Prefix {
 	if from.Is6() && !from.IsLoopback() {
 		bits = networkBits
 	}
-	network, _ := from.Prefix(bits) // the bits fit
+	network, _ := from.Prefix(bits) // no error: an address has at least this many bits
 	return network
 }

@@ -41,7 +41,7 @@ func TestForceHTTPS(t *testing.T) {
 	}
 }
 
-// TestUnifiedPort shows that a port with admin.portUnification answers both.
+// TestUnifiedPort shows that a port with admin.portUnification answers both HTTP and HTTPS.
 func TestUnifiedPort(t *testing.T) {
 	dir := certificates(t)
 	p := open(t, load(t, withTLS(dir, "admin.portUnification=true")...), plugged)
@@ -69,8 +69,8 @@ func TestNeedClientAuth(t *testing.T) {
 	}
 }
 
-// TestOperatorsCertificate shows that an operator's certificate signs in, that another certificate of the
-// authority sees what everybody sees, and that none is needed.
+// TestOperatorsCertificate shows that an operator's certificate signs in, that a client with another certificate of
+// the authority sees what everybody sees, and that a client needs no certificate.
 func TestOperatorsCertificate(t *testing.T) {
 	dir := certificates(t, "alice", "bob")
 	file := filepath.Join(dir, "operators")

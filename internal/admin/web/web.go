@@ -22,7 +22,7 @@ import (
 // Options are the parameters of an admin port.
 type Options struct {
 	Server *server.Server // required; its configuration says where the port is
-	// Admin answers ZooKeeper's commands; it is the one that answers the server's four-letter words.
+	// Admin answers ZooKeeper's commands. It must be the one that answers the server's four-letter words.
 	Admin *admin.Admin
 	Log   *slog.Logger // nil: nothing is logged
 	// Metrics answers /metrics, API what is below /v1/, Page everything else. nil: 404.
@@ -90,7 +90,7 @@ func Open(o Options) (*Port, error) {
 	return p, nil
 }
 
-// Check returns the error that Open would return, except that it does not open the port.
+// Check returns the error of the configuration that Open would return. It does not open the port.
 func Check(c *config.Config) error {
 	if !c.Admin.Enabled {
 		return nil
@@ -106,8 +106,8 @@ func newAccess(o Options, c *config.Config) (*access.Access, error) {
 }
 
 // openCertificates reads the key store and the trust store of the port; nil: it does not use TLS.
-// As with ZooKeeper's, they are those of the connections between servers, and the names in the
-// certificates of clients do not matter.
+// As in ZooKeeper, they are the stores of the connections between servers, and the names in the
+// certificates of clients are not compared.
 func openCertificates(c *config.Config) (*secure.Store, error) {
 	if !c.Admin.TLS() {
 		return nil, nil
@@ -153,12 +153,12 @@ func (p *Port) String() string {
 // Close closes a port that was never run.
 func (p *Port) Close() error { return p.listen.Close() }
 
-// Reload reads the operators and the certificates again, as an operator asks by SIGHUP. It logs
-// the outcome. What cannot be read stays as it is.
+// Reload reads the operators and the certificates again, as SIGHUP requests. It logs the outcome.
+// If the operators or the certificates cannot be read, the old ones stay in use.
 func (p *Port) Reload() {
 	if p.cfg.TokenFile != "" || p.cfg.CertificateFile != "" {
 		if err := p.access.Reload(); err != nil {
-			p.opt.Log.Error("the operators of the admin server are not read again; the old ones stay", "err", err)
+			p.opt.Log.Error("the operators of the admin server cannot be read again; the old ones stay in use", "err", err)
 		} else {
 			p.opt.Log.Info("the operators of the admin server were read again")
 		}
@@ -188,8 +188,8 @@ const (
 	headerMax = 16 << 10
 )
 
-// Run answers requests until ctx ends. It returns when its goroutines have ended, so the server
-// must have ended before or end too.
+// Run answers requests until ctx ends. It returns when its goroutines have ended. Some of them
+// may wait for the server, so the server must end before Run or at the same time.
 func (p *Port) Run(ctx context.Context) error {
 	idle := p.cfg.IdleTimeout
 	s := &http.Server{
@@ -232,8 +232,8 @@ func (p *Port) Run(ctx context.Context) error {
 	return err
 }
 
-// count counts the handlers that run, so that Run can wait for them: Close of an http.Server does
-// not.
+// count counts the handlers that run, so that Run can wait for them. Close of an http.Server does
+// not wait for them.
 func (p *Port) count(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.handlers.Add(1)

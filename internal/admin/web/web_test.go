@@ -138,7 +138,7 @@ func do(t *testing.T, client *http.Client, method, url, body string, headers ...
 	return r.StatusCode, string(text), r.Header
 }
 
-// viewers is a handler that tells who asks.
+// viewers returns a handler that answers with the viewer of the request.
 func viewers() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := access.ViewerOf(r.Context())
@@ -148,7 +148,7 @@ func viewers() http.Handler {
 
 func plugged(o *Options) { o.API, o.Page = viewers(), viewers() }
 
-// TestNilHandlersAreNotFound shows that what is not plugged in answers 404, as ZooKeeper's root does.
+// TestNilHandlersAreNotFound shows that the paths of a handler that is nil answer 404, as ZooKeeper's root does.
 func TestNilHandlersAreNotFound(t *testing.T) {
 	p := open(t, load(t), nil)
 	for path, want := range map[string]int{"": 404, "metrics": 404, "v1/x": 404, "commands/ruok": 200, "livez": 200} {
@@ -214,7 +214,7 @@ func awaits(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestPortInUse shows the error of a port that another process has.
+// TestPortInUse shows the error for a port that is in use.
 func TestPortInUse(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
