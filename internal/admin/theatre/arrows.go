@@ -49,7 +49,7 @@ func (a *arrow) class() string {
 	return class
 }
 
-// describe tells about a vote in a sentence.
+// describe describes a delivery in one sentence.
 func (d *delivery) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Server %d ", d.from)

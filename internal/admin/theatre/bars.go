@@ -14,11 +14,12 @@ const (
 	barHead   = 30
 )
 
-// stretch is a time within an election.
+// stretch is a wait from one time to another, in ms since the server began to look. max is the
+// longest time that the server would have waited.
 type stretch struct{ from, to, max int64 }
 
-// waits returns when a server waited for a better vote. A wait ends when it is over, when
-// the vote changes, or with the decision.
+// waits returns when a server waited for a better vote. A wait ends after its longest time,
+// when the vote changes, or with the decision.
 func waits(r *elog.Election) (out []stretch) {
 	for i, at := range r.WaitsAtMS {
 		if i >= len(r.WaitsMS) {
@@ -131,8 +132,9 @@ func sums(r *elog.Election) string {
 	return cut(text+" = "+number64(lasted(r))+" ms", 54)
 }
 
-// withoutService returns how long it took until the ensemble had a leader, or, if no
-// record here is that of a leader, until the first server served; and this in words.
+// withoutService returns how long it took until the leader served, and the same in words. If
+// the record of the leader is missing, the time is that of the last server that served or
+// gave up.
 func (e *Election) withoutService() (until int64, text string) {
 	until, led := e.withoutLeader()
 	r := e.teller()
@@ -145,7 +147,7 @@ func (e *Election) withoutService() (until int64, text string) {
 	return until, fmt.Sprintf("%s until server %d served", duration(until), r.Server)
 }
 
-// withoutLeader returns how long it took until a leader served; led is false if none did.
+// withoutLeader returns the time of withoutService. led is false if no server served.
 func (e *Election) withoutLeader() (until int64, led bool) {
 	start := e.Began()
 	for i := range e.records {

@@ -13,7 +13,7 @@ import (
 
 type wireEpoch = wire.Epoch
 
-// exactMS is how exact the records are: clocks that differ less are said to agree.
+// exactMS is how exact the records are: clocks that differ by no more than this agree.
 const exactMS = 2
 
 // pair is two servers; the first has the lower id.
@@ -26,17 +26,18 @@ type clocks struct {
 	unknown []ensemble.ServerID // servers without a vote in common with the others
 }
 
-// delays are the least times that votes took between two servers, if their clocks showed
-// the same time.
+// delays are the shortest times that votes took between two servers. They are computed as if
+// both clocks showed the same time, so they can be negative.
 type delays struct {
 	there, back       int64
 	hasThere, hasBack bool
 	votes             int
 }
 
-// offset returns by how many ms the clock of b is ahead of that of a: 0 if every vote
-// then arrives after it was sent, otherwise the middle of what the votes allow. ok is
-// false if no vote of one arrived at the other.
+// offset returns by how many ms the clock of b is ahead of the clock of a. It is 0 if this lets
+// no vote arrive before it was sent. Otherwise it is the middle of the offsets that the votes
+// allow or, if votes went in one direction only, the offset nearest to 0. ok is false if no
+// vote between a and b was recorded at both ends.
 func offset(a, b *elog.Election) (ms int64, ok bool) {
 	d := measure(a, b)
 	switch {
@@ -66,8 +67,8 @@ func measure(a, b *elog.Election) (d delays) {
 	return d
 }
 
-// journeys returns how long each vote took that both ends recorded, by the clocks of both
-// ends.
+// journeys returns how long each vote took that both ends recorded: its arrival by the clock of
+// the receiver minus its sending by the clock of the sender.
 func journeys(from, to *elog.Election) (took []int64) {
 	sent := map[message][]int64{}
 	for i := range from.SentVotes {
@@ -88,8 +89,8 @@ func journeys(from, to *elog.Election) (took []int64) {
 	return took
 }
 
-// align chooses the clock of the first record and finds how far the others are from it.
-// known are offsets from other elections.
+// align chooses the clock of the first record and finds how far the other clocks are ahead of
+// it. known holds the offsets that other elections showed.
 func align(records []elog.Election, known map[pair]int64) clocks {
 	c := clocks{shift: make([]int64, len(records))}
 	settled := make([]bool, len(records))
@@ -118,7 +119,7 @@ func align(records []elog.Election, known map[pair]int64) clocks {
 	return c
 }
 
-// Clocks says how the records of several servers were brought to one time.
+// Clocks says how the times of several servers were converted to one clock.
 func (e *Election) Clocks() string {
 	if len(e.records) == 1 {
 		return fmt.Sprintf("All times are by the clock of server %d, the only one whose record is here.", e.records[0].Server)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// deliveries returns all messages of an election, in the order of time. Equal ones from
-// one server to another are counted once.
+// deliveries returns the messages of an election, in the order of time. Equal messages from
+// one server to another become one delivery, which counts them.
 func (e *Election) deliveries(start time.Time) []delivery {
 	var all []delivery
 	waiting := map[message][]int{} // sent messages that nobody has heard yet
@@ -38,7 +38,7 @@ func (e *Election) deliveries(start time.Time) []delivery {
 	return once(all)
 }
 
-// at is when a message was sent, or heard if that is all that is known.
+// at returns when a message was sent or, if this is not known, when it was heard.
 func (d *delivery) at() int64 {
 	if d.sent {
 		return d.sentAt
@@ -46,8 +46,8 @@ func (d *delivery) at() int64 {
 	return d.heardAt
 }
 
-// once keeps the first of equal messages that was heard, or the first one, and counts the
-// others.
+// once keeps one of several equal messages: the first that was heard or, if none was heard, the
+// first that was sent. The count of this message includes the others.
 func once(all []delivery) []delivery {
 	slices.SortStableFunc(all, func(a, b delivery) int {
 		return cmp.Or(compareBool(b.heard, a.heard), cmp.Compare(a.at(), b.at()))

@@ -12,7 +12,7 @@
 //
 // The clocks of servers differ. The package moves the record of a server in time only if
 // a vote would otherwise have arrived before it was sent, and [Election.Clocks] says so.
-// Within a millisecond, which is as exact as the records are, causes are drawn left of
+// The records are exact to about a millisecond. Within that, causes are drawn to the left of
 // their effects.
 //
 // Records come from other servers, so the drawing is limited in size whatever they say,

@@ -62,8 +62,8 @@ func (e *Election) Draw(name string, alone bool) Drawing {
 	return d
 }
 
-// colour returns the class of a server's colour, which is the same in all drawings. There
-// are nine; names and labels tell servers apart that share one.
+// colour returns the class of a server's colour, which is the same in all drawings. There are
+// nine colours. If servers share a colour, names and labels distinguish them.
 func colour(id ensemble.ServerID) string {
 	if id <= 0 {
 		return "c0"

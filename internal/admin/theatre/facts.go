@@ -12,8 +12,8 @@ import (
 // factsMax limits the rows of the table.
 const factsMax = 1000
 
-// Fact is a row of the table: something that happened during the election. Candidate,
-// Zxid, Epoch and Round are those of the vote, if it is about one.
+// Fact is a row of the table: something that happened during the election. If Vote is set, the
+// row is about a vote, and Candidate, Zxid, Epoch and Round are those of the vote.
 type Fact struct {
 	AtMS      int64
 	Server    ensemble.ServerID
@@ -43,7 +43,7 @@ func (s *scene) facts() []Fact {
 	return all[:min(len(all), factsMax)]
 }
 
-// facts returns what a server's own record says, except for messages.
+// facts returns the rows from a server's own record, without the messages.
 func (l *lifeline) facts() []Fact {
 	r := l.rec
 	all := []Fact{{AtMS: l.began, Server: l.id, What: "looks for a leader: " + r.Why, order: -1}}

@@ -31,8 +31,8 @@ type geometry struct {
 	width float64
 }
 
-// span is the least distance between two times. Long times are drawn shorter: what is to
-// be seen is the order, and the bars below show the times to scale.
+// span is the least distance between two points that are ms apart in time. It is not to scale:
+// the lifelines show the order, and the bars below them show times to scale.
 func span(ms int64) float64 { return min(10+16*math.Log1p(float64(ms)), spanMax) }
 
 // voteWidth is the width of a vote or decision with the padding around it.
@@ -55,8 +55,9 @@ func (k kind) gap() float64 {
 	return 9
 }
 
-// layout decides where each point is drawn: right of the one before it on its line, far
-// enough for the labels between them, right of its cause, and of everything earlier.
+// layout decides where each point is drawn: to the right of the point before it on its line, far
+// enough for the label between them, to the right of its cause, and to the right of everything
+// earlier.
 func (s *scene) layout() geometry {
 	var g geometry
 	var now int64

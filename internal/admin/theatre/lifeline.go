@@ -5,7 +5,7 @@ import "fmt"
 // rowY is the top of a row.
 func rowY(i int) float64 { return headHeight + float64(i)*rowHeight }
 
-// base writes the name of a server and the line below everything else on its row.
+// base writes the name of a server and the line that all other elements of its row cover.
 func (s *scene) base(w *svg, g *geometry, i int) {
 	l := &s.lines[i]
 	y := rowY(i) + ribbonY

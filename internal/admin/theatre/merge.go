@@ -152,8 +152,8 @@ func heardVotes(from, at *elog.Election) bool {
 	return false
 }
 
-// cast reports whether a server cast a vote in a round. A record without the changes of
-// the vote has at least the first one.
+// cast reports whether a server cast a vote in a round. A record without the changes of the
+// vote still has the first vote.
 func cast(e *elog.Election, round wireEpoch, v elog.Vote) bool {
 	if len(e.Changes) == 0 {
 		return v == e.Own && slices.Contains(e.Rounds, round)
@@ -220,14 +220,14 @@ func (e *Election) Began() time.Time {
 	return first
 }
 
-// began returns when a server began, by the clock that counts.
+// began returns when the server of record i began to look, by the clock of the first record.
 func (e *Election) began(i int) time.Time {
 	return e.records[i].Began.Add(-time.Duration(e.clocks.shift[i]) * time.Millisecond)
 }
 
-// ID names the election: a server, and when it began by its own clock. Every server that
-// took part gives it an id, and all of them name it, so that a link stays valid if a
-// server answers no more.
+// ID names the election: the id of a server, and when this server began to look by its own
+// clock. Each server that took part gives the election such an id, and Find accepts all of
+// them, so a link stays valid when one of the servers no longer answers.
 func (e *Election) ID() string { return idOf(&e.records[0]) }
 
 func idOf(r *elog.Election) string {

@@ -36,7 +36,7 @@ type message struct {
 type delivery struct {
 	message
 	sentAt, heardAt     int64 // ms since the election began
-	sent, heard         bool  // recorded at that end
+	sent, heard         bool  // recorded by the sender, by the receiver
 	sentRank, heardRank int
 	verdict             string
 	count               int // equal messages that this one stands for, itself included
@@ -48,12 +48,12 @@ type scene struct {
 	lines  []lifeline
 	points []point
 	arrows []arrow
-	// leftOut counts the votes that are recorded but not drawn, because there are too many
-	// or too many servers; unrecorded those that the servers did not record.
+	// leftOut counts the recorded votes that are not drawn, because there are too many votes or
+	// servers. unrecorded counts the votes that the servers did not record.
 	leftOut, unrecorded int
 }
 
-// lifeline is the part of one server. rec is nil if its record is not here.
+// lifeline is the line of one server in the drawing. rec is its record; nil: it is not known.
 type lifeline struct {
 	id    ensemble.ServerID
 	rec   *elog.Election
@@ -81,7 +81,7 @@ type point struct {
 	rank  int   // orders the points of a line at the same time
 	chip  string
 	vote  elog.Vote // of the server from here on, if chip is set
-	phase string    // of the phase that ends here
+	phase string    // text about the phase that ends here
 	cause int       // the point of the departure, for an arrival; -1: none
 	x     float64
 }
@@ -195,8 +195,8 @@ func caused(r *elog.Election, c elog.Change) bool {
 	return c.Heard >= 0 && c.Heard < len(r.Votes) && r.Votes[c.Heard].AtMS == c.AtMS && changesMind[r.Votes[c.Heard].Verdict]
 }
 
-// changesOf returns the changes of a server's vote. A record of an older server has only
-// the votes that it heard.
+// changesOf returns the changes of a server's vote. The record of an older version has no
+// changes; they follow from the votes that the server heard.
 func changesOf(r *elog.Election) []elog.Change {
 	if len(r.Changes) > 0 || len(r.Rounds) == 0 {
 		return r.Changes[:min(len(r.Changes), changesMax)]
@@ -226,8 +226,8 @@ func (s *scene) addArrow(d *delivery) {
 	s.arrows = append(s.arrows, a)
 }
 
-// fanMS is the time within which equal messages of a server to others are drawn as sent
-// at once, if it is not recorded when they were sent.
+// fanMS is for messages of which only the arrival is recorded: equal messages of one server that
+// arrive within this time at others are drawn as sent at once.
 const fanMS = 5
 
 // departure returns the point at which a message leaves: that of a change of the vote, or

@@ -8,8 +8,8 @@ import (
 	"bellwether/internal/peerwire"
 )
 
-// teller returns the record that tells most about the outcome: that of the server that
-// leads, or of one that came to a decision.
+// teller returns the record that says most about the outcome: the record of the server that
+// leads, or else of a server that came to a decision.
 func (e *Election) teller() *elog.Election {
 	best := &e.records[0]
 	for i := range e.records {

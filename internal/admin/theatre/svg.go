@@ -38,7 +38,7 @@ func (s *svg) put(format string, args ...any) {
 	fmt.Fprintf(s, format+"\n", args...)
 }
 
-// escape makes a text safe in XML, where some characters may not even be escaped.
+// escape makes a text safe in XML. Characters that XML forbids even when they are escaped become "?".
 func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r == 0xfffe || r == 0xffff {

@@ -213,8 +213,8 @@ func TestClocksAreAligned(t *testing.T) {
 	}
 }
 
-// TestElectionsAreToldApart: the records of an ensemble over several elections are put
-// together by election; a server that joins later is by itself.
+// TestElectionsAreToldApart: the records of several elections of an ensemble are grouped by
+// election; the record of a server that joins later is a group of its own.
 func TestElectionsAreToldApart(t *testing.T) {
 	var records []elog.Election
 	for _, file := range []string{"three", "joined", "transferred"} {

@@ -16,7 +16,7 @@ var inconclusive = map[string]bool{
 	election.Unfinished.String(): true, election.Superseded.String(): true, election.Reconfigured.String(): true,
 }
 
-// changesMind are the verdicts about votes after which a server has another vote.
+// changesMind holds the verdicts about a vote after which the receiver changes its own vote.
 var changesMind = func() map[string]bool {
 	all := map[string]bool{}
 	for _, v := range election.Adopting() {
