@@ -44,8 +44,9 @@ func WithViewer(ctx context.Context, v Viewer) context.Context {
 
 type stillKey struct{}
 
-// Still reports whether the request to which ctx belongs would still be answered. An answer that
-// lasts asks it again and again, because its operator may have been signed out meanwhile.
+// Still reports whether [Access.Guard] would still pass on the request to which ctx belongs. A handler
+// whose answer lasts, such as an event stream, must call it regularly, because the operator may have
+// been signed out meanwhile.
 func Still(ctx context.Context) bool {
 	still, ok := ctx.Value(stillKey{}).(func() bool)
 	return !ok || still()
@@ -56,7 +57,7 @@ type Options struct {
 	Log *slog.Logger // nil: nothing is logged
 	// TokenFile and CertificateFile name the operators; empty: there is no such file.
 	TokenFile, CertificateFile string
-	// Delay returns how long the next login from an address must wait, and Failed records one
+	// Delay returns how long the next login from an address must wait, and Failed records a login
 	// that failed. nil: logins do not wait.
 	Delay  func(netip.Addr) time.Duration
 	Failed func(netip.Addr)
@@ -106,14 +107,15 @@ func (a *Access) Reload() error {
 // Certificates reports whether operators can sign in by a client certificate.
 func (a *Access) Certificates() bool { return a.opt.CertificateFile != "" }
 
-// Guard returns a handler that passes a request to next if it may see the page and the API.
-// api says that the requests are those of programs.
+// Guard returns a handler that passes a request to next if its sender may see the page and the API.
+// With api, the requests are those of programs: they are refused with status 401, while a browser is
+// sent to the sign-in.
 func (a *Access) Guard(next http.Handler, api bool) http.Handler {
 	return a.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, known := a.viewer(r)
 		switch {
 		case !known:
-			http.Error(w, "the token is not known, or is not known any more", http.StatusUnauthorized)
+			http.Error(w, "the token is not known, or is no longer valid: use one of admin.tokenFile", http.StatusUnauthorized)
 		case v.Loopback, v.TLS && v.Operator != "":
 			still := func() bool { now, known := a.viewer(r); return known && now == v }
 			next.ServeHTTP(w, r.WithContext(context.WithValue(WithViewer(r.Context(), v), stillKey{}, still)))
@@ -130,8 +132,8 @@ func (a *Access) Guard(next http.Handler, api bool) http.Handler {
 	}))
 }
 
-// whyRefused says why a request without TLS that is not from this machine sees nothing, and how
-// an operator enables more.
+// whyRefused returns the answer to a request without TLS that is not from this machine: why it is
+// refused, and which keys of the configuration allow such requests.
 func whyRefused(r *http.Request) string {
 	if from := remote(r); from.IsLoopback() {
 		return "the page and the API answer requests from this machine only under a name such as localhost or 127.0.0.1, and not through a proxy"
@@ -143,7 +145,7 @@ func whyRefused(r *http.Request) string {
 func (a *Access) viewer(r *http.Request) (v Viewer, known bool) {
 	v = Viewer{Loopback: fromLoopback(r), TLS: r.TLS != nil}
 	if !v.Loopback && !v.TLS {
-		return v, true // whatever it shows counts only over TLS
+		return v, true // its token, certificate or cookie counts only over TLS
 	}
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		v.Operator, _, known = a.login(r, token)
@@ -188,8 +190,8 @@ func remote(r *http.Request) netip.Addr {
 	return from.Addr().Unmap().WithZone("")
 }
 
-// fromLoopback reports whether a request comes from this machine and names it. A request that
-// a proxy has passed on comes from somewhere else.
+// fromLoopback reports whether a request comes from this machine and its Host header names this
+// machine. A request that a proxy has passed on comes from somewhere else.
 func fromLoopback(r *http.Request) bool {
 	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
 		if len(r.Header.Values(header)) > 0 {
@@ -199,8 +201,9 @@ func fromLoopback(r *http.Request) bool {
 	return remote(r).IsLoopback() && IsLoopbackHost(r.Host)
 }
 
-// MisnamesLoopback reports whether a request comes from a loopback address but names another
-// host, as the request of a web page of another site does whose name resolves to this machine.
+// MisnamesLoopback reports whether a request comes from a loopback address, but its Host header names
+// another host. A web page of another site causes such a request if the name of the site resolves to
+// this machine.
 func MisnamesLoopback(r *http.Request) bool {
 	return remote(r).IsLoopback() && !IsLoopbackHost(r.Host)
 }

@@ -16,7 +16,7 @@ import (
 
 const token = "0123456789abcdef-alice"
 
-// write makes a file.
+// write makes a file that names operators.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "operators")
@@ -35,7 +35,7 @@ func open(t *testing.T, o Options) *Access {
 	return a
 }
 
-// ask sends a request to a handler. change changes it; nil: nothing.
+// ask sends a request to a handler. change changes the request before; nil: it stays as it is.
 func ask(h http.Handler, method, target, from string, change func(r *http.Request)) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, nil)
 	r.RemoteAddr = from
@@ -163,7 +163,8 @@ func operator(a *Access, w *httptest.ResponseRecorder) (name string) {
 	return name
 }
 
-// TestSignIn shows the cookie of a sign-in, its end by sign-out and by time, and a token that is not known.
+// TestSignIn shows that a sign-in sets a cookie, that a session ends by sign-out and after 12 hours, and that an
+// unknown token is refused.
 func TestSignIn(t *testing.T) {
 	failed := 0
 	a := open(t, Options{TokenFile: write(t, "# operators\n\nalice "+token+"\nbob\t"+token+"2\n"), Failed: func(netip.Addr) { failed++ }})
@@ -269,7 +270,7 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// TestStill shows that an answer that lasts ends for an operator who is signed out, and for nobody else.
+// TestStill shows that Still is false for the request of an operator who was signed out meanwhile, and only for it.
 func TestStill(t *testing.T) {
 	file := write(t, "alice "+token)
 	a := open(t, Options{TokenFile: file})

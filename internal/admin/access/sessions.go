@@ -10,8 +10,8 @@ import (
 
 const (
 	sessionTime = 12 * time.Hour
-	// sessionsMax is how many operators can be signed in. One more signs out the one who signed
-	// in first.
+	// sessionsMax is how many operators can be signed in. A further sign-in ends the session that
+	// began first.
 	sessionsMax = 256
 	cookieStem  = "bellwether-operator-"
 )

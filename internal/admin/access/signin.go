@@ -17,11 +17,11 @@ type Form struct {
 	Name  string // who is signed in; empty: nobody
 }
 
-// FormWriter writes the page of the sign-in with a status. It must post the field token and the field
-// next to /signin, or nothing to /signout.
+// FormWriter writes the page of the sign-in with a status. The page must post the fields token and next to
+// /signin, or an empty form to /signout.
 type FormWriter func(w http.ResponseWriter, r *http.Request, status int, f Form)
 
-// SignIn returns the handler of /signin. A nil form is a plain page.
+// SignIn returns the handler of /signin. If form is nil, the page has no style.
 func (a *Access) SignIn(form FormWriter) http.Handler {
 	if form == nil {
 		form = plainForm
@@ -32,7 +32,7 @@ func (a *Access) SignIn(form FormWriter) http.Handler {
 		case !v.Loopback && !v.TLS:
 			http.Error(w, whyRefused(r), http.StatusForbidden)
 		case !known:
-			http.Error(w, "the token is not known", http.StatusUnauthorized)
+			http.Error(w, "the token is not known: use one of admin.tokenFile", http.StatusUnauthorized)
 		case a.operators.Load().none():
 			http.Error(w, "nobody can sign in: set admin.tokenFile or admin.certificateFile", http.StatusForbidden)
 		case r.Method == http.MethodGet || r.Method == http.MethodHead:
@@ -50,7 +50,7 @@ func (a *Access) SignIn(form FormWriter) http.Handler {
 func (a *Access) signIn(w http.ResponseWriter, r *http.Request, form FormWriter) {
 	r.Body = http.MaxBytesReader(w, r.Body, formMax)
 	if err := r.ParseForm(); err != nil {
-		http.Error(w, "the form cannot be read", http.StatusBadRequest)
+		http.Error(w, "the form cannot be read: send it again", http.StatusBadRequest)
 		return
 	}
 	next := local(r.PostForm.Get("next"))
@@ -90,8 +90,8 @@ func toSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// local returns a path of this server; that of the page if next is something else, which
-// could lead to another site.
+// local returns next if it is a path of this server, and "/" otherwise, so that a sign-in cannot
+// lead to another site.
 func local(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") ||
@@ -124,5 +124,5 @@ var plainPage = template.Must(template.New("signin").Parse(`<!DOCTYPE html>
 func plainForm(w http.ResponseWriter, _ *http.Request, status int, f Form) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = plainPage.Execute(w, f) // the client has gone
+	_ = plainPage.Execute(w, f) // the client may have gone
 }

@@ -23,7 +23,7 @@ const (
 	tokenMax     = 1024
 )
 
-// tokenSum stands for a token, which is not kept.
+// tokenSum is the hash of a token. The token itself is not kept.
 type tokenSum = [sha256.Size]byte
 
 // operators holds who may sign in. It does not change.
@@ -101,7 +101,7 @@ func readOperators(tokenFile, certificateFile string) (*operators, error) {
 }
 
 // eachLine calls add with the name and the rest of each line of a file. add returns what is
-// wrong with them. Errors name the line but not the rest, which may be a secret.
+// wrong with the line; empty: nothing. Errors name the line but not its rest, which may be a secret.
 func eachLine(key, file, form string, add func(name, rest string) string) error {
 	if file == "" {
 		return nil
