@@ -106,7 +106,7 @@ func (q *request) text(name, missing string) string {
 	return q.query.Get(name)
 }
 
-// integer returns a parameter that is a number of 0 or more; 0: it is missing.
+// integer returns a parameter that is a number of 0 or more, and 0 if the parameter is missing.
 func (q *request) integer(name string) (int, error) {
 	if !q.query.Has(name) {
 		return 0, nil
@@ -148,7 +148,7 @@ func (a *API) answer(w http.ResponseWriter, r *http.Request, one route) {
 // bodyMax is the size of the largest body in bytes: a znode of 1 MiB whose text needs many escapes.
 const bodyMax = 7 << 20
 
-// check reads the parameters and the body of a request. The status belongs to the error.
+// check reads the parameters and the body of a request. If it fails, status is the status of the answer.
 func check(w http.ResponseWriter, r *http.Request, one route) (q *request, status int, err error) {
 	v := access.ViewerOf(r.Context())
 	from, _ := netip.ParseAddrPort(r.RemoteAddr)

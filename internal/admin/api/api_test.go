@@ -385,7 +385,7 @@ func TestEventStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// TestOddPathsSurvive: znodes with any names can be asked for and are shown as they are.
+// TestOddPathsSurvive: a znode with any name can be requested, and its name is returned unchanged.
 func TestOddPathsSurvive(t *testing.T) {
 	a := start(t)
 	for _, name := range []string{"<script>alert(1)<", "\u202egnp", "ü&b=c", "日本", "a b", "%2f", `"'`, ".hidden", strings.Repeat("n", 5000)} {

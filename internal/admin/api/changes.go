@@ -47,7 +47,7 @@ type deleteRequest struct {
 	Version int32  `json:"version"` // that the data must have; -1: any
 }
 
-// bytesOf returns the data of a change, of which at most one form may be given.
+// bytesOf returns the data of a change. It may be given as text or as bytes, but not as both.
 func bytesOf(text string, data []byte) ([]byte, error) {
 	if text != "" && len(data) > 0 {
 		return nil, &view.Error{Kind: view.Wrong, What: "the data is given twice", Where: "data_base64", Do: "send either data or data_base64"}

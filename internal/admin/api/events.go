@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	eventEvery = time.Second      // how often the figures are looked at
-	aliveEvery = 15 * time.Second // after how long without an event a comment shows that the stream lives
+	eventEvery = time.Second      // how often the figures are compared with those of the last event
+	aliveEvery = 15 * time.Second // after this time without an event, a comment shows that the stream is alive
 	writeMax   = 10 * time.Second // how long a client may take to accept an event
 )
 
@@ -28,7 +28,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Time{}) // the client sends nothing more, and the stream lasts
+	_ = out.SetReadDeadline(time.Time{}) // the client sends nothing more, and the stream has no end
 	tick := time.NewTicker(eventEvery)
 	defer tick.Stop()
 	var last []byte
@@ -44,7 +44,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 			text = nil
 		}
 		if text != nil {
-			_ = out.SetWriteDeadline(time.Now().Add(writeMax)) // not every connection has deadlines
+			_ = out.SetWriteDeadline(time.Now().Add(writeMax)) // the connections of some tests have no deadlines
 			if _, err := w.Write(text); err != nil || out.Flush() != nil {
 				return
 			}
@@ -58,7 +58,7 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// figures returns what an event tells, without the time at which it was read.
+// figures returns the data of an event without the time of reading, for comparison.
 func figures(e *view.Ensemble) []byte {
 	timeless := *e
 	timeless.At = time.Time{}

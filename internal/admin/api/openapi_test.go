@@ -131,7 +131,8 @@ func (d *describer) responses(r *route) object {
 	return all
 }
 
-// schema returns the schema of a type. That of a struct is stored under its name.
+// schema returns the schema of a type. For a struct, it stores the schema under the name of the type and returns a
+// reference.
 func (d *describer) schema(t reflect.Type) object {
 	switch {
 	case t == typeOf[time.Time]():

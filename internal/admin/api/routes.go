@@ -89,7 +89,7 @@ var routes = []route{
 	{method: "POST", path: "/v1/tree/delete", id: "deleteNode", summary: "delete a znode without children", body: typeOf[deleteRequest](), answer: typeOf[Done](), handle: (*API).delete, errors: changeErrors},
 }
 
-// Done is the answer to a change that has nothing else to tell.
+// Done is the answer to a change that has no other result.
 type Done struct {
 	Done string `json:"done"` // what was changed
 }
