@@ -17,16 +17,16 @@ const (
 	// TextMax is the greatest length of an answer to the word elog, in bytes.
 	TextMax      = 16 << 20
 	electionsMax = 128
-	listMax      = 512     // of each list in an election
+	listMax      = 512     // entries of each list in an election
 	toMax        = 64      // receivers of a sent vote
 	wordMax      = 40      // bytes of a state, a zxid or a phase
 	lineMax      = 400     // bytes of a line
-	storyMax     = 1 << 16 // bytes of the story
+	storyMax     = 1 << 16 // bytes of the explanation
 	msMax        = 1 << 42 // more than a century
 )
 
-// Decode reads the answer to the word elog. Of more elections, or of longer lists, than
-// the limits allow it keeps the newest elections and the beginnings of the lists.
+// Decode reads the answer to the word elog. If there are more elections than the limit, it
+// keeps the newest; if a list is longer than the limit, it keeps its beginning.
 func Decode(text []byte) ([]Election, error) {
 	if len(text) > TextMax {
 		return nil, fmt.Errorf("the record of elections has %d bytes, more than the limit of %d", len(text), TextMax)
@@ -105,8 +105,8 @@ func plausible(t time.Time) time.Time {
 	return t.UTC()
 }
 
-// clean cuts a text to a number of bytes and replaces what is no printable character of
-// UTF-8, except for line ends.
+// clean replaces everything in a text that is not a printable character of UTF-8 or a line end
+// by "?", and cuts the text to a number of bytes.
 func clean(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError || r == 0xfffe || r == 0xffff ||

@@ -58,12 +58,12 @@ type Heard struct {
 	Verdict string            `json:"verdict"`
 }
 
-// Change is a vote of this server, from the time at which it took it.
+// Change is a vote of this server, and the time from which it was the server's vote.
 type Change struct {
 	AtMS  int64      `json:"at_ms"`
 	Round wire.Epoch `json:"round"`
 	Vote  Vote       `json:"vote"`
-	Heard int        `json:"heard"` // the number of votes that had been heard before
+	Heard int        `json:"heard"` // the number of votes that the server had heard before
 }
 
 // Sent is a vote that this server sent.

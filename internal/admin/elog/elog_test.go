@@ -27,7 +27,7 @@ func recorded() Election {
 	}, time.Unix(1_700_000_000, 5000))
 }
 
-// TestDecodeReadsWhatIsPrinted: a record that one server prints is the same to another one.
+// TestDecodeReadsWhatIsPrinted: Decode returns the same record that another server printed.
 func TestDecodeReadsWhatIsPrinted(t *testing.T) {
 	want := []Election{recorded()}
 	text, err := json.Marshal(want)
@@ -58,8 +58,8 @@ func TestDecodeRefusesOtherTexts(t *testing.T) {
 	}
 }
 
-// TestDecodeLimitsLists: of lists that are too long the beginnings are kept, and what is
-// left out is counted.
+// TestDecodeLimitsLists: Decode keeps the beginning of a list that is too long, and counts
+// the votes that it leaves out.
 func TestDecodeLimitsLists(t *testing.T) {
 	e := recorded()
 	for range 2 * listMax {
