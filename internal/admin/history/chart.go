@@ -151,7 +151,7 @@ func (s *Series) Text() string {
 	return fmt.Sprintf("%s in the last hour: minimum %s, last %s, maximum %s", name, Figure(*s.Minimum), Figure(*s.Last), Figure(*s.Maximum))
 }
 
-// Figure prints a value with three digits that mean something.
+// Figure prints a value with few digits, for axes and texts. k stands for thousands, M for millions.
 func Figure(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 9_999_500:

@@ -64,8 +64,7 @@ func gauge(name string) func(now, _ reading) float64 {
 	return func(now, _ reading) float64 { return now.metric(name) }
 }
 
-// rate returns by how much a counter grows in a second. A counter that was reset gives
-// none.
+// rate returns by how much a counter grows in a second; NaN if the counter was reset.
 func rate(name string) func(now, before reading) float64 {
 	return func(now, before reading) float64 {
 		grown, took := now.metric(name)-before.metric(name), now.at.Sub(before.at).Seconds()

@@ -25,7 +25,7 @@ type History struct {
 	rings [][kept]float64 // one for each figure; NaN: not known
 	next  int             // where the next values go
 	n     int             // how many values there are
-	last  reading         // the one before, from which rates follow
+	last  reading         // the last reading, from which rates are computed
 }
 
 // New returns an empty history of a server.
