@@ -27,18 +27,18 @@ func New(s *server.Server) *Changes { return &Changes{srv: s} }
 // changeMax is how long a change may take.
 const changeMax = 10 * time.Second
 
-// closeMax is how long the end of its session may take.
+// closeMax is how long the close of the session that made the change may take.
 const closeMax = 2 * time.Second
 
 // Transferred describes a completed leadership transfer.
 type Transferred struct {
 	From   int64 `json:"from"`
 	To     int64 `json:"to"`
-	Epoch  int64 `json:"epoch"` // in which the new leader leads
+	Epoch  int64 `json:"epoch"` // epoch of the new leader
 	TookMS int64 `json:"took_ms"`
 }
 
-// Transfer transfers leadership from this server to another one; nil: to the most suitable.
+// Transfer transfers leadership from this server to the server to; nil: to the most suitable server.
 func (c *Changes) Transfer(ctx context.Context, o server.Operator, to *int64) (*Transferred, error) {
 	next := peerwire.NoServer
 	if to != nil {
@@ -98,7 +98,7 @@ func (c *Changes) Snapshot(ctx context.Context, o server.Operator) (*Snapshot, e
 // Written describes a znode after a change.
 type Written struct {
 	Path    string `json:"path"`
-	Zxid    string `json:"zxid"` // of the change
+	Zxid    string `json:"zxid"` // zxid of the change
 	Version int32  `json:"version"`
 }
 
@@ -166,9 +166,9 @@ func (c *Changes) change(ctx context.Context, o server.Operator, path string, f 
 			if err != nil {
 				select {
 				case refused <- err:
-				default: // it says why already
+				default: // the first reason is there already
 				}
-				cancel() // a later try would be refused as well
+				cancel() // the client must not try again: that would be refused too
 			}
 			return conn, err
 		},
@@ -188,7 +188,7 @@ func (c *Changes) change(ctx context.Context, o server.Operator, path string, f 
 	return changeError(f(ctx, zc), path)
 }
 
-// changeError says what an operator can do about an error.
+// changeError returns an error of a change together with what an operator can do about it.
 func changeError(err error, where string) error {
 	var known *view.Error
 	kind, do := view.Failed, "look into the log of the server"
