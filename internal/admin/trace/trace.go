@@ -22,7 +22,7 @@ type Trace struct {
 	Err      int32             `json:"err"`             // the code of the protocol; 0: none
 	Error    string            `json:"error,omitempty"` // its text
 	Client   string            `json:"client,omitempty"`
-	Requests int64             `json:"requests"` // above 1: reads that arrived together
+	Requests int64             `json:"requests"` // more than 1: this many reads arrived together, and the other fields describe the last one
 	// Forwarded: the request belongs to a client of a learner, and this is the leader's part.
 	Forwarded bool              `json:"forwarded"`
 	Began     time.Time         `json:"began"`
@@ -30,7 +30,7 @@ type Trace struct {
 	Stages    []Stage           `json:"stages"`
 	Acks      []Ack             `json:"acks,omitempty"`
 	Slowest   string            `json:"slowest"`
-	Peer      ensemble.ServerID `json:"peer,omitempty"` // the server for which the slowest stage waited; 0: none
+	Peer      ensemble.ServerID `json:"peer,omitempty"` // the server for whose answer the slowest stage waited; 0: none
 }
 
 // Stage is a stage of a request. Its times count from Began.
@@ -40,7 +40,7 @@ type Stage struct {
 	ToNS   int64  `json:"to_ns"`
 }
 
-// Ack says when a server had the transaction on its disk, counted from Began.
+// Ack says after which time, counted from Began, a server had the transaction on its disk.
 type Ack struct {
 	Server  ensemble.ServerID `json:"server"`
 	AfterNS int64             `json:"after_ns"`
