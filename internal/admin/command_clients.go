@@ -12,7 +12,7 @@ func listConnections(_ *Admin, c *call) object {
 	return object{{"connections", plain}, {"secure_connections", secure}}
 }
 
-// describeConnections lists the connections of the client port and those of the one with TLS.
+// describeConnections lists the connections of the client port, and those of the client port with TLS.
 func describeConnections(s *server.Server, describe func(*server.Connection) object) (plain, secure list) {
 	plain, secure = list{}, list{}
 	for _, c := range s.Connections() {
@@ -32,7 +32,7 @@ func briefJSON(c *server.Connection) object {
 	}
 }
 
-// fullJSON describes a connection as cons does. Those without a session have fewer fields.
+// fullJSON describes a connection as cons does. A connection without a session has fewer fields.
 func fullJSON(c *server.Connection) object {
 	o := briefJSON(c)
 	if c.Session == 0 {
@@ -44,9 +44,9 @@ func fullJSON(c *server.Connection) object {
 		field{"min_latency", c.MinLatency}, field{"avg_latency", c.AverageLatency}, field{"max_latency", c.MaxLatency})
 }
 
-// dumpSessions returns when sessions expire, which only a leader or a standalone server
-// decides, and their ephemerals. The times are ms since 1970; those of ZooKeeper are of the
-// JVM's clock.
+// dumpSessions returns the ephemerals of each session and, on a leader or a standalone server,
+// which decide it, when sessions expire. The times are in ms since 1970; ZooKeeper's times are
+// those of a clock of the JVM.
 func dumpSessions(_ *Admin, c *call) object {
 	s := c.server
 	sets := s.Sessions()

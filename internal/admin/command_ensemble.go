@@ -122,7 +122,7 @@ func zabState(_ *Admin, c *call) object {
 	return append(o, field{"zabstate", "broadcast"})
 }
 
-// clientAddress returns where clients connect: by the server line, or by clientPort.
+// clientAddress returns the address for clients in the server line or, if there is none, that of clientPort.
 func clientAddress(s *server.Server, self ensemble.Server) any {
 	at := self.Client
 	if at.IsZero() {
@@ -134,8 +134,8 @@ func clientAddress(s *server.Server, self ensemble.Server) any {
 	return at.String()
 }
 
-// addresses describes the addresses of a server for one kind of port. Which of them can be
-// reached is not tried: all of them are listed as reachable.
+// addresses describes the addresses of a server for one kind of port. It lists all of them as
+// reachable, without trying them.
 func addresses(all []ensemble.Address, text func(ensemble.Address) string, port func(ensemble.Address) int) object {
 	var each, wildcards, hosts texts
 	var ports list

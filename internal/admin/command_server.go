@@ -24,7 +24,7 @@ func configuration(_ *Admin, c *call) object {
 	}
 }
 
-// serverID returns the id of a server. That of a standalone server is 0, whatever myid
+// serverID returns the id of a server. The id of a standalone server is 0, whatever myid
 // contains.
 func serverID(s *server.Server) int64 {
 	if c := s.Config(); !c.Standalone() {

@@ -21,7 +21,7 @@ import (
 	"bellwether/wire"
 )
 
-// answers serves the commands of a server.
+// answers serves the commands of a server and returns the URL of their list.
 func answers(t *testing.T, s *server.Server) string {
 	t.Helper()
 	h := httptest.NewServer(New(version).Commands(s, "/commands", time.Minute))
@@ -29,7 +29,7 @@ func answers(t *testing.T, s *server.Server) string {
 	return h.URL + "/commands"
 }
 
-// call sends a request and returns the status, the body and the headers.
+// send sends a request and returns the status, the body and the headers.
 func send(t *testing.T, method, url, auth string, body io.Reader) (int, string, http.Header) {
 	t.Helper()
 	q, err := http.NewRequest(method, url, body)
@@ -202,8 +202,8 @@ func TestGuardedCommands(t *testing.T) {
 	}
 }
 
-// TestSnapshotCommand shows that the stream is the snapshot file, that headers describe it, and that a second
-// request at once is too early.
+// TestSnapshotCommand shows that the answer is the snapshot file, that headers describe it, and that a second
+// request immediately after the first is refused.
 func TestSnapshotCommand(t *testing.T) {
 	s := serve(t, "*")
 	session(t, s, 30_000, create("/a", 0), create("/b", 0))
@@ -225,8 +225,8 @@ func TestSnapshotCommand(t *testing.T) {
 	}
 }
 
-// TestRestoreCommand shows that a snapshot of one server replaces the history of another one, which goes on in a
-// new epoch, also after a restart; and that a bad snapshot changes nothing.
+// TestRestoreCommand shows that a snapshot of one server replaces the history of another one, which then continues
+// in a new epoch, and that a bad snapshot changes nothing.
 func TestRestoreCommand(t *testing.T) {
 	from := serve(t, "*")
 	session(t, from, 30_000, create("/a", 0), create("/b", 0))
@@ -262,8 +262,8 @@ func TestRestoreCommand(t *testing.T) {
 	}
 }
 
-// TestRestoredHistorySurvives shows that a restored history is there after a restart, with what was written
-// since and without the old history.
+// TestRestoredHistorySurvives shows that a restart keeps a restored history and what was written after the
+// restore, and that the old history is gone.
 func TestRestoredHistorySurvives(t *testing.T) {
 	from := serve(t, "*")
 	session(t, from, 30_000, create("/a", 0))
@@ -286,7 +286,8 @@ func TestRestoredHistorySurvives(t *testing.T) {
 	}
 }
 
-// TestSnapshotAndRestoreAreRefused shows the answers of a server that must not or cannot carry the commands out.
+// TestSnapshotAndRestoreAreRefused shows the answers if the configuration does not allow snapshot and restore, and
+// the answer of a member of an ensemble to restore.
 func TestSnapshotAndRestoreAreRefused(t *testing.T) {
 	s := serve(t, "*")
 	url := answers(t, s)

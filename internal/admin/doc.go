@@ -4,6 +4,6 @@
 // their names, the order of their fields and their status codes.
 //
 // The package takes no decisions. Its only state is the trace mask, which has no effect and
-// exists because tools set it, and when snapshot and restore were last carried out. It
-// starts no goroutine. Read words.go first, then commands.go.
+// exists because tools set it, and the times at which the commands snapshot and restore were
+// last allowed. It starts no goroutine. Read words.go first, then commands.go.
 package admin

@@ -29,11 +29,11 @@ func (c *call) argument(name string) (string, bool) {
 type stream struct {
 	body    io.ReadCloser // nil: the answer is JSON
 	size    int64
-	headers [][2]string // of the JSON too
+	headers [][2]string // headers of the answer, also if it is JSON
 }
 
 // Commands returns the handler of ZooKeeper's AdminServer commands below a path such as
-// /commands. Their answers wait at most stall for a client that does not read; 0: for ever.
+// /commands. An answer waits at most stall for a client that does not read; 0: without limit.
 func (a *Admin) Commands(s *server.Server, path string, stall time.Duration) http.Handler {
 	h := &commandHandler{admin: a, server: s, path: path, stall: stall, large: make(chan struct{}, 1)}
 	return h
@@ -88,7 +88,7 @@ func allowMethod(w http.ResponseWriter, r *http.Request, post bool) bool {
 		return false
 	case !slices.Contains(allowed, r.Method):
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		http.Error(w, fmt.Sprintf("this URL has no method %.20q", r.Method), http.StatusMethodNotAllowed)
+		http.Error(w, fmt.Sprintf("the method %.20q is not allowed: use one of the header Allow", r.Method), http.StatusMethodNotAllowed)
 		return false
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
@@ -97,7 +97,7 @@ func allowMethod(w http.ResponseWriter, r *http.Request, post bool) bool {
 	return true
 }
 
-// fromOtherSite reports whether a browser says that a web page of another site has caused a request.
+// fromOtherSite reports whether the browser says that a web page of another site has caused the request.
 func fromOtherSite(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	return site == "cross-site" || site == "same-site"
@@ -164,7 +164,7 @@ func answer(o object, name, err string) object {
 	return append(o, field{"error", nil})
 }
 
-// write sends an answer in JSON. One that may be large is not kept in memory as text.
+// write sends an answer in JSON. It does not keep the text of a large answer in memory.
 func (h *commandHandler) write(w http.ResponseWriter, c *call, o object) {
 	head := w.Header()
 	head.Set("Content-Type", "application/json")
@@ -190,7 +190,7 @@ func (h *commandHandler) write(w http.ResponseWriter, c *call, o object) {
 // chunk is how much of a long answer is written at a time, in bytes.
 const chunk = 64 << 10
 
-// send sends a stream.
+// send sends an answer that is not JSON.
 func (h *commandHandler) send(w http.ResponseWriter, c *call) {
 	head := w.Header()
 	head.Set("Content-Type", "application/octet-stream")
@@ -202,10 +202,10 @@ func (h *commandHandler) send(w http.ResponseWriter, c *call) {
 	if c.http.Method == http.MethodHead {
 		return
 	}
-	_, _ = io.CopyBuffer(struct{ io.Writer }{h.patient(w)}, struct{ io.Reader }{c.stream.body}, make([]byte, chunk)) // a client that has gone needs no answer
+	_, _ = io.CopyBuffer(struct{ io.Writer }{h.patient(w)}, struct{ io.Reader }{c.stream.body}, make([]byte, chunk)) // an error means that the client has gone
 }
 
-// patient returns a writer that gives the client time again for each chunk.
+// patient returns a writer that restarts the client's time limit with each chunk.
 func (h *commandHandler) patient(w http.ResponseWriter) io.Writer {
 	if h.stall <= 0 {
 		return w
@@ -213,12 +213,12 @@ func (h *commandHandler) patient(w http.ResponseWriter) io.Writer {
 	return &patientWriter{w: w, control: http.NewResponseController(w), stall: h.stall}
 }
 
-// patientReader returns a reader of the body that gives the client time again for each read.
+// patientReader returns a reader of the body that restarts the client's time limit with each read.
 func (h *commandHandler) patientReader(w http.ResponseWriter, r *http.Request) io.Reader {
 	return &patientReader{r: r.Body, control: http.NewResponseController(w), stall: cmp.Or(h.stall, stallDefault)}
 }
 
-// stallDefault is how long a body may stand still if no idle timeout is configured.
+// stallDefault is how long a client may send nothing of a body if no idle timeout is configured.
 const stallDefault = time.Minute
 
 type patientReader struct {
@@ -229,7 +229,7 @@ type patientReader struct {
 
 // Read reads a part of the body.
 func (p *patientReader) Read(b []byte) (int, error) {
-	_ = p.control.SetReadDeadline(time.Now().Add(p.stall)) // a writer without deadlines is one of a test
+	_ = p.control.SetReadDeadline(time.Now().Add(p.stall)) // only the writers of tests have no deadlines
 	return p.r.Read(b)
 }
 
@@ -241,6 +241,6 @@ type patientWriter struct {
 
 // Write sends a chunk.
 func (p *patientWriter) Write(b []byte) (int, error) {
-	_ = p.control.SetWriteDeadline(time.Now().Add(p.stall)) // a writer without deadlines is one of a test
+	_ = p.control.SetWriteDeadline(time.Now().Add(p.stall)) // only the writers of tests have no deadlines
 	return p.w.Write(b)
 }

@@ -29,8 +29,8 @@ type (
 )
 
 // writeJSON writes a value as ZooKeeper's AdminServer does: two blanks for each level, a
-// blank on both sides of a colon, and arrays in one line. Errors are those of w, which keeps
-// them.
+// blank on both sides of a colon, and arrays in one line. It returns no error, because w keeps the
+// first one until Flush.
 func writeJSON(w *bufio.Writer, value any, indent string) {
 	switch v := value.(type) {
 	case nil:

@@ -17,7 +17,7 @@ var errNotAuthenticated = errors.New("Not authenticated")
 
 // permitted authenticates the client of a guarded command by its Authorization header, as
 // ZooKeeper 3.9 does, and reports whether it has all permissions on the root znode. If not,
-// the answer says why. A client whose logins failed before waits first.
+// the answer says why. Before that, a client whose earlier logins failed must wait.
 func (c *call) permitted() bool {
 	all := c.http.Header.Values("Authorization")
 	if len(all) == 0 {
@@ -26,7 +26,7 @@ func (c *call) permitted() bool {
 	}
 	from := c.remote()
 	if !pause(c.http, c.server.LoginDelay(from)) {
-		c.code, c.err = http.StatusServiceUnavailable, "the request was given up"
+		c.code, c.err = http.StatusServiceUnavailable, "the client or the server ended the request before the login was checked"
 		return false
 	}
 	ids, guess, err := c.identities(all[0], from)
@@ -46,8 +46,8 @@ func (c *call) permitted() bool {
 	return permits
 }
 
-// identities returns the identities that an Authorization header proves, and the text that
-// was tried if it may be a guess.
+// identities returns the identities that an Authorization header proves. guess is the name and
+// password of the header, which an attacker may have guessed; empty with other schemes.
 func (c *call) identities(header string, from netip.Addr) (ids []wire.ID, guess string, err error) {
 	parts := strings.Split(strings.TrimRight(header, " "), " ")
 	if len(parts) > 2 {
@@ -86,7 +86,7 @@ func (c *call) remote() netip.Addr {
 	return from.Addr().Unmap().WithZone("")
 }
 
-// pause waits, unless the client or the server gives up before.
+// pause waits. It returns false if the request ends before.
 func pause(r *http.Request, wait time.Duration) bool {
 	if wait <= 0 {
 		return true

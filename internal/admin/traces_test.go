@@ -10,8 +10,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestTracesAreShown shows that the word trac prints the traced requests, and only if the
-// whitelist has it.
+// TestTracesAreShown shows that the word trac prints the traced requests, but only if the
+// whitelist contains the word.
 func TestTracesAreShown(t *testing.T) {
 	s := serve(t, "trac")
 	if got := ask(t, s, "trac"); got != "[]\n" {

@@ -23,8 +23,8 @@ type Admin struct {
 	snapshots, restores interval // of the commands snapshot and restore
 }
 
-// New returns an Admin. version follows "Zookeeper version: " in srvr, a line that tools
-// compare: 3.9.5-bellwether-…, built on ….
+// New returns an Admin. version is the text after "Zookeeper version: " in srvr, in the form that
+// tools parse: 3.9.5-bellwether-…, built on ….
 func New(version string) *Admin { return &Admin{version: version} }
 
 // traceMask is ZooKeeper's initial trace mask.

@@ -66,7 +66,7 @@ func ask(t *testing.T, s *server.Server, word string) string {
 	}
 	defer nc.Close()
 	nc.SetDeadline(time.Now().Add(time.Minute))
-	// In two segments: the network may split a word anywhere.
+	// The word is sent in two segments, because the network may split it anywhere.
 	nc.Write([]byte(word[:2]))
 	nc.Write([]byte(word[2:]))
 	b, err := io.ReadAll(nc)
@@ -97,7 +97,7 @@ func session(t *testing.T, s *server.Server, timeout int32, requests ...func(xid
 	return nc
 }
 
-// connections waits until there are n connections: ended ones are gone.
+// connections waits until the server has n connections, because it may still list connections that have ended.
 func connections(t *testing.T, s *server.Server, n int) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -196,7 +196,7 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 	}
 }
 
-// own are the metric names that ZooKeeper 3.8.0 does not have: ours, then those of 3.9.
+// own matches the metric names that ZooKeeper 3.8.0 does not have: first those of Bellwether, then those of 3.9.
 var own = regexp.MustCompile(`^zk_(..._loop_time_ms|heavy_requests_held|slow_operations|disk_\w+|connection_throttled|login_\w+|(client|path)_(requests|bytes)_delayed|limited_requests_refused|` +
 	`snapshot_(error|rate_limited)_count|restore_(error|rate_limited)_count|(avg|min|max|cnt|sum)_restore_time)$`)
 
