@@ -36,7 +36,8 @@ func TestAdminPort(t *testing.T) {
 	}
 }
 
-// TestNoAdminPort shows that there is none without the option, and that it needs real ports.
+// TestNoAdminPort shows that a server has no admin port without the option Admin, and that the option cannot be
+// combined with InMemory.
 func TestNoAdminPort(t *testing.T) {
 	if url := started(t, Options{}).Server(1).AdminURL(); url != "" {
 		t.Errorf("an admin port at %s", url)

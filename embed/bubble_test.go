@@ -35,7 +35,7 @@ func TestBubbleSessionExpires(t *testing.T) {
 	}
 }
 
-// TestBubbleFailover shows that another server leads after the leader of three servers was stopped. The
+// TestBubbleFailover shows that another server leads after the leader of three servers was killed. The
 // test measures the time with the clock of the bubble.
 func TestBubbleFailover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestBubbleElection(t *testing.T) {
 	})
 }
 
-// TestBubbleLock shows that a lock passes to the next client when its holder is cut off. By then the context of
-// the holder has ended, exact to the millisecond of the bubble's clock, and the next token is larger.
+// TestBubbleLock shows that a lock passes to the next client when its holder is cut off. The context of the old
+// holder ends before the next client holds the lock, by the clock of the bubble, and the next token is larger.
 func TestBubbleLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := started(t, Options{Servers: 3, InMemory: true})

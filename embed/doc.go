@@ -6,12 +6,13 @@
 //	defer e.Close()
 //	c, err := e.Client(ctx, nil)      // or zk.Connect(ctx, e.Servers(), nil)
 //
-// The servers are the same as those of `bellwether serve`. By default they listen on ports that the system chooses, and keep their data on a disk in memory; with
-// [Options].Dir they use a real one. With InMemory no socket is opened at all: the
+// The servers are the same as those of `bellwether serve`. By default they listen on
+// ports that the system chooses, and keep their data on a disk in memory; with
+// [Options].Dir they use a real disk. With InMemory no socket is opened at all: the
 // clients of [Ensemble.Client] reach the servers over a network inside the process.
 // Such an ensemble and its clients work in a bubble of testing/synctest, where
-// time passes only while all goroutines wait: a session of ten seconds
-// expires at once, after exactly ten seconds.
+// time passes only while all goroutines wait: a session of ten seconds expires
+// after ten seconds of the bubble's clock, which take almost no real time.
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		e, err := embed.Start(t.Context(), embed.Options{Servers: 3, InMemory: true})
@@ -45,18 +46,21 @@
 // For programs in other languages `bellwether serve --ensemble 3 --faults` offers
 // the same over HTTP.
 //
-// Design: servers always talk to each other over the network inside the process. A client's socket is carried over a link of that network, where the
-// faults are. A link has a stream of bytes in each direction. A cut
-// holds the bytes back, and a delay gives each byte its time; nothing is lost or
-// overtaken, as with TCP. The package also parses the frames on a client's link, to find the session, the events and the replies.
+// Design: servers always talk to each other over the network inside the process. The
+// bytes of a client's socket are copied to a link of that network, where the faults
+// are. A link has a stream of bytes in each direction. A cut holds the bytes back, and
+// a delay gives each byte a later time of arrival. As with TCP, no bytes are lost, and
+// they stay in order. The package also parses the frames on a client's link, to find
+// the session, the events and the replies.
 //
 // Goroutines: for each running server one that waits for its end, and those of
 // the server. With sockets also one for each port, and three for each
 // connection. Close waits for all of them.
 //
-// Locks: while network.mu is held, those of streams may be locked. While dialog.requests or dialog.replies is
-// held, any other lock may be locked; the goroutine that writes holds one of these two. No other lock is held together
-// with another one. realDisk.mu is held across I/O.
+// Locks: while network.mu is held, the locks of streams may be locked. While
+// dialog.requests or dialog.replies is held, any other lock may be locked; a goroutine
+// that writes to a client's link holds one of these two. All other locks are held one
+// at a time. realDisk.mu is held across I/O.
 //
 // Read ensemble.go first, then server.go and faults.go; for the network read network.go,
 // link.go, stream.go and dialog.go.

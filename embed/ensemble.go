@@ -91,7 +91,7 @@ func (o Options) withDefaults() (Options, error) {
 	// If Dir has data of more servers than the ensemble, the missing servers would miss all decisions,
 	// and might lead with an old history later.
 	if _, err := os.Stat(filepath.Join(o.Dir, strconv.Itoa(o.Servers+1))); err == nil {
-		return o, fmt.Errorf("%s contains data of more servers than %d", o.Dir, o.Servers)
+		return o, fmt.Errorf("%s contains data of more servers than %d: start at least as many servers, or use another directory", o.Dir, o.Servers)
 	}
 	return o, nil
 }
@@ -226,7 +226,7 @@ func (e *Ensemble) config(s *Server) *config.Config {
 	c.TickTime, c.MinSessionTimeout, c.MaxSessionTimeout = e.opt.TickTime, 2*e.opt.TickTime, e.opt.SessionMax
 	c.DataDir, c.DataLogDir = s.dir, s.dir
 	c.FourLetterWords = []string{"*"}
-	c.Limits.ClientCnxns = 0 // all clients are on this machine
+	c.Limits.ClientCnxns = 0 // no limit, because all clients are on this machine
 	c.Storage.PreAllocBytes, c.Storage.ForceSync = preAllocated, !e.opt.NoSync
 	c.Autopurge.Interval = time.Hour
 	c.Admin.Enabled, c.Admin.Address.Port = e.opt.Admin, 0

@@ -44,9 +44,9 @@ func (s Session) String() string { return "session " + wire.SessionID(s).String(
 func (g group) covers(p party) bool { return g == Everyone || p.server == 0 }
 func (g group) String() string      { return string(g) }
 
-// Cut holds back everything that the endpoint from sends to the endpoint to, until Mend or Heal. Connections stay open. As with TCP, what
-// was sent meanwhile arrives after that, and new connections wait until then. For a partition, cut both
-// directions.
+// Cut holds back everything that the endpoint from sends to the endpoint to, until Mend or Heal. Connections
+// stay open. As with TCP, what was sent meanwhile arrives after the cut, and new connections wait for its end.
+// For a partition, cut both directions.
 func (e *Ensemble) Cut(from, to Endpoint) {
 	e.net.edit(func(rules map[route]rule) {
 		r := rules[route{from, to}]
@@ -78,7 +78,7 @@ func (e *Ensemble) Heal() {
 	e.net.watches, e.net.losses = 0, nil
 }
 
-// LoseNextReply makes the reply to the next request of this operation be lost, whichever client sends it: the
+// LoseNextReply loses the reply to the next request of this operation, whichever client sends the request: the
 // server carries out the request, and then the connection ends. OpCreate stands for every kind of create. The
 // returned channel is closed when the reply was lost.
 func (e *Ensemble) LoseNextReply(op zk.OpCode) (lost <-chan struct{}) {

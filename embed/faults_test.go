@@ -156,7 +156,7 @@ func TestCutClientMoves(t *testing.T) {
 	})
 }
 
-// TestDelayClient shows that a delay of a link delays each reply by just that time.
+// TestDelayClient shows that a delay of a link, in either direction, delays each reply by at least that time.
 func TestDelayClient(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -265,8 +265,7 @@ func TestDelayWatches(t *testing.T) {
 	})
 }
 
-// TestPause pauses servers. A paused server answers nothing, and catches up after it is resumed. If the leader
-// is paused, another server leads, and the paused one does not lead when it is resumed.
+// TestPause shows that a paused server answers nothing, and answers again after it is resumed.
 func TestPause(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		e := started(t, o)
@@ -283,6 +282,8 @@ func TestPause(t *testing.T) {
 	})
 }
 
+// TestPauseLeader shows that another server leads while the leader is paused, and that exactly one server leads
+// after the paused one is resumed.
 func TestPauseLeader(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		o.Servers = 3
@@ -444,7 +445,7 @@ func TestCrashLosesWhatWasNotFsynced(t *testing.T) {
 	}
 }
 
-// TestDelayServers shows that a write takes as long as a message to a follower and its answer.
+// TestDelayServers shows that a write takes at least as long as a message to a follower and its answer.
 func TestDelayServers(t *testing.T) {
 	everyMode(t, func(t *testing.T, o Options) {
 		const late = 30 * time.Millisecond

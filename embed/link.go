@@ -8,7 +8,7 @@ import (
 // link is a connection inside the process.
 type link struct {
 	n           *network
-	from, to    party // the end that dialled, and the end that accepted, which is always a server
+	from, to    party // the end that dialled, and the end that accepted; the latter is a server
 	there, back *stream
 	trip        time.Duration // the round-trip time when the connection was opened
 	dialog      *dialog       // parses a client's link; nil between servers
@@ -60,7 +60,8 @@ func (e *end) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send puts bytes into the stream. It notices that the other side has closed only when that news has arrived.
+// send puts bytes into the stream. As long as the opposite direction is cut, this side cannot know that the
+// other side has closed the connection, and send does not fail.
 func (e *end) send(p []byte, late time.Duration) error { return e.out.Write(p, late, e.in.cut.Load) }
 
 func (e *end) Close() error {

@@ -42,7 +42,7 @@ func started(t testing.TB, o Options) *Ensemble {
 	return e
 }
 
-// connected returns a client that is closed at the end of the test if a server can be reached.
+// connected returns a client that is detached at the end of the test.
 func connected(t testing.TB, e *Ensemble, o *zk.Options) *zk.Client {
 	t.Helper()
 	return dialled(t, e, e.Servers(), o)

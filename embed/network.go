@@ -44,7 +44,7 @@ func newNetwork() *network {
 	return n
 }
 
-// portsBelow is the port before the first one that an end which dials can get.
+// portsBelow is one less than the first port that is given to an end that dials.
 const portsBelow = 32767
 
 // way returns the fault of one direction between two parties. The caller holds n.mu.

@@ -20,7 +20,7 @@ type realDisk struct {
 	mu    sync.Mutex // held while files and notes are changed
 	down  bool
 	hangs bool
-	// answers uses mu. It signals that the disk answers again, or that a waiting call must give up.
+	// answers uses mu. It signals that the disk answers again, or that a waiting call must fail.
 	answers sync.Cond
 	life    int
 	files   map[string]*inode

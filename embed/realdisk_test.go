@@ -35,7 +35,7 @@ func TestRealDiskLosesWhatWasNotFsynced(t *testing.T) {
 	moved, removed, replaced := file("moved", "moved"), file("removed", "removed"), file("replaced", "replaced")
 	must(t, d.SyncDir(dir))
 
-	write(kept, 2, "xx") // overwritten with a longer content
+	write(kept, 2, "xx") // this write is within the file, the next one goes beyond its end
 	write(kept, 8, "yyyy")
 	must(t, kept.Truncate(5))
 	must(t, kept.Allocate(100))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// streamMax is the number of bytes on their way in one direction above which the writer waits, as at a socket
-// whose buffers are full.
+// streamMax bounds the bytes that are on their way in one direction. When they reach it, a writer waits, as with
+// a socket whose buffers are full.
 const streamMax = 256 << 10
 
 // errReset is the error of a read when the other end has crashed.

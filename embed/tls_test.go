@@ -95,7 +95,7 @@ func TestTLSAfterFaults(t *testing.T) {
 	holds(t, c, "/x", "one")
 }
 
-// TestTLSInABubble shows that TLS works where time is that of testing/synctest.
+// TestTLSInABubble shows that TLS works in a bubble of testing/synctest.
 func TestTLSInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, err := Start(t.Context(), Options{Servers: 3, InMemory: true, TLS: true})
