@@ -14,9 +14,9 @@ import (
 // exitAdmin is ZooKeeper's exit status of a server whose admin port is in use.
 const exitAdmin = 4
 
-// openAdmin opens the admin port; nil: there is none. If its port is in use, a server without --config runs
-// without it, because nobody has asked for it. As with ZooKeeper, so does a member of an ensemble, and a
-// standalone server does not start.
+// openAdmin opens the admin port; nil: the server has none. If the port is in use, a server without --config runs
+// without an admin port, because nobody has asked for one. With --config it is as in ZooKeeper: a member of an
+// ensemble runs without an admin port, and a standalone server does not start.
 func openAdmin(s *server.Server, words *admin.Admin, log *slog.Logger) (*web.Port, error) {
 	c := s.Config()
 	if !c.Admin.Enabled {
@@ -66,8 +66,8 @@ type httpPort interface {
 	Run(ctx context.Context) error
 }
 
-// runPort answers the requests to a port until the returned function is called, which waits for the end. ended is
-// logged if the port ends by itself. A port that is nil needs no work.
+// runPort answers the requests to a port until the caller calls end, which returns when the port has ended. It logs
+// the text ended if the port ends by itself. If port is nil, it does nothing.
 func runPort[P httpPort](port P, log *slog.Logger, ended string) (end func()) {
 	var none P
 	if port == none {

@@ -34,7 +34,7 @@ func newCompletion(root *cobra.Command) *cobra.Command {
 			case "fish":
 				return root.GenFishCompletion(w, true)
 			}
-			return fmt.Errorf("no completion for %q", args[0])
+			return fmt.Errorf("no completion for %q: want bash, zsh or fish", args[0])
 		},
 	}
 }

@@ -43,7 +43,7 @@ func newDemo() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.every < 100*time.Millisecond || f.kills < 0 {
-				return shell.Usage(errors.New("want --every 100ms or more, and --kills 0 or more"))
+				return shell.Usage(errors.New("--every must be 100ms or more, and --kills 0 or more"))
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 			defer stop()

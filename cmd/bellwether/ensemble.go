@@ -23,7 +23,7 @@ import (
 const (
 	// stopTimeout is the time that the servers of an ensemble have to end.
 	stopTimeout = 10 * time.Second
-	// restartPause is the time until a server that ended by itself is started again.
+	// restartPause is the time between the end of a server that was not stopped and its next start.
 	restartPause = 3 * time.Second
 	// firstStart is the time after its first start in which a failure of a server counts as permanent, for
 	// example because its port is in use or its folder is damaged.

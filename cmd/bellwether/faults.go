@@ -51,7 +51,7 @@ func (f serveFlags) ensembleWithFaults(ctx context.Context, stdout, stderr io.Wr
 	defer control.Close()
 	tuneMemory()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-	defer stop() // from now on a second signal ends this process at once
+	defer stop() // until then, a second signal has no effect
 	if f.whileStdin {
 		go endWithStdin(stop)
 	}

@@ -46,7 +46,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 	}
 }
 
-// TestCommandTree shows that the program has the commands of the design that belong to this version.
+// TestCommandTree shows that the program has each command of a list.
 func TestCommandTree(t *testing.T) {
 	var names []string
 	for _, c := range everyCommand(newRoot()) {

@@ -43,8 +43,8 @@ func metricsAddress(c *config.Config) string {
 	return net.JoinHostPort(at.Host, strconv.Itoa(at.Port))
 }
 
-// tryMetricsPort returns the error that a start would return for the port for metrics, but nil
-// for a port that is in use, because the user may be the server that is to be restarted.
+// tryMetricsPort returns the error that a start would return for the port for metrics. It returns nil if
+// the port is in use, because the process that uses it may be the server that is to be restarted.
 func tryMetricsPort(c *config.Config) error {
 	if !c.Metrics.OwnPort() {
 		return nil

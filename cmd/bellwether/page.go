@@ -12,7 +12,7 @@ import (
 	"bellwether/internal/server"
 )
 
-// plugPage adds the page, the API and what keeps the figures of the last hour to the options of an admin port.
+// plugPage adds the page, the API and the history of the last hour to the options of an admin port.
 func plugPage(o *web.Options, s *server.Server, log *slog.Logger) error {
 	v, changes, hour := view.New(s, zookeeperVersion()), operate.New(s), history.New(s)
 	p, err := webpage.New(webpage.Options{Server: s, View: v, Changes: changes, History: hour, Version: zookeeperVersion(), Log: log})

@@ -20,7 +20,7 @@ import (
 // serve runs the server until a signal or a failure.
 func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logger, level *slog.LevelVar) error {
 	begin := time.Now()
-	signals := make(chan os.Signal, 8) // more signals than arrive while one is handled
+	signals := make(chan os.Signal, 8) // room for the signals that arrive while one is handled
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
 	logRemarks(log, c)

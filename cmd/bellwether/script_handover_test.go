@@ -16,15 +16,15 @@ var (
 		`no other server can take over|it has been silent|it has not acknowledged|it does not follow|are no quorum|is already transferring leadership`)
 )
 
-// transferLeadership makes the leader transfer leadership. If the transfer fails for lack of time, transferLeadership tries again
-// for a minute. Every other refusal fails the script.
+// transferLeadership makes the leader transfer leadership. If the transfer fails for lack of time, it tries again
+// until waitMax has passed. Every other refusal fails the script.
 func transferLeadership(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 1, "handover NAME [ID] FLAG…")
 	name, to, flags := args[0], "", args[1:]
 	if len(flags) > 0 && flags[0][0] != '-' {
 		to, flags = flags[0], flags[1:]
 	}
-	waitFor(ts, "a hand-over", func() bool {
+	waitFor(ts, "a leadership transfer", func() bool {
 		awaitLeader(ts, false, args[:1])
 		command := []string{"election", "handover", "--server", ts.Getenv(name)}
 		if to != "" && ts.Getenv("leader") != to {
@@ -32,7 +32,7 @@ func transferLeadership(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		err := ts.Exec("bellwether", append(command, flags...)...)
 		if why := ts.ReadFile("stderr"); err != nil && !transferFailed.MatchString(why) {
-			ts.Fatalf("hand-over: %v: %s", err, why)
+			ts.Fatalf("leadership transfer: %v: %s", err, why)
 		}
 		handed := transferDone.FindStringSubmatch(ts.ReadFile("stdout"))
 		if err != nil || handed == nil {

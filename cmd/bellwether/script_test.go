@@ -224,8 +224,8 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	}()
 }
 
-// serving matches the log line that contains the server's address, or that of its only port, which is for
-// TLS, as text and as JSON.
+// serving matches the log line, as text or as JSON, that contains the server's address for clients. If the server
+// accepts only TLS, this is the address with TLS.
 var serving = regexp.MustCompile(`msg"?[=:]"?serving"?,? "?(?:address|secure)"?[=:]"?([^ ",]+)`)
 
 func serve(ts *testscript.TestScript, neg bool, args []string) {

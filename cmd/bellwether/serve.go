@@ -151,7 +151,7 @@ func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return f.serve(ctx, c, log, level)
 }
 
-// remarks logs the settings that have no effect and the settings that are unwise.
+// remarks returns remarks on the settings that have no effect and on the settings that are unwise.
 func remarks(c *config.Config) []config.Notice { return slices.Concat(c.Warnings, c.Notices) }
 
 func logRemarks(log *slog.Logger, c *config.Config) {

@@ -18,7 +18,7 @@ type atTerminal struct {
 	tty   *os.File
 	mu    sync.Mutex
 	out   strings.Builder
-	seen  int // how much of out an earlier shows has found
+	seen  int // the bytes of out up to the end of what the last call of shows has found
 	ended chan error
 }
 
@@ -52,7 +52,7 @@ func (a *atTerminal) keys(text string) {
 	must(a.t, err)
 }
 
-// shows waits until the program prints a text, after what earlier calls have found.
+// shows waits until the program prints a text, and ignores the output up to what the last call has found.
 func (a *atTerminal) shows(want string) {
 	a.t.Helper()
 	for deadline := time.Now().Add(waitMax); ; <-time.After(2 * time.Millisecond) {
@@ -80,8 +80,8 @@ func (a *atTerminal) endsWell() {
 	}
 }
 
-// TestShellAtATerminal shows the shell at a terminal with a real server: completion of live paths, events, Ctrl-C while a line is
-// typed and while a command runs, Ctrl-D, and a history file without credentials.
+// TestShellAtATerminal shows the shell at a terminal with a real server: completion of live paths, events, Ctrl-C
+// while a line is typed and while a command runs, Ctrl-D, and a history file without credentials.
 func TestShellAtATerminal(t *testing.T) {
 	dir := t.TempDir()
 	address := serveForTest(t, dir)

@@ -68,7 +68,7 @@ func newTLSInit() *cobra.Command {
 	c.Flags().StringVar(&f.dir, "dir", "bellwether-tls", "the folder of the authority and the certificates")
 	c.Flags().StringVar(&f.config, "config", "", "zoo.cfg, or a dynamic configuration file, with the server lines")
 	c.Flags().StringArrayVar(&f.servers, "server", nil, "a server, as ID=HOST[,HOST]...; may be repeated")
-	c.Flags().StringArrayVar(&f.clients, "client", nil, "the name of a client, its identity in ACLs is x509:CN=NAME; may be repeated")
+	c.Flags().StringArrayVar(&f.clients, "client", nil, "the name of a client, whose identity in ACLs is x509:CN=NAME; may be repeated")
 	c.Flags().IntVar(&f.days, "days", 0, "how many days a certificate is valid; 0: 397")
 	return c
 }

@@ -183,7 +183,7 @@ func (r *tlsReport) print(w io.Writer, asJSON bool) error {
 	printCertificates(&b, r.Certificates)
 	for _, l := range r.Lists {
 		switch {
-		case l.Error != "": // a warning says it
+		case l.Error != "": // a fault reports it
 		case l.NextUpdate.IsZero():
 			fmt.Fprintf(&b, "revocation list %s of %q is valid without end\n", l.Place, l.Issuer)
 		default:

@@ -10,8 +10,8 @@ import (
 	"bellwether/internal/shell"
 )
 
-// TestTLSCheckTellsWhatExpires shows which dates of certificates and lists are faults and warnings, and the exit
-// status that follows.
+// TestTLSCheckTellsWhatExpires shows which dates of certificates and revocation lists are faults and which are
+// warnings, and the exit status of each case.
 func TestTLSCheckTellsWhatExpires(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	day := 24 * time.Hour

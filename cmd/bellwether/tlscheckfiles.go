@@ -127,8 +127,8 @@ func serverPorts(c *config.Config, p *portReport) {
 	}
 }
 
-// hostsOf returns the hosts of a server line, of which a certificate must hold one; none if one of them stands for
-// all addresses.
+// hostsOf returns the hosts of a server line. The certificate of the server must hold one of them. If one of them
+// is a wildcard, it returns none.
 func hostsOf(s ensemble.Server) []string {
 	var hosts []string
 	for _, a := range s.Addresses {
@@ -207,7 +207,7 @@ func (r *tlsReport) list(l secure.List) {
 	r.Lists = append(r.Lists, report)
 }
 
-// clientNames warns if clients that use the names of the configuration would refuse the server's certificate.
+// clientNames warns if clients that connect to the configured client address would refuse the server's certificate.
 func (r *tlsReport) clientNames(store *secure.Store, c *config.Config) {
 	at := c.TLS.Client
 	if at.IsZero() {

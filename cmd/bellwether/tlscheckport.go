@@ -74,7 +74,7 @@ func (f portFlags) check(ctx context.Context, r *tlsReport, address string) erro
 			r.certificate(report, c.NotBefore)
 			continue
 		}
-		report.Days = int(c.NotAfter.Sub(r.now).Hours() / 24) // err has been reported already
+		report.Days = int(c.NotAfter.Sub(r.now).Hours() / 24) // no further fault, because err has been reported already
 		r.Certificates = append(r.Certificates, report)
 	}
 	return nil
@@ -93,7 +93,7 @@ func (f portFlags) probe(address string) (p secure.Probe, err error) {
 		return p, fmt.Errorf("--connect-timeout %v: want more than 0", f.timeout)
 	}
 	c, err := clientconfig.Load(f.value, func(name string) string {
-		if strings.HasPrefix(name, tlsVariables) { // without a login
+		if strings.HasPrefix(name, tlsVariables) { // other variables, such as those of a login, are ignored
 			return os.Getenv(name)
 		}
 		return ""

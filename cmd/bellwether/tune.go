@@ -17,9 +17,9 @@ const gcPercent = 50
 
 // ballast is memory that is never touched, so that it takes no physical memory, but counts as live. Without it,
 // a small server would collect garbage hundreds of times a second under load. It hardly affects a large server.
-// The ballast is small for this reason: when a process is killed, the system first frees the memory that the
-// process has touched, at about 0.1 ms for each MiB, and ends its connections only after that. Only then do
-// other servers learn that the leader is gone.
+// The ballast is small because a larger one lets more garbage grow between two collections. When a process is
+// killed, the system first frees the memory that the process has touched, at about 0.1 ms for each MiB, and ends
+// its connections only after that. Only then do other servers learn that the leader is gone.
 var ballast []byte
 
 // ballastBytes is the length of the ballast.
