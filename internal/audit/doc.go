@@ -6,7 +6,7 @@
 // never makes its caller wait: formatted records go through a bounded buffer to one
 // goroutine, which owns the file. Records wait while a disk fails or hangs; when the buffer
 // is full, further records are lost, and the service goes on. The Log counts the lost records,
-// reports the loss in the server's log, and writes a record with their number behind the
+// reports the loss in the server's log, and writes a record with their number after the
 // records that waited.
 //
 // The package does not decide what is recorded; internal/server does. Read record.go first.

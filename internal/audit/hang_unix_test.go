@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// hangingFile makes a pipe with a name that nobody reads until drain is called.
+// hangingFile makes a named pipe that nobody reads until drain is called.
 func hangingFile(t *testing.T) (path string, drain func()) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "audit.log")

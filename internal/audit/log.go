@@ -24,7 +24,7 @@ const (
 // The limits of a Log.
 const (
 	pendingMax = 64 << 20    // bytes of records that wait for the file, if Options do not say otherwise
-	bufferKeep = 1 << 20     // a larger buffer is given back after its write
+	bufferKeep = 1 << 20     // a larger buffer is not kept after its write
 	retryWait  = time.Second // after an error, until the file is tried again
 )
 
@@ -33,11 +33,11 @@ var newline = []byte("\n")
 // Options say where and how a Log writes.
 type Options struct {
 	Path     string // the file; it is created if it is missing, and appended to
-	Format   Format //
+	Format   Format // form of the records
 	BytesMax int64  // size at which the file is renamed to Path.1; 0 means 10 MB
-	FilesMax int    // files that are kept beside it, Path.1 to Path.FilesMax; 0 means 10
-	// PendingMax is how many bytes of records may wait for the file; beyond it records are
-	// lost; 0: 64 MiB, because a session may own a million ephemerals.
+	FilesMax int    // older files that are kept, Path.1 to Path.FilesMax; 0 means 10
+	// PendingMax is how many bytes of records may wait for the file; further records are lost.
+	// 0 means 64 MiB, because the end of a session with a million ephemerals makes as many records.
 	PendingMax int
 	Logger     *slog.Logger // where a loss is reported
 }
@@ -110,7 +110,7 @@ func (l *Log) signal() {
 	}
 }
 
-// count counts lost records. The caller holds the lock.
+// count counts lost records. The caller holds l.mu.
 func (l *Log) count(n int) {
 	l.lost += n
 	l.total += n
@@ -170,7 +170,7 @@ func (l *Log) run() {
 		taken = taken[l.write(taken):]
 		if len(taken) == 0 {
 			if lost > 0 {
-				l.o.Logger.Error("records of the audit log were lost; the file is written again", "path", l.o.Path, "lost", lost)
+				l.o.Logger.Error("records of the audit log were lost; from now on records are written again", "path", l.o.Path, "lost", lost)
 				lost = 0
 			}
 			if cap(buffer) > bufferKeep {
@@ -183,8 +183,8 @@ func (l *Log) run() {
 	}
 }
 
-// take returns the queued records, and behind them a record of the lost ones if there are any; it
-// says how many these are. The queue goes on in the buffer.
+// take returns the queued records and the number of lost records. If records were lost, the last
+// record of taken says how many. From then on, new records are queued in buffer.
 func (l *Log) take(buffer []byte) (taken []byte, lost int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,8 +198,9 @@ func (l *Log) take(buffer []byte) (taken []byte, lost int) {
 	return taken, lost
 }
 
-// settle counts the bytes that are still taken, and waits after an error. It reports whether the
-// goroutine has to end: after Close, what a last attempt has not written is lost.
+// settle records how many bytes of taken are not written yet, and waits for retryWait if there are any. It
+// reports whether the goroutine must end. After Close, it does not wait: the records that the last
+// attempt has not written are lost.
 func (l *Log) settle(taken []byte) (over bool) {
 	l.mu.Lock()
 	l.taken = len(taken)

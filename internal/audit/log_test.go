@@ -130,7 +130,7 @@ func TestLogNoticesARename(t *testing.T) {
 }
 
 // TestLogNoticesATruncation shows that when another program copies the file and truncates it, the log
-// appends at the new end, and counts from there until it renames the file.
+// appends at the new end, and compares the new size with the limit at which it renames the file.
 func TestLogNoticesATruncation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	l := openLog(t, Options{Path: path, BytesMax: 300, FilesMax: 1})
@@ -154,7 +154,7 @@ func TestLogNoticesATruncation(t *testing.T) {
 	}
 }
 
-// TestLose shows that records that could not be made are counted in the file.
+// TestLose shows that the file has a record of the records that could not be made, and that Lost counts them.
 func TestLose(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	l := openLog(t, Options{Path: path})
@@ -272,7 +272,7 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 	const writable = "make the file and its folder writable for the server, or name another file"
 	for _, c := range []struct {
 		path, reason, remedy string // no reason: the file can be written
-		anyone               bool   // the super user of the machine gets the error too
+		anyone               bool   // root gets the error too
 	}{
 		{"old.log", "", "", true},
 		{"new.log", "", "", true},

@@ -45,7 +45,8 @@ func tryFolder(path string) error {
 	return os.Remove(made)
 }
 
-// openError adds to the reason why the file cannot be opened which key names the file, and what to do.
+// openError returns the error for a file that cannot be opened: the key that names the file, the reason, and what
+// to do.
 func openError(path string, err error) error {
 	remedy := "make the file and its folder writable for the server, or name another file"
 	switch {
