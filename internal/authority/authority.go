@@ -27,7 +27,7 @@ const (
 // How long certificates are valid.
 const (
 	authorityDays = 10 * 365
-	backdated     = time.Hour // the clocks of other machines may be this late
+	backdated     = time.Hour // a certificate is valid from this time before its issue, because clocks of other machines may be late
 )
 
 // The types of PEM blocks.
@@ -103,8 +103,8 @@ func Create(dir, name string, now time.Time) (*Authority, error) {
 // Certificate returns the authority's certificate.
 func (a *Authority) Certificate() *x509.Certificate { return a.cert }
 
-// issue writes a new key and its certificate to a file of the authority's folder, which it
-// replaces as a whole. The certificate ends with the authority's at the latest.
+// issue writes a new key and its certificate to a file of the authority's folder. It replaces
+// the file as a whole. The certificate ends no later than the authority's.
 func (a *Authority) issue(file string, s Subject, now time.Time, days int) (*x509.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *Authority) issue(file string, s Subject, now time.Time, days int) (*x50
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
-	if len(s.Hosts) > 0 { // a server also dials the other servers
+	if len(s.Hosts) > 0 { // a server accepts connections, and it also dials the other servers
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 	}
 	for _, host := range s.Hosts {
@@ -227,24 +227,24 @@ func readKey(file string) (*ecdsa.PrivateKey, error) {
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(der)
 	if err != nil {
-		return nil, fmt.Errorf("%s: not a PKCS#8 private key", file) // the cause could show parts of the key
+		return nil, fmt.Errorf("%s: not a PKCS#8 private key: restore it from a backup", file) // the cause could show parts of the key
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s: the key is a %T, want an ECDSA key", file, parsed)
+		return nil, fmt.Errorf("%s: the key is a %T, want an ECDSA key: restore the key of this authority from a backup", file, parsed)
 	}
 	return key, nil
 }
 
-// write writes a file as a whole and makes it durable: after a crash the old content or the
-// new one is there. Unless replace is set, it is an error if the file exists.
+// write writes a file as a whole and makes it durable: after a crash the file has either its
+// old or its new content. Unless replace is set, it is an error if the file exists.
 func write(file string, b []byte, mode fs.FileMode, replace bool) error {
 	dir := filepath.Dir(file)
 	f, err := os.CreateTemp(dir, ".new-*")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // after the rename it is not there
+	defer os.Remove(f.Name()) // after a rename there is nothing to remove
 	_, err = f.Write(b)
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err

@@ -18,8 +18,8 @@ type Subject struct {
 	File string
 	// Name is the common name: what an operator reads, and the x509 identity of a client.
 	Name string
-	// Hosts are the DNS names and IP addresses of a server. Those who connect to it compare
-	// them with the address that they dialled. A client has none.
+	// Hosts are the DNS names and IP addresses of a server. Clients and servers compare
+	// them with the address that they dialled. A client has no hosts.
 	Hosts []string
 }
 
@@ -31,7 +31,7 @@ type Plan struct {
 	Now      time.Time
 }
 
-const daysDefault = 397 // a year and a month to renew it
+const daysDefault = 397 // a year, and a month to renew the certificate
 
 // Status says what Init did with a file.
 type Status string
@@ -96,7 +96,7 @@ func (p *Plan) subject(a *Authority, s Subject) (File, error) {
 	f := File{Path: filepath.Join(p.Dir, s.File), Name: s.Name, Status: Renewed}
 	old, err := readCert(f.Path)
 	if err == nil {
-		_, err = tls.LoadX509KeyPair(f.Path, f.Path) // the key must be there, and belong to it
+		_, err = tls.LoadX509KeyPair(f.Path, f.Path) // the file must also hold the key of the certificate
 		if err != nil {
 			err = fmt.Errorf("%s: the key does not belong to the certificate, or is missing: remove the file to have both made anew (%w)", f.Path, err)
 		}

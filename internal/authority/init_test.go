@@ -86,7 +86,8 @@ func TestCertificatesConnect(t *testing.T) {
 	}
 }
 
-// TestInitKeepsWhatIsGood shows what a repeated Init keeps and what it renews.
+// TestInitKeepsWhatIsGood shows that a repeated Init renews a certificate whose hosts have changed or of which less
+// than a third of the validity is left, and keeps the others.
 func TestInitKeepsWhatIsGood(t *testing.T) {
 	p := plan(t)
 	if did := initialise(t, p); did[CertFile] != Created || did["server.1.pem"] != Created || len(did) != 4 {
