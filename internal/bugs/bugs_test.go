@@ -118,7 +118,8 @@ func notFound(out string, failed bool, test string) string {
 	return ""
 }
 
-// TestNotFoundIsReported checks notFound.
+// TestNotFoundIsReported shows that only the failure of the scenario's own test counts as finding the bug: a build
+// that fails, a timeout and the failure of another test do not.
 func TestNotFoundIsReported(t *testing.T) {
 	for _, c := range []struct {
 		out    string

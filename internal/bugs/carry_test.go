@@ -221,8 +221,8 @@ func (p *patch) carry(old oldTree, now func(string) (string, error)) (*patch, er
 	return out, nil
 }
 
-// follow sets the file of each edit to the only file that now has its lines. It reports
-// whether there is exactly one for each edit.
+// follow sets the file of each edit to the file that now has its lines. It returns false if,
+// for some edit, no file or more than one place has these lines.
 func (p *patch) follow(files map[string]string) bool {
 	for i, e := range p.edits {
 		var found []string

@@ -57,7 +57,7 @@ var unpatched = map[string]string{
 	"TestZK975SmallerLeader":              "a joining server does not compare its vote with the leader's, so there is nothing to break",
 }
 
-// document renders the table and the list of what has no scenario yet.
+// document returns the text of the table, and of the list of parts that have no scenario.
 func document(t *testing.T) string {
 	seeds := readSeeds(t)
 	var b, rest strings.Builder
@@ -113,8 +113,9 @@ func readSeeds(t *testing.T) map[string]string {
 	return seeds
 }
 
-// TestSeeds, with -measure, counts how many random runs a package's model makes until it
-// finds each bug, from a fixed seed, and writes the numbers to seedsFile.
+// TestSeeds shows that each line of seedsFile belongs to a patch. With -measure, it counts how
+// many random runs a package's model makes until it finds each bug, from a fixed seed, and
+// writes the numbers to seedsFile.
 func TestSeeds(t *testing.T) {
 	seeds := readSeeds(t)
 	var lines []string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// firing lists bugs in the code with the rules of the simulator that must detect them. For
-// each rule alone, some seed must break it.
+// firing lists patches, each with the rules of the simulator that must detect its bug: for each
+// of these rules, the test must find a seed that breaks it.
 var firing = []struct{ patch, rules string }{
 	{"fires-quorum", "PrefixConsistency,Leadership,Agreement,EqualDigest,AtMostOnce,AsIssued,Shown"},
 	{"fires-expiry", "PossibleLeaders,Claims"},

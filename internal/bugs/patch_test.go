@@ -17,7 +17,7 @@ type patch struct {
 // edit replaces old in a file by new. old must be in the file exactly once.
 type edit struct{ file, old, new string }
 
-// readPatch parses a patch; see the package comment.
+// readPatch parses a patch. The package comment describes its form.
 func readPatch(text string) (*patch, error) {
 	p, file := new(patch), ""
 	for n, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
