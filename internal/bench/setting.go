@@ -46,7 +46,7 @@ func remove(ctx context.Context, c *zk.Client, path string) error {
 }
 
 // inFlight calls f for 0 … n-1, with at most width calls at the same time. After an error
-// it starts no further call and returns that error.
+// it starts no further call. If several calls fail, it returns one of the errors.
 func inFlight(n, width int, f func(i int) error) error {
 	var (
 		wg    sync.WaitGroup
