@@ -324,9 +324,9 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestEventStreamsAreBounded: of 10,000 event streams only a few are served, the others are told at once to come back
-// later, and the server answers others meanwhile. A stream begins with the state of the ensemble, and ends with its
-// client.
+// TestEventStreamsAreBounded: the server serves a limited number of event streams. Of 10,000 requests it refuses
+// the others at once, with a time to try again, and it answers other operations meanwhile. A stream begins with the
+// state of the ensemble, and ends with its client.
 func TestEventStreamsAreBounded(t *testing.T) {
 	a := start(t)
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 	"bellwether/internal/admin/access"
 )
 
-// TestEventStreamLasts: a stream goes on when the time for its request is over, and ends when its operator is
+// TestEventStreamLasts: a stream continues after the time limit of its request, and ends when its operator is
 // signed out.
 func TestEventStreamLasts(t *testing.T) {
 	const token = "0123456789abcdef"

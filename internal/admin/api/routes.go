@@ -68,7 +68,7 @@ var routes = []route{
 			{name: "prefix", in: "query", about: "only children whose names begin with this text"},
 			{name: "after", in: "query", about: "only children whose names come after this one"},
 			{name: "limit", in: "query", about: "how many children to return; 100 if it is missing, at most 1000", integer: true}}},
-	{method: "GET", path: "/v1/tree/search", id: "searchNodes", summary: "the znodes whose names contain a text, whatever its case", answer: typeOf[view.Found](), handle: (*API).search,
+	{method: "GET", path: "/v1/tree/search", id: "searchNodes", summary: "the znodes whose names contain a text, in upper or lower case", answer: typeOf[view.Found](), handle: (*API).search,
 		errors: []int{bad, denied, missing, busy}, params: []param{belowParam, {name: "text", in: "query", about: "part of a name", required: true}}},
 	{method: "GET", path: "/v1/tree/history", id: "getHistory", summary: "the changes of a path that the transaction logs of this server still contain, newest first", answer: typeOf[view.History](), handle: (*API).history,
 		errors: []int{bad, denied, missing, failed, busy}, params: []param{pathParam}},
