@@ -9,7 +9,7 @@ import (
 // stubLength is the length of an arrow whose arrival is not recorded.
 const stubLength = 26
 
-// arrow writes the arrow of a vote, from the edge of one lifeline to that of another.
+// arrow writes the arrow of a vote, from the edge of one lifeline to the edge of another.
 func (s *scene) arrow(w *svg, i int) {
 	a := &s.arrows[i]
 	from := &s.points[a.start]

@@ -19,7 +19,7 @@ const exactMS = 2
 // pair is two servers; the first has the lower id.
 type pair struct{ a, b ensemble.ServerID }
 
-// clocks say by how much the clock of each server is ahead of that of the first one.
+// clocks say by how much the clock of each server is ahead of the first server's clock.
 type clocks struct {
 	shift   []int64             // ms, for each record of an election
 	votes   int                 // votes that both ends recorded

@@ -15,8 +15,8 @@
 // The records are exact to about a millisecond. Within that, causes are drawn to the left of
 // their effects.
 //
-// Records come from other servers, so the drawing is limited in size whatever they say,
-// and what is left out is counted.
+// Records come from other servers, so the drawing has a limited size whatever the records
+// contain. Votes that are left out are counted.
 //
 //	merge.go ▸ elections      clocks.go ▸ one time for all      scene.go ▸ lifelines, messages, points
 //	layout.go ▸ where each point is drawn      draw.go, bars.go ▸ SVG      facts.go ▸ table

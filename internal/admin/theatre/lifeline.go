@@ -116,7 +116,7 @@ func (s *scene) pieces(g *geometry, i int) (out []piece) {
 	return append(out, now)
 }
 
-// decision is the part of a lifeline that tells the decision.
+// decision returns the part of a lifeline that shows the decision.
 func (s *scene) decision(l *lifeline, p *point) piece {
 	d := piece{class: "decision", colour: "c0", text: p.chip, title: fmt.Sprintf("Server %d: %s", l.id, l.rec.Ending)}
 	if decided(l.rec) {

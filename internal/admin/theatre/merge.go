@@ -56,8 +56,8 @@ func Elections(records []elog.Election) []Election {
 	return out
 }
 
-// newest returns the newest records of each server, those of one server in the order of
-// time.
+// newest returns the newest records of each server. It groups them by server, and orders the
+// records of a server by time.
 func newest(records []elog.Election) []elog.Election {
 	out := slices.Clone(records)
 	slices.SortStableFunc(out, func(a, b elog.Election) int {
@@ -250,7 +250,7 @@ func Find(all []Election, id string) *Election {
 	return nil
 }
 
-// Joined reports whether the election is only that of one server that joined a leader.
+// Joined reports whether the election has only the record of one server, which joined a leader.
 func (e *Election) Joined() bool { return len(e.records) == 1 && follows(&e.records[0]) }
 
 // Servers returns the ids of the servers that recorded the election.

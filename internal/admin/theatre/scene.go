@@ -39,7 +39,7 @@ type delivery struct {
 	sent, heard         bool  // recorded by the sender, by the receiver
 	sentRank, heardRank int
 	verdict             string
-	count               int // equal messages that this one stands for, itself included
+	count               int // number of equal messages that this one represents, including itself
 }
 
 // scene is an election as it is drawn: lifelines, points on them, and arrows between the
@@ -230,8 +230,8 @@ func (s *scene) addArrow(d *delivery) {
 // arrive within this time at others are drawn as sent at once.
 const fanMS = 5
 
-// departure returns the point at which a message leaves: that of a change of the vote, or
-// that of another receiver of the same message, or a new one.
+// departure returns the point at which a message leaves. It is the point of the change of the
+// vote or, for the same message to another receiver, its point; otherwise a new point.
 func (s *scene) departure(line int, d *delivery) int {
 	at, rank, near := d.sentAt, d.sentRank, int64(0)
 	if !d.sent {
