@@ -5,7 +5,7 @@
 // log, [Record.AppendJSON] the same fields as JSON. A [Log] writes records to a file and
 // never makes its caller wait: formatted records go through a bounded buffer to one
 // goroutine, which owns the file. Records wait while a disk fails or hangs; when the buffer
-// is full, further records are lost, and the service goes on. The Log counts the lost records,
+// is full, further records are lost, and the server continues. The Log counts the lost records,
 // reports the loss in the server's log, and writes a record with their number after the
 // records that waited.
 //

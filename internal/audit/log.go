@@ -134,7 +134,7 @@ func (l *Log) Lost() int {
 }
 
 // Close writes what is queued and closes the file. It returns when that is done or when
-// ctx ends: on a disk that hangs, the goroutine stays behind.
+// ctx ends. On a disk that hangs, the goroutine then still runs.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.ended = true

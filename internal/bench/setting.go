@@ -37,7 +37,7 @@ func (s setting) use(ctx context.Context, f func([]*zk.Client) (Report, error)) 
 	return f(clients)
 }
 
-// remove deletes a znode; it is no error if the znode does not exist.
+// remove deletes a znode. If the znode does not exist, it returns no error.
 func remove(ctx context.Context, c *zk.Client, path string) error {
 	if err := c.Delete(ctx, path, zk.AnyVersion); !errors.Is(err, zk.ErrNoNode) {
 		return err
