@@ -43,7 +43,7 @@ type reading struct {
 	lag, heap, resident float64
 }
 
-// read reads everything of which the figures are made.
+// read reads all values from which the figures are computed.
 func read(s *server.Server) reading {
 	r := reading{at: time.Now(), metrics: map[string]float64{}, lag: lag(s), heap: heap(), resident: resident()}
 	for _, m := range s.Metrics().Samples() {

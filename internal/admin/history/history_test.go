@@ -46,8 +46,8 @@ func named(t *testing.T, all []Series, name string) *Series {
 	return nil
 }
 
-// TestFigures: rates and means are those of the time between two readings; the first
-// reading gives none, and what is not known is missing.
+// TestFigures: rates and means cover the time between two readings, so the first reading has
+// none. A value that is not known is missing.
 func TestFigures(t *testing.T) {
 	all := filled(3).Series()
 	for name, want := range map[string]float64{"requests": 10, "latency": 2, "outstanding": 2, "sessions": 4, "elections": 12, "heap": 5, "znodes": 5} {
@@ -117,7 +117,7 @@ func TestRunReadsAServer(t *testing.T) {
 	}
 }
 
-// TestRingKeepsAnHour: there are never more values than those of an hour, the newest ones.
+// TestRingKeepsAnHour: a ring keeps the newest values, never more than those of an hour.
 func TestRingKeepsAnHour(t *testing.T) {
 	s := named(t, filled(kept+10).Series(), "outstanding")
 	if len(s.Values) != kept || *s.Minimum != 10 || *s.Last != float64(kept+9) || s.Until.Sub(s.From) != time.Hour-Every {

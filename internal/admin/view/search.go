@@ -30,8 +30,8 @@ const (
 	searchTextMax = 1000 // bytes
 )
 
-// Search finds the znodes below a path whose names contain a text, whatever its case. It
-// looks at one level of the tree after the other.
+// Search finds the znodes below a path whose names contain a text, in upper or lower case. It
+// searches the tree level by level.
 func (v *View) Search(ctx context.Context, who Who, below, text string) (*Found, error) {
 	if err := checkPath(below); err != nil {
 		return nil, err

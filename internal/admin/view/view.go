@@ -30,7 +30,7 @@ func New(s *server.Server, version string) *View {
 	return &View{srv: s, version: version, heavy: make(chan struct{}, heavyMax)}
 }
 
-// Who is the person who looks at a view.
+// Who describes the viewer for whom a read is made.
 type Who struct {
 	Addr  netip.Addr // the viewer reads what a client at this address may read
 	Super bool       // the viewer reads everything
