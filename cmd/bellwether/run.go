@@ -142,8 +142,7 @@ func (h *signalHandler) handle(sig os.Signal) {
 	}
 }
 
-// shift raises or lowers the log level by one step, between debug and error. It logs the new level whatever the
-// level is.
+// shift raises or lowers the log level by one step, between debug and error. It always logs the new level.
 func (h *signalHandler) shift(by slog.Level) {
 	l := min(max(h.level.Level()+by, slog.LevelDebug), slog.LevelError)
 	h.level.Set(l)

@@ -120,7 +120,7 @@ func TestPagesAreComplete(t *testing.T) {
 	}
 }
 
-// TestUnknownPages shows that an address without a page gets a page that says so, whatever tricks its path uses.
+// TestUnknownPages shows that an address without a page answers 404, even if its path is written to reach a file.
 func TestUnknownPages(t *testing.T) {
 	p := pageOf(t, serve(t))
 	for _, path := range []string{"/nothing", "/assets/", "/assets/nothing.js", "/assets/..%2fpage.go", "/assets/%2e%2e/layout.html", "/templates/layout.html", "/%00", "/.git/config"} {

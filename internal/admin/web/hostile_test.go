@@ -194,7 +194,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPanicOfAHandler shows that a handler that panics harms only its own request, and tells the client nothing.
+// TestPanicOfAHandler shows that a panic of a handler affects only its own request, and that the client does not
+// see its reason.
 func TestPanicOfAHandler(t *testing.T) {
 	p := open(t, load(t), func(o *Options) {
 		o.API = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret") })
