@@ -146,7 +146,7 @@ type metered struct {
 	meter       *readMeter
 	mu          sync.Mutex
 	sent        frames
-	requestSeen bool // the first frame was seen; it opens the session and is no request
+	requestSeen bool // the first frame was seen; it opens the session and is not a request
 }
 
 func (c *metered) Write(b []byte) (int, error) {

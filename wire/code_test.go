@@ -35,7 +35,7 @@ func TestCodesHaveTheirNumbers(t *testing.T) {
 	}
 }
 
-// TestCodesAreErrors: OK is no error. Any other number is an error, whose text contains the number if the
+// TestCodesAreErrors: OK is not an error. Any other number is an error, whose text contains the number if the
 // number is unknown.
 func TestCodesAreErrors(t *testing.T) {
 	if err := wire.OK.Err(); err != nil {

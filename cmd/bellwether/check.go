@@ -20,7 +20,7 @@ import (
 )
 
 // check prints what a server with this configuration would do, and fails if a start would fail. A port or a
-// folder that another process uses at the moment is no failure: that process is often the server that is to be
+// folder that another process uses at the moment is not a failure: that process is often the server that is to be
 // restarted.
 func check(w io.Writer, c *config.Config) error {
 	var refused []error

@@ -51,7 +51,7 @@ func (f serveFlags) ensembleWithFaults(ctx context.Context, stdout, stderr io.Wr
 	defer control.Close()
 	tuneMemory()
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
-	defer stop() // until then, a second signal has no effect
+	defer stop()
 	if f.whileStdin {
 		go endWithStdin(stop)
 	}
@@ -64,7 +64,9 @@ func (f serveFlags) ensembleWithFaults(ctx context.Context, stdout, stderr io.Wr
 	fmt.Fprintln(stdout, greeting(e.Len(), e.Servers(), cmp.Or(f.data, "memory")))
 	fmt.Fprintf(stdout, "faults at http://%s/\n", control.Addr())
 	fmt.Fprintf(stdout, "try: curl -X POST http://%s/servers/1/pause\n", control.Addr())
-	return errors.Join(serveFaults(ctx, control, faultsHandler(e, log)), e.Close())
+	err = serveFaults(ctx, control, faultsHandler(e, log))
+	stop() // from now on a second signal ends this process at once
+	return errors.Join(err, e.Close())
 }
 
 // headerTimeout is the time that a caller has to send the header of its request.

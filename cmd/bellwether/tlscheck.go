@@ -120,7 +120,7 @@ func (r *tlsReport) warn(format string, args ...any) {
 }
 
 // certificate adds a certificate, and a fault or a warning if it has expired or soon will. An expired
-// certificate that is only trusted is no fault: others may be in use.
+// certificate that is only trusted is not a fault: others may be in use.
 func (r *tlsReport) certificate(c certReport, notBefore time.Time) {
 	left := c.NotAfter.Sub(r.now)
 	c.Days = int(left.Hours() / 24)

@@ -28,7 +28,7 @@ func (e Elections) Check() error {
 	case e.Candidates < 2 || e.Candidates > connectionsMax:
 		return fmt.Errorf("candidates: %d, want 2 to %d", e.Candidates, connectionsMax)
 	case e.Duration <= 0:
-		return errors.New("duration: want more than 0")
+		return fmt.Errorf("duration: %v, want more than 0", e.Duration)
 	}
 	return nil
 }

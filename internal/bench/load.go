@@ -51,7 +51,7 @@ func (l Load) Check() error {
 	case l.Size < 0:
 		return fmt.Errorf("size: %d, want 0 or more", l.Size)
 	case l.Duration <= 0:
-		return errors.New("duration: want more than 0")
+		return fmt.Errorf("duration: %v, want more than 0", l.Duration)
 	}
 	return nil
 }

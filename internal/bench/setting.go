@@ -65,7 +65,9 @@ func inFlight(n, width int, f func(i int) error) error {
 			for i, ok := take(); ok; i, ok = take() {
 				if err := f(i); err != nil {
 					mu.Lock()
-					first = err
+					if first == nil {
+						first = err
+					}
 					mu.Unlock()
 				}
 			}

@@ -34,7 +34,7 @@ func TestParseBid(t *testing.T) {
 		{"_c_" + hex32 + "-lock-0000000015", GoZKLock, 15},
 		{"candidate-0000000016", Foreign, 16},
 		{"0000000017", Foreign, 17},
-		{"x-2147483648", Foreign, math.MinInt32}, // ten digits that are no int32
+		{"x-2147483648", Foreign, math.MinInt32}, // ten digits that are not an int32
 		{hex32 + "__rlock__0000000018", KazooRead, 18},
 		{hex32 + "-r_0000000018", OwnRead, 18},
 		{"_c_01234567-89ab-cdef-0123-456789abcdef-__READ__0000000018", CuratorRead, 18},

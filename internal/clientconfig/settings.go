@@ -96,8 +96,8 @@ type value struct {
 // isTrue reads a switch of ZooKeeper: every text except true means false.
 func (v value) isTrue() bool { return strings.EqualFold(v.text, "true") }
 
-// gathered holds the values of all sources: properties by their names, and settings that are
-// no property by their flags or variables.
+// gathered holds the values of all sources. A property is found by its name; any other setting is found by
+// its flag or variable.
 type gathered map[string]value
 
 // add adds a value unless one of a higher rank is there.

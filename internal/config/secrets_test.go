@@ -45,7 +45,7 @@ func TestReadableSecretsCauseWarnings(t *testing.T) {
 }
 
 // TestReadableLoginsCauseWarnings shows that a JAAS file with passwords, and the key tabs that a JAAS file names,
-// cause a warning if others than their owner may read them. A JAAS file without passwords is no secret.
+// cause a warning if others than their owner may read them. A JAAS file without passwords is not a secret.
 func TestReadableLoginsCauseWarnings(t *testing.T) {
 	for _, c := range []struct{ jaas, want string }{
 		{`Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="x"; };`, "names DIR/jaas.conf, which holds passwords"},

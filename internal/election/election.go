@@ -104,7 +104,7 @@ type Election struct {
 	asking  map[ensemble.ServerID]bool   // servers without a vote that wait to hear who leads
 	told    map[ensemble.ServerID]answer // what was sent to servers without a vote
 	empties map[ensemble.ServerID]bool   // voters without any transaction, in this election
-	// withdrawn are voters that have said in this election that they are no candidates:
+	// withdrawn are voters that have said in this election that they are not candidates:
 	// their disk is empty or does not answer.
 	withdrawn map[ensemble.ServerID]bool
 	refused   map[refusal]bool // in this election, so that each is reported once

@@ -46,7 +46,7 @@ type Heard struct {
 type Up struct{ Server ensemble.ServerID }
 
 // Down says that a dial was refused, or that a server that ended has reset a connection.
-// A timeout is no Down, nor is a connection that another one replaces, because a slow
+// A timeout is not Down, nor is a connection that another one replaces, because a slow
 // server may still have a better vote.
 type Down struct{ Server ensemble.ServerID }
 

@@ -421,7 +421,7 @@ func (e *Election) change(committed, proposed *ensemble.Membership) bool {
 	return true
 }
 
-// prune removes what is known of servers that are no voters any more.
+// prune removes what is known of servers that are no longer voters.
 func (e *Election) prune() {
 	gone := func(id ensemble.ServerID) bool { return !e.isVoter(id) }
 	forget(e.votes, gone)

@@ -132,7 +132,7 @@ func (e *Election) named() bool { return e.current.round < 0 }
 
 // heardSupporter handles a supporter of this leader that has changed its vote
 // (ZOOKEEPER-3109), or has begun a new election before it could join. If the other
-// supporters are no quorum, the role will fail, and is given up.
+// supporters are not a quorum, the role will fail, and is given up.
 func (e *Election) heardSupporter(h Heard) {
 	n := &h.Notification
 	if h.First || !e.supporters[h.From] || e.named() || e.precedesTransfer(n) {

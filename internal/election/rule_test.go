@@ -385,7 +385,7 @@ func TestLookingServerIsSentABetterVote(t *testing.T) {
 }
 
 // TestHalfSynchronisedIsEmpty: a server lost its disk and got a leader's snapshot, but
-// had not adopted its epoch when that leader died. It is no candidate, and does not vote
+// had not adopted its epoch when that leader died. It is not a candidate, and does not vote
 // for others, because their history may lack what it had acknowledged before it lost its
 // disk.
 func TestHalfSynchronisedIsEmpty(t *testing.T) {

@@ -1,7 +1,7 @@
 package ensemble
 
 // HasQuorum reports whether the servers for which has(id) is true are a quorum.
-// Servers that are no voters of m never count. Any two quorums of one
+// Servers that are not voters of m never count. Any two quorums of one
 // membership share a voter. It allocates nothing.
 func (m *Membership) HasQuorum(has func(ServerID) bool) bool {
 	if m.Hierarchical() {

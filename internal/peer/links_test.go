@@ -296,7 +296,7 @@ func TestSlowLearnerIsCutOff(t *testing.T) {
 	}
 }
 
-// TestStrangeLearnersEndAlone: bytes that are no packet end their own link, and are logged once for
+// TestStrangeLearnersEndAlone: bytes that are not a packet end their own link, and are logged once for
 // each address. A connection that sends nothing does not become a link.
 func TestStrangeLearnersEndAlone(t *testing.T) {
 	l := newLAN(t, 2, 0)

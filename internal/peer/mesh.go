@@ -138,7 +138,7 @@ func (m *Mesh) adopt(wanted map[ensemble.ServerID][]string, keep func(ensemble.S
 	}
 }
 
-// move makes this server listen at its present address. A server that is no member any more
+// move makes this server listen at its present address. A server that is no longer a member
 // continues to listen at its last address.
 func (m *Mesh) move(own []string) {
 	m.mu.Lock()

@@ -9,7 +9,7 @@ import (
 const QuorumVersion int32 = 0x10000
 
 // NoEpoch in an EpochAck says that the learner had accepted the epoch before, so that
-// this is no promise.
+// this is not a promise.
 const NoEpoch int32 = -1
 
 // LearnerInfo is the data of PacketFollowerInfo and PacketObserverInfo.

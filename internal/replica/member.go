@@ -289,7 +289,7 @@ type Status struct {
 	Epoch    wire.Epoch        // the epoch of the last term in which it served
 	Serving  bool
 	Disabled string // why it takes no part in the ensemble; empty if it does
-	// Abstains says why this server is no candidate for leader and promises no epoch: its
+	// Abstains says why this server is not a candidate for leader and promises no epoch: its
 	// disk has not answered for too long. It is empty if the disk answers.
 	Abstains string
 	// ReadOnly: there is no quorum, and the server serves the clients that accept that.

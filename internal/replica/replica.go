@@ -256,7 +256,7 @@ func (r *Replica) log(txn *record.Txn) {
 
 // nextZxid returns the zxid after z. When the counter of an epoch is used up, the next
 // epoch begins: if the counter overflowed into the epoch's bits it would start at 0,
-// which is no valid transaction (ZOOKEEPER-1277).
+// which is not a valid transaction (ZOOKEEPER-1277).
 func nextZxid(z wire.Zxid) wire.Zxid {
 	if z.Counter() == 1<<32-1 {
 		return wire.MakeZxid(z.Epoch()+1, 1)

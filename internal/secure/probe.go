@@ -38,7 +38,7 @@ type Seen struct {
 	Version, Suite string              // empty: no handshake took place
 	Chain          []*x509.Certificate // what the server has shown
 	Asked          bool                // the server has asked for a certificate
-	Authorities    []string            // the authorities that it named then
+	Authorities    []string            // the authorities that it named when it asked
 	Shown          bool                // the server has received a certificate
 }
 
@@ -161,7 +161,7 @@ func awaitRefusal(conn *tls.Conn) error {
 	return ended(err)
 }
 
-// ended returns nil for an end of the connection that is no refusal.
+// ended returns nil for an end of the connection that is not a refusal.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

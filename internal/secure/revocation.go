@@ -173,7 +173,7 @@ func (r *revocation) current(a *ocsp.Response) bool {
 }
 
 // within reports whether now lies between two updates, with a tolerance for clocks that differ. A zero
-// next update is no bound.
+// next update is not a bound.
 func (r *revocation) within(this, next time.Time) bool {
 	now := r.now()
 	return !now.Add(clockSkew).Before(this) && (next.IsZero() || !now.Add(-clockSkew).After(next))

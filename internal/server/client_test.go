@@ -38,7 +38,7 @@ type running struct {
 	done chan error
 }
 
-// testLog is a writer that writes to the test's output.
+// testLog returns a logger that writes to the test's output.
 func testLog(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

@@ -111,7 +111,7 @@ func takeAndClose(nc net.Conn, id wire.SessionID, password []byte) error {
 	return err
 }
 
-// Record writes a change by an operator that is no request of a client, such as a leadership
+// Record writes a change by an operator that is not a request of a client, such as a leadership
 // transfer, into the log and the audit log.
 func (s *Server) Record(o Operator, operation, object string, failure error) {
 	r := audit.Record{User: o.Name, IP: o.Addr.Addr().String(), Operation: operation, Znode: object, Result: audit.Success}

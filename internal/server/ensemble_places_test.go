@@ -96,7 +96,7 @@ func TestEnsembleWithADeadNetwork(t *testing.T) {
 }
 
 // agrees waits until each of the given servers has heard that all others vote for the same
-// server, and checks that all of them are still looking, because they are no quorum.
+// server, and checks that all of them are still looking, because they are not a quorum.
 func (g *testEnsemble) agrees(ids ...ensemble.ServerID) {
 	g.t.Helper()
 	for _, id := range ids {

@@ -135,7 +135,7 @@ func setQuota(ctx context.Context, zc *zk.Client, path string, change func(*quot
 	return err
 }
 
-// changeLimits changes the limits of a path. It refuses text that is no quota: a
+// changeLimits changes the limits of a path. It refuses text that is not a quota: a
 // server obeys the part that it can read, and writing only that part would lose the rest.
 func changeLimits(ctx context.Context, zc *zk.Client, path string, old []byte, version int32, change func(*quota.Quota)) error {
 	at := quota.Root + path + limitsNode

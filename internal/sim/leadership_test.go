@@ -214,7 +214,7 @@ func TestTransferInAMixedEnsemble(t *testing.T) {
 }
 
 // TestTransferNeedsAQuorumThatKnowsTransfers checks that the leader stays if the servers that know
-// the packet are no quorum: two of five, one of three, or two of three if one of them is a
+// the packet are not a quorum: two of five, one of three, or two of three if one of them is a
 // leader about to stop.
 func TestTransferNeedsAQuorumThatKnowsTransfers(t *testing.T) {
 	for _, o := range []struct {

@@ -42,7 +42,7 @@ func (c *contents) digested() wire.Zxid {
 }
 
 // last returns the last transaction that was applied, according to the snapshot's last
-// blocks. A zxid with counter 0 is no transaction.
+// blocks. A zxid with counter 0 is not a transaction.
 func (c *contents) last() wire.Zxid {
 	if c.finished.Counter() == 0 {
 		return c.digested()
@@ -59,7 +59,7 @@ func (c *contents) proves(name wire.Zxid) bool { return max(c.finished, c.digest
 
 // misnamed describes what in the snapshot contradicts its name; "" if nothing does. When
 // a ZooKeeper leader begins an epoch, it names its snapshot after the epoch's zxid with
-// counter 0, which is no transaction; then the zxid of the digest is lower than the name.
+// counter 0, which is not a transaction; then the zxid of the digest is lower than the name.
 func (c *contents) misnamed(name wire.Zxid) string {
 	digested := c.digested()
 	switch {

@@ -13,7 +13,7 @@ type FS interface {
 	// those that a killed process had created before.
 	MkdirAll(dir string) error
 	// ReadDir lists dir, sorted by name. A symbolic link is listed as the file that it
-	// leads to. For an entry that is no file, [FileInfo.Not] is set.
+	// leads to. For an entry that is not a file, [FileInfo.Not] is set.
 	ReadDir(dir string) ([]FileInfo, error)
 	// Stat describes the file that name leads to now.
 	Stat(name string) (FileInfo, error)
@@ -55,7 +55,7 @@ type FileInfo struct {
 	Name string // the last element
 	Size int64
 	Dir  bool
-	Not  string // what the entry is if it is no file, such as "a directory"; "" for a file
+	Not  string // what the entry is if it is not a file, such as "a directory"; "" for a file
 
 	id any // the file's identity, of a type that the file system chooses; set by Stat
 }

@@ -254,7 +254,7 @@ func begins(fs FS, path, magic string) bool {
 // cannot be read as one.
 type misplaced struct {
 	path string
-	not  string // what the entry is if it is no file; "" if it is a file, whose name then is wrong
+	not  string // what the entry is if it is not a file; "" if it is a file, whose name then is wrong
 }
 
 // reach returns the last transaction that a stray may contain, and describes the stray.

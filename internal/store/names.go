@@ -60,7 +60,7 @@ func parseName(name, prefix string, forms bool) (z wire.Zxid, form Compression, 
 }
 
 // listFiles returns the files of dir with this prefix by ascending zxid. strays are the
-// entries with this prefix that have a wrong name or are no files.
+// entries with this prefix that have a wrong name or are not files.
 func listFiles(fs FS, dir, prefix string) (files []fileName, strays []misplaced, err error) {
 	entries, err := fs.ReadDir(dir)
 	if err != nil {

@@ -82,7 +82,7 @@ func entry(dir string, info os.FileInfo) FileInfo {
 	return e
 }
 
-// notFile describes what an entry is if it is no file; "" for a file.
+// notFile describes what an entry is if it is not a file; "" for a file.
 func notFile(mode os.FileMode) string {
 	switch {
 	case mode.IsRegular():

@@ -91,7 +91,7 @@ func (p Parent) members(s *Recipe) {
 		case claim.CuratorNode:
 			m.ID = name[40:]
 		case claim.MemberName, claim.CuratorInstance:
-			m.ID = name // the data belongs to the application, so it is no id
+			m.ID = name // the data belongs to the application, so it is not an id
 		}
 	}
 	for _, c := range p.Children {

@@ -250,7 +250,7 @@ func TestDeadlocks(t *testing.T) {
 		// A session that waits blocks those behind it like one that holds.
 		{[]Parent{lock("/1", 9, 1, 2), lock("/2", 2, 1)}, "1 2."},
 		{[]Parent{lock("/1", 1, 1)}, ""},
-		// Each client leads one election and waits in the other one. That is no deadlock.
+		// Each client leads one election and waits in the other one. That is not a deadlock.
 		{[]Parent{election("/1", 1, 2), election("/2", 2, 1)}, ""},
 		{[]Parent{placeOf("/1", "", "w-0000000000 session 1", "w-0000000001 session 2"), placeOf("/2", "", "w-0000000000 session 2", "w-0000000001 session 1")}, ""},
 		{[]Parent{placeOf("/q.line", "q q.line", nonceOf("a")+"-n_0000000000 session 1", nonceOf("b")+"-n_0000000001 session 2"), lock("/2", 2, 1)}, ""},

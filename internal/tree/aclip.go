@@ -76,7 +76,7 @@ func parseIPv6(s string) (netip.Addr, bool) {
 }
 
 // parseGroups parses hexadecimal groups of one to four characters into b and returns how
-// many bytes they take. Empty text is no group.
+// many bytes they take. Empty text is not a group.
 func parseGroups(s string, b []byte) (n int, ok bool) {
 	for more := s != ""; more; n += 2 {
 		var group string

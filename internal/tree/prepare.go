@@ -12,7 +12,7 @@ import (
 // decoded. If the returned transaction is nil, nothing is proposed and z is not used.
 // Then the server answers the request with the returned code and the current zxid, or
 // drops it if it came from the server itself. The code is ErrUnimplemented if the request
-// is no write, and ErrMarshalling if it is a reconfig or a createSession that cannot be
+// is not a write, and ErrMarshalling if it is a reconfig or a createSession that cannot be
 // decoded.
 //
 // Session 0 is the server itself (deleteContainer). The body of a createSession is the

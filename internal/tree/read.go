@@ -225,7 +225,7 @@ func (t *Tree) EphemeralsBytes(c Client) int {
 }
 
 // MultiRead answers multiRead. It carries out each operation by itself, without watches.
-// If an operation is no read, it returns ErrMarshalling, and out holds the results so
+// If an operation is not a read, it returns ErrMarshalling, and out holds the results so
 // far, which ZooKeeper sends after the header. The parameter most is the largest number of
 // bytes that the results may take; if they would take more, MultiRead stops with ErrSystem.
 func (t *Tree) MultiRead(c Client, ops []wire.Op, most int, out *wire.MultiResponse) wire.Code {

@@ -9,7 +9,7 @@ import (
 
 // named handles a learner's first packet, which says who the learner is and which epoch
 // it has accepted. The new epoch is later than any epoch that a member has accepted;
-// servers that are no members do not raise it. A member can raise it by epochAhead at
+// servers that are not members do not raise it. A member can raise it by epochAhead at
 // most, so that nobody can use up the epochs. A member that is farther ahead joins in a
 // later term, because each term raises the epoch further.
 func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
@@ -121,7 +121,7 @@ func (l *Leader) invite(k *link) {
 // promised handles a learner's promise of the epoch. The packet also says where the
 // learner's log ends. A voter whose history is ahead of the leader's is disconnected,
 // because it must not lose that history. NoEpoch means that the voter had accepted the
-// epoch before, so this packet is no promise.
+// epoch before, so this packet is not a promise.
 func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
 	var ack peerwire.EpochAck
 	err := wire.Decode(p.Data, &ack)

@@ -100,7 +100,7 @@ func TestNewerConnectionCounts(t *testing.T) {
 	}
 }
 
-// TestStrangersDoNotRaiseTheEpoch: one message of a server that is no member must not use
+// TestStrangersDoNotRaiseTheEpoch: one message of a server that is not a member must not use
 // up epochs. A member's message raises the epoch, because a member never follows a leader
 // in an epoch that it has already promised.
 func TestStrangersDoNotRaiseTheEpoch(t *testing.T) {

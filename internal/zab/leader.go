@@ -346,7 +346,7 @@ func (l *Leader) opened(id LinkID) {
 	l.order = append(l.order, k)
 }
 
-// closed handles the end of a link. If the remaining servers are no quorum, the term
+// closed handles the end of a link. If the remaining servers are not a quorum, the term
 // ends at once: the servers that left look for a leader, and this server would answer
 // them that it still leads.
 func (l *Leader) closed(id LinkID, why string) {
@@ -401,7 +401,7 @@ func (l *Leader) checkQuorum() {
 	}
 }
 
-// checkLinked ends the term when the connected servers are no quorum any more. A
+// checkLinked ends the term when the connected servers are no longer a quorum. A
 // server that comes back joins only a leader that a quorum follows, so it could not
 // join this one. If the term has not served yet, the cause that ended the links may end
 // them in the next term too, so the term lasts at least leftMinMS.
@@ -427,7 +427,7 @@ func (l *Leader) mayTakePart(id ensemble.ServerID) bool {
 	return k != nil && !k.observer && (l.phase != promising || k.promised || k.state < linkPromised)
 }
 
-// LostQuorum reports whether the connected servers are no quorum any more, so that
+// LostQuorum reports whether the connected servers are no longer a quorum, so that
 // nothing can be committed. If this server has closed their links itself, the term
 // goes on until the next check.
 func (l *Leader) LostQuorum() bool {

@@ -364,7 +364,7 @@ func TestSyncDoesNotWaitForTheNextRound(t *testing.T) {
 }
 
 // TestLeaderThatAllHaveLeftEndsAtOnce: a term ends as soon as the servers whose links remain are no
-// quorum. The end of the link of an observer, or of a server that is no member, does not end the term.
+// quorum. The end of the link of an observer, or of a server that is not a member, does not end the term.
 func TestLeaderThatAllHaveLeftEndsAtOnce(t *testing.T) {
 	for _, c := range []struct {
 		leave []int

@@ -79,7 +79,7 @@ func TestPromiseIsLostWithItsLink(t *testing.T) {
 }
 
 // TestPromiseIsNotRepeated: a voter that comes back on another link says that it had accepted the epoch
-// before. It may have accepted it for another leader, so this is no promise to the present one. If a
+// before. It may have accepted it for another leader, so this is not a promise to the present one. If a
 // quorum of promises is no longer possible, the term ends.
 func TestPromiseIsNotRepeated(t *testing.T) {
 	l := leaderOfFive(t)

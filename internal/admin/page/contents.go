@@ -148,7 +148,6 @@ type sessionsContent struct {
 	Orders      []string
 	Previous    *int
 	Sessionless int // connections without a session
-	Waiting     bool
 }
 
 func (p *Page) sessions(r *http.Request) (any, error) {

@@ -72,19 +72,29 @@ func lines(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
 		line, end := strings.CutSuffix(line, "\n")
-		for rest := line; rest != ""; { // visible cuts long text
-			n := min(len(rest), visibleMax)
-			for n > 0 && n < len(rest) && !utf8.RuneStart(rest[n]) {
-				n--
+		for i, cell := range strings.Split(line, "\t") {
+			if i > 0 {
+				b.WriteByte('\t')
 			}
-			b.WriteString(visible(rest[:n]))
-			rest = rest[n:]
+			writeVisible(&b, cell)
 		}
 		if end {
 			b.WriteByte('\n')
 		}
 	}
-	return strings.ReplaceAll(b.String(), `\t`, "\t")
+	return b.String()
+}
+
+// writeVisible writes text of any length as visible does, in pieces that visible does not cut.
+func writeVisible(b *strings.Builder, text string) {
+	for text != "" {
+		n := min(len(text), visibleMax)
+		for n > visibleMax-utf8.UTFMax && n < len(text) && !utf8.RuneStart(text[n]) {
+			n--
+		}
+		b.WriteString(visible(text[:n]))
+		text = text[n:]
+	}
 }
 
 // hexdump returns bytes, which are given in hexadecimal, in lines of 16 with their offsets and their text.
@@ -132,7 +142,7 @@ func visible(text string) string {
 	cut := ""
 	if len(text) > visibleMax {
 		end := visibleMax
-		for end > 0 && !utf8.RuneStart(text[end]) {
+		for end > visibleMax-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 			end--
 		}
 		cut = fmt.Sprintf("… (%s in all)", byteCount(int64(len(text))))

@@ -183,6 +183,21 @@ func TestVisible(t *testing.T) {
 	}
 }
 
+// TestLines shows that data which is text keeps its line ends and tabs, and nothing else that is invisible.
+func TestLines(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\tb\n\tc":                 "a\tb\n\tc",
+		`C:\temp`:                   `C:\temp`,
+		"a\rb\x00":                  `a\rb\x00`,
+		strings.Repeat("é", 400):    strings.Repeat("é", 400),
+		strings.Repeat("\x80", 700): strings.Repeat(`\x80`, 700),
+	} {
+		if got := lines(text); got != want {
+			t.Errorf("lines(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestFigures shows how the page prints numbers, sizes and durations.
 func TestFigures(t *testing.T) {
 	for got, want := range map[string]string{

@@ -47,7 +47,7 @@ type Data struct {
 	Shown int    `json:"shown"` // bytes in Text or Hex
 	Null  bool   `json:"null"`  // there is no data, which differs from empty data
 	Text  string `json:"text,omitempty"`
-	Hex   string `json:"hex,omitempty"` // set if the data is no UTF-8 text
+	Hex   string `json:"hex,omitempty"` // set if the data is not UTF-8 text
 }
 
 // DataShown is how much of a znode's data is shown, in bytes.

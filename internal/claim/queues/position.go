@@ -18,7 +18,7 @@ type position struct {
 	ahead      string          // name of the bid directly ahead
 	watch      bool            // the bid directly ahead is watched
 	first      bool            // no bid is ahead
-	persistent bool            // the watched znode is persistent, so it is no consumer's bid
+	persistent bool            // the watched znode is persistent, so it is not a consumer's bid
 	ignored    map[string]bool // persistent znodes in the line, to be ignored
 }
 

@@ -122,7 +122,7 @@ func (r *Registrant) State() RegistrantState {
 
 // Refused reports whether the registration is to be reported as refused. That is the case if the znode is
 // foreign and the caller does not wait for it to disappear, or if the server refuses it. An expired
-// session alone is no refusal, because the next session registers again.
+// session alone is not a refusal, because the next session registers again.
 func (s RegistrantState) Refused(wait bool) bool {
 	switch {
 	case s.Leaving:
