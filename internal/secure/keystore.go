@@ -192,7 +192,7 @@ var (
 	errNotTrusted  = errors.New("none of the certificates in the file is marked as trusted")
 )
 
-// lacks returns what an operator can do about a store that lacks something; empty: the error is another one.
+// lacks returns what an operator can do about a store that lacks something. It is empty if err has another cause.
 func (f StoreFile) lacks(err error, keys bool) string {
 	switch {
 	case keys && (errors.Is(err, errEmpty) || errors.Is(err, errNoKey)):
