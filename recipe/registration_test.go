@@ -252,9 +252,9 @@ func TestRegistrationDoesNotTouchAForeignZnode(t *testing.T) {
 	})
 }
 
-// TestRegistrationWaitsForWhoTookItsPlace checks a registration that waits for a znode that another
+// TestRegistrationWaitsForTheOtherClient checks a registration that waits for a znode that another
 // client created while this client had no session.
-func TestRegistrationWaitsForWhoTookItsPlace(t *testing.T) {
+func TestRegistrationWaitsForTheOtherClient(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.connect(zk.Options{}), s.connect(zk.Options{})
 		r := register(t, a, "a", nil)

@@ -247,7 +247,7 @@ func TestDeadlocks(t *testing.T) {
 		{[]Parent{lock("/1", 1, 2), lock("/2", 2, 3), lock("/3", 3, 1)}, "1 3 2."},
 		{[]Parent{lock("/1", 1, 2, 4), lock("/2", 2, 1, 5)}, "1 2."},
 		{[]Parent{lock("/1", 1, 2), lock("/2", 2, 1), lock("/3", 3, 4), lock("/4", 4, 3)}, "1 2.3 4."},
-		// A session that waits blocks those behind it like one that holds.
+		// A session that waits blocks the sessions behind it, as a session that holds the lock does.
 		{[]Parent{lock("/1", 9, 1, 2), lock("/2", 2, 1)}, "1 2."},
 		{[]Parent{lock("/1", 1, 1)}, ""},
 		// Each client leads one election and waits in the other one. That is not a deadlock.
