@@ -93,8 +93,8 @@ func (r *registrations) changed(txn *record.Txn, body record.TxnBody) (wrong str
 }
 
 // touched checks a session that has set or deleted the znode at a place. A registrant of
-// the place may do so if it took the znode for its own: the one that it had last seen was
-// its own and had the same version.
+// the place may do so only if it had to take the znode for its own: it has last seen a znode
+// of its own with the same version there.
 func (r *registrations) touched(session wire.SessionID, place string, n znode) string {
 	all := r.present.Registrants()
 	i := slices.IndexFunc(all, func(t Registrant) bool { return t.Place == place && slices.Contains(t.Own, session) })
