@@ -190,7 +190,7 @@ func (c *localConn) do(op wire.OpCode, req wire.Record) wire.ReplyHeader {
 	return reply
 }
 
-// must is do for a request that succeeds; it returns the zxid.
+// must sends a request, fails the test unless it succeeds, and returns the zxid of the reply.
 func (c *localConn) must(op wire.OpCode, req wire.Record) wire.Zxid {
 	c.t.Helper()
 	h := c.do(op, req)

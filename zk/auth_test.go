@@ -106,7 +106,7 @@ func token(b []byte) func(p *peer, xid int32) {
 	return func(p *peer, xid int32) { p.replyAt(xid, 0, 0, &wire.SASLResponse{Token: b}) }
 }
 
-// echoSASL returns each challenge until it reads "end".
+// echoSASL is an exchange that returns each challenge until it reads "end".
 type echoSASL struct{}
 
 func (echoSASL) Step(challenge []byte) ([]byte, bool, error) {

@@ -61,7 +61,7 @@ func (k *kept) SnapshotDone(z wire.Zxid, _ *SnapshotDigest) error {
 	return nil
 }
 
-// again returns a source of what was kept.
+// again is a source that returns what was kept.
 type again struct{ *kept }
 
 func (a again) Sessions(yield func(id wire.SessionID, timeoutMS int32) error) error {
