@@ -310,7 +310,7 @@ func (l *loader) notice(file string, line int, name, why string) {
 	l.c.Notices = append(l.c.Notices, Notice{File: file, Line: line, Key: name, Text: why})
 }
 
-// noticeIf adds a notice at the line where a row was given, if yes.
+// noticeIf adds a notice about a key, at the line that sets it, if yes is true.
 func (l *loader) noticeIf(yes bool, name, why string) {
 	if v, given := l.settings[name]; yes && given {
 		l.notice(v.file, v.line, v.name, why)
