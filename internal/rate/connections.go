@@ -13,8 +13,8 @@ type ConnectionOptions struct {
 	FillCount     int           // tokens for each FillTime
 	Freeze        time.Duration // time between changes of the drop probability; negative: it stays 0
 	Increase      float64       // added to the drop probability when there is no token
-	Decrease      float64       // subtracted from it when few tokens are missing
-	DecreaseRatio float64       // up to this share of Tokens counts as few
+	Decrease      float64       // subtracted from the drop probability when few tokens are missing
+	DecreaseRatio float64       // the largest share of Tokens that may be missing for Decrease to apply
 }
 
 // Connections decides which new connections are admitted, by ZooKeeper's rules. Each one

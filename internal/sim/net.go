@@ -4,8 +4,8 @@ import "bellwether/internal/sim/machine"
 import "slices"
 
 // network decides how long a packet takes from one machine to another, and whether it
-// arrives at all. blocked and lag are by the places of sender and receiver; filters and
-// portLag are by the place of one machine.
+// arrives at all. The keys of blocked and lag are the places of sender and receiver, and those
+// of filters and portLag are the place of one machine.
 type network struct {
 	sim     *Sim
 	hosts   []*machine.Host

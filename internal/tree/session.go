@@ -193,9 +193,9 @@ func (t *Tree) prepareCloseSession(p *proposal) (record.TxnBody, wire.Code) {
 	return &record.CloseSessionTxn{Paths: t.listed(going.nodes, changed)}, wire.OK
 }
 
-// untouched are the ephemerals that the end of a session deletes and that no pending
-// transaction has changed. overlaid are the paths of those of their parents that have a
-// view in the overlay; the map may also contain other znodes with a view.
+// untouched holds the ephemerals that the end of a session deletes and that no pending
+// transaction has changed. overlaid holds the paths of their parents that have a view in the
+// overlay; it may also contain other znodes with a view.
 type untouched struct {
 	nodes    []*node
 	overlaid map[*node]string
