@@ -186,5 +186,5 @@ func historyFile(flag string) string {
 
 // refuseDial is the Dial of a client that must not connect.
 func refuseDial(context.Context, string, string) (net.Conn, error) {
-	return nil, errors.New("no connection is wanted")
+	return nil, errors.New("this client must not connect")
 }
