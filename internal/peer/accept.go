@@ -70,7 +70,7 @@ func (m *Mesh) known(id ensemble.ServerID) bool {
 	return m.remotes[id] != nil
 }
 
-// keep makes a connection that a server with a larger id has opened the one to that server.
+// keep uses a connection that a server with a larger id has opened as the only connection to that server.
 func (m *Mesh) keep(c, raw net.Conn, msg *peerwire.InitialMessage) bool {
 	m.mu.Lock()
 	r, complaint := m.find(msg.Server)
