@@ -96,7 +96,7 @@ type Ready struct {
 	Observations []Observation
 }
 
-// Reason says why a claim ended, such as a Line or a Stay.
+// Reason says why a claim, such as a Line or a Stay, ended.
 type Reason uint8
 
 // The reasons.
