@@ -248,8 +248,9 @@ func TestRecordKeepsWhatWasSent(t *testing.T) {
 	}
 }
 
-// TestAnswersToStrangersInARole: a server without a vote that asks is sent the role, with
-// the round of this server, as in ZooKeeper. It is sent once for each question.
+// TestAnswersToStrangersInARole: a server that has a role answers a looking server that is
+// no voter with its role and its round, as ZooKeeper does. It answers each looking
+// notification once, and no notification of another state.
 func TestAnswersToStrangersInARole(t *testing.T) {
 	e := alone(3, 1) // round 1
 	e.Step(1, Appointed{Leader: 2, Zxid: 0x100000009})

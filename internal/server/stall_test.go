@@ -72,7 +72,8 @@ func TestStalledDiskDelaysOnlyWrites(t *testing.T) {
 	withTimeouts(t, 300*time.Millisecond, func(timeout time.Duration) error { return stallWriters(t, timeout) })
 }
 
-// stallWriters is the test for sessions with this timeout. It fails if one expires.
+// stallWriters runs TestStalledDiskDelaysOnlyWrites with sessions of this timeout. It returns an error if
+// one of them expires.
 func stallWriters(t *testing.T, timeout time.Duration) error {
 	t.Helper()
 	fs := &stallFS{FS: store.NewMem(1)}

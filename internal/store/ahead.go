@@ -53,7 +53,7 @@ func (s *Store) forgetAhead(name string, written *wire.Epoch) error {
 		return nil
 	}
 	*written = 0
-	if err := s.fs.Remove(s.aheadPath(name)); !errors.Is(err, fs.ErrNotExist) { // another process has removed it
+	if err := s.fs.Remove(s.aheadPath(name)); !errors.Is(err, fs.ErrNotExist) { // a file that another process has removed is no error
 		return err
 	}
 	return nil

@@ -157,8 +157,8 @@ func (p *partner) hear(root string, there map[string]bool) {
 	p.step(ev)
 }
 
-// forget updates done: a member may bid again for a part that has been assigned to another member in
-// between.
+// forget removes from done the parts that are now assigned to other members. Once such a part is assigned
+// to this member again, the member may bid for it again.
 func (p *partner) forget() {
 	members, parts := p.told["/s/members"].names, p.told["/s/tasks"].names
 	if !p.w.tasks {

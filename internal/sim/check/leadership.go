@@ -32,7 +32,7 @@ func (c *leadership) See(o any) string {
 	}
 	c.leaders[e.Epoch] = e.Server
 	if e.Epoch < c.latest {
-		return "" // it was stopped, and does not know yet that no server follows it
+		return "" // its process was paused while a later leader was established, and it does not know that yet
 	}
 	c.latest = e.Epoch
 	if last := c.history.Last().Zxid; e.Zxid < last {
