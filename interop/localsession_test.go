@@ -21,8 +21,8 @@ const localTimeout = 3 * time.Minute
 // localSession is a session timeout that is longer than the test.
 const localSession = time.Minute
 
-// localEnsembles are the kinds of servers in each ensemble. The first server is a follower: with or without it, an election
-// makes a later server the leader.
+// localEnsembles maps the name of each ensemble to the kinds of its servers. An election prefers servers with larger ids, so
+// the first server is a follower.
 var localEnsembles = map[string][]target.Kind{
 	"apache":             {target.Apache, target.Apache, target.Apache},
 	"bellwether":         {target.Bellwether, target.Bellwether, target.Bellwether},

@@ -105,7 +105,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is a connection that limited counts until it is closed.
+// counted is a connection of a limited listener, which counts it until it is closed.
 type counted struct {
 	net.Conn
 	open   *atomic.Int64

@@ -68,9 +68,10 @@ type parked struct {
 // Limits of what may wait. They are checked before adding, so one packet or batch may
 // exceed them and no packet is too large.
 const (
-	linkBytesMax = 16 << 20  // from one link, for the loop
-	diskQueueMax = 128 << 20 // from all sources, for the disk: the default
-	// parkBytesMax is more than a native follower can have in process for its clients.
+	linkBytesMax = 16 << 20  // bytes from one link that wait for the loop
+	diskQueueMax = 128 << 20 // bytes from all sources that wait for the disk, unless configured otherwise
+	// parkBytesMax bounds the parked requests of one learner. It exceeds what a native follower forwards
+	// before it stops reading from its clients, so only other learners can reach it.
 	parkBytesMax = inProcessBytesMax + linkBytesMax
 	// parkTotalMax bounds the parked requests of all learners together.
 	parkTotalMax = 4 * parkBytesMax

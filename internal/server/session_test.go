@@ -270,9 +270,10 @@ func TestSessionsSurviveARestart(t *testing.T) {
 	}
 }
 
-// TestHeardWhileSealed: a ping that is read while its session is sealed is left to the
-// loop, even if the session lives on before the ping is carried out: an answer of the
-// reader would promise a time that is not recorded.
+// TestHeardWhileSealed: the reader leaves a ping to the loop if the session was sealed when
+// the ping arrived, even if it is no longer sealed when the ping is carried out. The arrival
+// was not recorded, so an answer of the reader would promise a later expiry than the
+// recorded one.
 func TestHeardWhileSealed(t *testing.T) {
 	s := start(t, Options{})
 	ours, theirs := net.Pipe()

@@ -95,10 +95,10 @@ func (s *logScanner) close() error { return s.f.Close() }
 type ending int
 
 const (
-	endNone    ending = iota // only zeros follow, or the end of the file
-	endClean                 // the records end as a crash can have left them
-	endTorn                  // a crash can have left it so
-	endDamaged               // the records end in a way that no crash causes
+	endNone    ending = iota // not the end: what was read is sound
+	endClean                 // only zeros follow, or the end of the file
+	endTorn                  // the last record or the header is incomplete, as a crash can leave it
+	endDamaged               // a record or the header is wrong in a way that no crash causes
 )
 
 // verdict says how and where the records of a file end.

@@ -258,8 +258,8 @@ var errSilent = errors.New("the client did not print the line in time")
 
 func cachedPath(i int) string { return fmt.Sprintf("%s/n%03d", cachedRoot, i) }
 
-// changeAfterKill kills the leader and changes some znodes as soon as possible. It returns when
-// they were changed and when all caches showed the changes.
+// changeAfterKill kills the leader and changes some znodes as soon as possible. It returns how
+// long after the kill they were changed, and how long after it all caches showed the changes.
 func (r *contest) changeAfterKill(c *zk.Client, k *cacheProcess, value string) (written, right time.Duration, err error) {
 	leader, err := r.e.AwaitWhole(waitMax)
 	if err != nil {

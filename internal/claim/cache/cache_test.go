@@ -22,7 +22,7 @@ func newCacheDialogue(t *testing.T) *cacheDialogue {
 	return &cacheDialogue{claimtest.Dialogue{T: t, M: c}, c}
 }
 
-// tells returns the events since the last call.
+// tells checks which events the Cache has added since the last call.
 func (d *cacheDialogue) tells(want ...string) {
 	d.T.Helper()
 	var got []string

@@ -33,8 +33,8 @@ type lineRequest struct {
 
 // NewSemaphore returns the state machine of a bid. It does nothing until Attached is stepped. Each
 // configuration has its own parent. The rule of gate must be Exclusive, and that of leases must be Leases.
-// NewSemaphore sets NoLease for the gate: a holder whose lease lapses would otherwise leave the gate, and a
-// second bid could wait for a lease at the same time.
+// NewSemaphore sets NoLease for the gate. Otherwise a holder of the gate would leave it when its session's
+// lease lapses, and two bids could wait for a lease of the semaphore at the same time.
 func NewSemaphore(gate, leases Config) *Semaphore {
 	gate.NoLease = true
 	return &Semaphore{gate: NewLine(gate), cfg: leases}
