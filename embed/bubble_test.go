@@ -143,7 +143,7 @@ func TestBubbleCutForAnHour(t *testing.T) {
 		time.Sleep(time.Hour)
 		told, ctx := make(chan error, 1), patient(t)
 		go func() { told <- c.Sync(ctx, "/") }()
-		synctest.Wait() // the call waits for a connection, so the client learns that its session has expired
+		synctest.Wait() // the call already waits for a connection, so it belongs to the session that has expired
 		e.Heal()
 		wants(t, <-told, zk.ErrSessionExpired)
 		holds(t, c, "/x", "before")

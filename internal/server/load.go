@@ -176,7 +176,7 @@ type logTail struct {
 	txns   []*record.Txn
 }
 
-// Reset begins anew.
+// Reset drops everything loaded so far, because the load begins anew.
 func (l *logTail) Reset() {
 	l.Loader.Reset()
 	l.before, l.txns = 0, nil

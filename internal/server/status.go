@@ -76,8 +76,9 @@ func (s *Server) Status() Status {
 // ProposalSizes are in bytes; -1 if there was no proposal.
 type ProposalSizes struct{ Last, Min, Max int64 }
 
-// Serving reports whether the server serves clients, if only those that accept a
-// read-only server: the data is loaded, and the server is not stopping.
+// Serving reports whether the server serves clients. It is also true if the server is
+// read-only, and so serves only clients that accept this. It is false while the server
+// loads its data, and from when it begins to stop.
 func (s *Server) Serving() bool {
 	serves, _ := s.Service()
 	return serves

@@ -47,7 +47,7 @@ func (r *runner) checkGrace(zc *zk.Client, s standing) error {
 	over := false
 	for window := r.window(zc, s); r.grace > window/2; window = r.window(zc, s) {
 		if over || r.lease(zc).DelayKnown {
-			return usagef("--grace %v is more than half of the %v that a session with a timeout of %v proves: use a longer --session-timeout",
+			return usagef("--grace %v is more than half of %v, the lease of a session with a timeout of %v: use a longer --session-timeout",
 				r.grace, window.Round(time.Millisecond), zc.State().Timeout)
 		}
 		select {

@@ -14,7 +14,7 @@ type hourContent struct {
 	Charts       []chart
 }
 
-// chart is one figure with its chart.
+// chart is what the page shows of one figure: texts and the drawing.
 type chart struct {
 	Name, Title, Unit, About string
 	Last, Range              string
