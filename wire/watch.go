@@ -7,14 +7,14 @@ type EventType int32
 
 // The types a server sends, and those that clients make themselves.
 const (
-	EventNone                   EventType = -1 // clients: the state changed
+	EventNone                   EventType = -1 // made by clients: the state changed
 	EventNodeCreated            EventType = 1
 	EventNodeDeleted            EventType = 2
 	EventNodeDataChanged        EventType = 3
 	EventNodeChildrenChanged    EventType = 4
-	EventDataWatchRemoved       EventType = 5 // clients
-	EventChildWatchRemoved      EventType = 6 // clients
-	EventPersistentWatchRemoved EventType = 7 // clients
+	EventDataWatchRemoved       EventType = 5 // made by clients
+	EventChildWatchRemoved      EventType = 6 // made by clients
+	EventPersistentWatchRemoved EventType = 7 // made by clients
 )
 
 var eventNames = map[EventType]string{

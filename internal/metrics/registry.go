@@ -100,7 +100,7 @@ func (r *Registry) summary(name string, quantiles bool) *Summary {
 	return s
 }
 
-// Rotate makes the quantiles forget the values from before the last Rotate but one.
+// Rotate makes the quantiles forget the values that were recorded before the previous Rotate.
 func (r *Registry) Rotate() {
 	for _, e := range r.list() {
 		switch {

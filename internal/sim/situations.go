@@ -28,7 +28,7 @@ const (
 	situationSlowDisk                          // a slow disk is written to
 	situationResumed                           // a session is resumed
 	situationMoved                             // a session moves to another server
-	situationMovedLeaderless                   // a session that asked while there was no leader moves
+	situationMovedLeaderless                   // a session moves; its client connected while there was no leader
 	situationMovedHeld                         // a session moves while the server that it left holds a write of it
 	situationKept                              // a connection outlives a change of leaders
 	situationKeptHeld                          // a connection that outlives a change of leaders has a request under way

@@ -61,8 +61,8 @@ type OldEpoch struct {
 }
 
 // HistoryAhead reports a member that cannot join because its history is of a later epoch
-// than this term. If the history were of this ensemble, no quorum would follow this
-// leader.
+// than this term. The history is probably of another ensemble: in this one, no quorum
+// would follow a leader of an earlier epoch.
 type HistoryAhead struct {
 	Learner        string
 	Link           LinkID

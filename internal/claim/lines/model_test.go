@@ -18,8 +18,8 @@ import (
 // clients lose connections, replies and time. The model knows nothing of the state machine under test.
 
 const (
-	modelTimeout = 10 * time.Second // T
-	modelDelay   = 2 * time.Second  // D
+	modelTimeout = 10 * time.Second // session timeout
+	modelDelay   = 2 * time.Second  // how far a server may lag behind (Delay of a Lease)
 )
 
 // change is the new content of one znode; nil deletes it.
