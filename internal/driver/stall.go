@@ -9,7 +9,7 @@ const (
 	// slowAfter is how many stalls within two periods show that the disk is slow
 	// and does not hang.
 	slowAfter = 3
-	// boundFactor is how many times the limit the bound may be at most.
+	// The bound is at most boundFactor times the limit.
 	boundFactor = 10
 	// period is the shortest time for which a call or a stall counts.
 	period = time.Minute

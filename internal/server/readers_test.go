@@ -371,9 +371,9 @@ func TestLongRepliesEncodeLikeShortOnes(t *testing.T) {
 	}
 }
 
-// TestAbortDoesNotWaitForATurn: a connection that waits for its turn to write can be
-// aborted at once: the goroutine that does so holds the lock of the output, which the
-// loop may need for an event.
+// TestAbortDoesNotWaitForATurn: abort returns at once even if the connection waits for its
+// turn to write. The caller of abort holds the lock of the output, which the loop may need
+// for an event, so it must not wait.
 func TestAbortDoesNotWaitForATurn(t *testing.T) {
 	s := start(t, Options{})
 	c := s.connect()

@@ -51,7 +51,7 @@ type broken struct {
 	noSync        bool // sync does nothing
 	lostIsFailure bool // a create whose reply was lost counts as not carried out
 	leaseByReply  bool // the proof counts from the answer of the ping
-	noDelay       bool // D is ignored
+	noDelay       bool // the Delay of a lease is ignored
 	oneClock      bool // the wall clock is ignored
 	noGuard       bool // guarded writes have no check
 	seqToken      bool // the sequence number is used as the token
