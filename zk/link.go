@@ -259,8 +259,8 @@ func (c *Client) watchAnswered(l *link, k *call, code Code) {
 	c.wakeWriter()
 }
 
-// awaits reports whether a request about the path, for which is returns true, has no
-// answer yet.
+// awaits reports whether an unanswered request is about the path. Only requests for which
+// the function is returns true count.
 func (l *link) awaits(path string, is func(*call) bool) bool {
 	for k := l.sent.head; k != nil; k = k.next {
 		if k.path == path && is(k) {
