@@ -30,8 +30,8 @@ const (
 	KazooLease                 // <32 hex digits>, of kazoo's Semaphore
 )
 
-// Schemes of znodes that are not bids, as far as names distinguish them. No bid is created with one of
-// them.
+// Namings of znodes that are not bids. No bid is created with one of them. Znodes of different recipes whose
+// names have the same form have the same naming.
 const (
 	MemberName      Naming = iota + KazooLease + 1 // <id>, of this project's groups and Curator's GroupMember
 	CuratorNode                                    // _c_<uuid>-<id>, of Curator's PersistentNode

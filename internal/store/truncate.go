@@ -19,7 +19,7 @@ import (
 const cutName = "cutting"
 
 // ErrNotInLog says that the history does not contain the transaction asked for.
-var ErrNotInLog = errors.New("not in the log on disk")
+var ErrNotInLog = errors.New("the wanted transaction is not in the log on disk")
 
 // Truncate durably removes everything after zxid from the history. It sets aside the
 // later logs and the snapshots that contain effects of later transactions, and cuts the
