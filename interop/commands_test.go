@@ -27,7 +27,7 @@ func TestCommandsForShells(t *testing.T) {
 			t.Errorf("token %s after %s", second, first)
 		}
 		c.gives(7, "", "lock", "/lock", "--", "sh", "-c", "exit 7")
-		// One lock below another: a client waits for the holder.
+		// While the command of one client holds the lock, another client cannot obtain it.
 		self := strings.Join([]string{binaryOf(t), "lock", "--server", c.servers, "--try /lock -- true"}, " ")
 		c.gives(121, "", "lock", "/lock", "--", "sh", "-c", self)
 

@@ -78,7 +78,7 @@ type Election struct {
 	barred   bool                         // neither candidate nor supporter until synchronised
 	failed   map[ensemble.ServerID]Failed // candidates whose last terms failed
 	relaxed  bool                         // failed terms are ignored in this election
-	restated bool                         // a vote that gave this server too much history was answered with a new round
+	restated bool                         // this server has begun a new round because a vote gave it a history that it does not have
 
 	votes   map[ensemble.ServerID]ballot // votes of this round
 	outside map[ensemble.ServerID]ballot // votes of servers that have a role, in any round

@@ -11,8 +11,8 @@ import (
 	"bellwether/wire"
 )
 
-// The recordings of this file begin while their servers serve. Others are about reconfigurations, the end
-// of the counter, and the log on disk.
+// Some recordings of this file begin while their servers already serve. The others show reconfigurations,
+// the end of the counter, and the log on disk.
 
 // recordedConfiguration returns the last configuration that a recorded leader sent, with another version.
 func recordedConfiguration(t *testing.T, scenario, version string) *ensemble.Membership {
