@@ -53,7 +53,7 @@ var (
 	// not a guardian then comes from a guardian's command.
 	adoptsOrphans = sync.OnceValue(func() bool {
 		f, err := familyOf(os.Getpid(), nil)
-		return err == nil && os.Getpid() != 1 && len(f.living) == 0 && !f.zombies && adoptOrphans() == nil
+		return err == nil && os.Getpid() != 1 && len(f.living) == 0 && len(f.zombies) == 0 && adoptOrphans() == nil
 	})
 )
 

@@ -16,6 +16,10 @@ type killer struct {
 	began, last time.Time // times of the first and the last search
 	found       family
 	searchErr   error // why the last search could not find descendants; nil: it could
+	// stuck holds the pids of the ended processes that the last search found and that nobody has
+	// reaped. Since stuckFrom every search has found these and no living process.
+	stuck     []int
+	stuckFrom time.Time
 }
 
 const (
@@ -44,13 +48,17 @@ func (k *killer) next() time.Duration {
 }
 
 // kill kills the descendants of root, except the processes in except and their
-// descendants. over reports that only zombies are left more than killTimeout after the
-// first search: their parent, such as a debugger that holds them, does not reap them.
+// descendants. over reports that for longer than killTimeout only the same zombies were left:
+// their parent, such as a debugger that holds them, does not reap them. One search proves
+// nothing, because it may miss a process whose parent changes meanwhile.
 func (k *killer) kill(root int, except []int) (over bool) {
 	k.last = time.Now()
 	k.found, k.searchErr = familyOf(root, except)
 	k.found.signal(syscall.SIGKILL)
-	return k.searchErr == nil && len(k.found.living) == 0 && k.found.zombies && k.last.Sub(k.began) > killTimeout
+	if k.searchErr != nil || len(k.found.living) > 0 || len(k.found.zombies) == 0 || !slices.Equal(k.found.zombies, k.stuck) {
+		k.stuck, k.stuckFrom = k.found.zombies, k.last
+	}
+	return len(k.stuck) > 0 && k.last.Sub(k.stuckFrom) > killTimeout
 }
 
 // survivors describes the processes that have not ended within killTimeout, without

@@ -19,7 +19,7 @@ func setName(name string) { os.WriteFile("/proc/self/comm", []byte(name), 0) } /
 // family holds the descendants of a process.
 type family struct {
 	living  []process
-	zombies bool         // some have ended but are not reaped yet
+	zombies []int        // pids of those that have ended and are not reaped yet, in order
 	shared  map[int]bool // process groups that also have other members
 }
 
@@ -37,9 +37,10 @@ func familyOf(root int, except []int) (f family, err error) {
 		if p.runs() {
 			f.living = append(f.living, p)
 		} else {
-			f.zombies = true
+			f.zombies = append(f.zombies, p.pid)
 		}
 	}
+	slices.Sort(f.zombies)
 	f.shared = map[int]bool{}
 	for _, p := range all {
 		// A process whose parent is missing lost it while /proc was read: it may be a descendant.

@@ -23,7 +23,7 @@ func setName(string) {}
 // family is empty on this system.
 type family struct {
 	living  []process
-	zombies bool
+	zombies []int
 }
 
 func familyOf(int, []int) (family, error) { return family{}, errNotFound }
