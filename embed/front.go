@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// lingerMax is the longest time that the end of a server waits until the sockets of its clients have taken the
-// last bytes.
+// lingerMax is the longest time for which a server that ends waits until the sockets of its clients have taken
+// the last bytes.
 const lingerMax = time.Second
 
 // acceptPause is the pause after a connection could not be accepted, for example because there are no more file

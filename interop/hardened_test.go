@@ -23,7 +23,7 @@ import (
 
 // hardenedEnsemble is three servers with the lines of docs/security.md.
 type hardenedEnsemble struct {
-	dir     string   // has a folder for each server, and the authorities tls and other
+	dir     string   // has a folder for each server, and the folders of the authorities "tls" and "other"
 	clients []string // the ports for clients
 	links   []string // the election ports, which every server opens
 }

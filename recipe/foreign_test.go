@@ -33,7 +33,7 @@ var grounds = map[string]struct {
 	comes                func(error) bool
 }{
 	"election": {lines: []string{"/app/election"}, data: []string{"/app/election/LEADER"}},
-	"election, observed": {data: []string{"/app/election/LEADER"}, comes: func(err error) bool { // only a vacancy is expected
+	"election, observed": {data: []string{"/app/election/LEADER"}, comes: func(err error) bool { // the observer waits for a leader and sees none
 		return errors.Is(err, context.DeadlineExceeded)
 	}},
 	"lock":           {lines: []string{"/app/lock"}},

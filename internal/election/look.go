@@ -195,7 +195,7 @@ func (e *Election) heardLooking(h Heard) {
 		e.send(h.From, e.lookingMessage())
 		return
 	case !e.isVoter(n.Leader):
-		e.refuse(h.From, "it votes for a server that has no vote here")
+		e.refuse(h.From, "it votes for a server that this server does not know as a voter")
 		return
 	case e.mute() || n.Zxid == NoHistory:
 		e.running.vote(e.now, h, notCounted)
@@ -334,7 +334,7 @@ func (e *Election) restate(h Heard) {
 func (e *Election) heardSettled(h Heard) {
 	n := &h.Notification
 	if !e.isVoter(n.Leader) {
-		e.refuse(h.From, "it follows a server that has no vote here")
+		e.refuse(h.From, "it follows a server that this server does not know as a voter")
 		return
 	}
 	e.running.vote(e.now, h, hasRole)

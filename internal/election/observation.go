@@ -47,7 +47,7 @@ type Barred struct {
 	Vote Vote
 }
 
-// Withdrawn reports that the candidate of this server's vote says that it is none.
+// Withdrawn reports that this server votes for Candidate, which now says that it is not a candidate.
 type Withdrawn struct{ Candidate ensemble.ServerID }
 
 // Founded reports that this server and all other voters are empty.

@@ -123,7 +123,7 @@ func TestAnyTwoQuorumsIntersect(t *testing.T) {
 }
 
 // TestQuorumsGrow shows that a quorum to which servers are added is still a quorum,
-// that all voters together are a quorum, and that no servers are none.
+// that all voters together are a quorum, and that an empty set is not a quorum.
 func TestQuorumsGrow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, small, more := drawMembership(t, "m"), drawSet(t, "small"), drawSet(t, "more")

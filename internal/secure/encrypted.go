@@ -152,7 +152,7 @@ func pbes2(der, password []byte) (cipher.Block, []byte, error) {
 		return nil, nil, err
 	}
 	if p.Derivation.Algorithm.Equal(oidScrypt) {
-		return nil, nil, errors.New("the key derivation scrypt is not supported, nor by ZooKeeper")
+		return nil, nil, errors.New("the key derivation scrypt is not supported, and ZooKeeper does not support it either")
 	}
 	if !p.Derivation.Algorithm.Equal(oidPBKDF2) {
 		return nil, nil, fmt.Errorf("the key derivation %s is not supported", p.Derivation.Algorithm)

@@ -169,7 +169,7 @@ func TestUnusableStoresSayWhy(t *testing.T) {
 		{recorded("entry-password.jks"), true, "keytool -keypasswd"},
 		{recorded("dsa.jks"), true, "a DSA key cannot be used for TLS here: use an RSA or EC key"},
 		{recorded("dsa.pem"), true, "use an RSA or EC key"},
-		{recorded("encrypted-scrypt.pem"), true, "scrypt is not supported, nor by ZooKeeper: write it again; openssl pkcs8 -topk8"},
+		{recorded("encrypted-scrypt.pem"), true, "scrypt is not supported, and ZooKeeper does not support it either: write it again; openssl pkcs8 -topk8"},
 		{recorded("encrypted-pkcs1.pem"), true, "the private key is encrypted in the old form of openssl: write it again; openssl pkcs8 -topk8"},
 		{recorded("jceks.jks"), true, "a JCEKS file, which ZooKeeper does not read either"},
 		{recorded("trust-openssl.p12"), false, "none of the certificates in the file is marked as trusted: add the certificate of the authority with keytool -importcert"},

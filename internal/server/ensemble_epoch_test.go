@@ -274,7 +274,7 @@ func TestBadInputFromMembers(t *testing.T) {
 		"no zxid has this epoch":                                        voter.Addresses[0].Election(),
 		"no election reaches this round":                                voter.Addresses[0].Election(),
 		"the zxid is negative":                                          voter.Addresses[0].Election(),
-		"it follows a server that has no vote here":                     voter.Addresses[0].Election(),
+		"it follows a server that this server does not know as a voter": voter.Addresses[0].Election(),
 	} {
 		line := regexp.MustCompile(`level=WARN msg="[^"]*` + what + `[^"]*" server=3 peer=` + from)
 		if n := len(line.FindAllString(book.String(), -1)); n != 1 {

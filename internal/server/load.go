@@ -14,7 +14,7 @@ import (
 	"bellwether/wire"
 )
 
-// errEmptyNotAllowed says that there is no history and that none may begin here.
+// errEmptyNotAllowed says that there is no history, and that the configuration does not allow a new one.
 var errEmptyNotAllowed = errors.New("the data directory has no history and db.autocreate is false; " +
 	"create an empty file named initialize in dataDir, or check that dataDir is the right one")
 

@@ -255,7 +255,7 @@ func loadInto(st *store.Store, t *tree.Tree, replayed *[]*record.Txn) (store.Loa
 	}
 	l.Close()
 	if res.LastZxid < 0 {
-		return res, errors.New("there is no history, and none may begin")
+		return res, errors.New("the disk has no history, and a new one must not begin")
 	}
 	if res.Snapshot < 0 {
 		if _, err := st.WriteSnapshot(res.LastZxid, t.Snapshot()); err != nil {

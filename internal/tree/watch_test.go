@@ -404,7 +404,7 @@ func TestQueuedEventsKeepTheirPathsAlone(t *testing.T) {
 		}
 		w.tree.Exists(k, fmt.Sprintf("/%s%d", name, s), true, new(wire.StatResponse))
 		txn, _ := w.prepare(closeSession(1000 + s))
-		w.tree.Apply(txn) // the leader, too, applies the transaction object that it has in memory
+		w.tree.Apply(txn) // without encoding and decoding it first, as in the leader
 	}
 	if len(k.paths) != sessions {
 		t.Fatalf("%d events", len(k.paths))

@@ -82,7 +82,7 @@ func (w *world) newNonce() claim.Nonce {
 
 func (w *world) join(naming claim.Naming) *candidate { return w.joinAs(naming, Leadership, 0) }
 
-// joinAs adds a candidate for a lock, or for one of some leases.
+// joinAs adds a candidate with a bid of the given rule. leases is the N of a semaphore; 0 for other rules.
 func (w *world) joinAs(naming claim.Naming, rule Rule, leases int) *candidate {
 	c := &candidate{id: len(w.candidates), naming: naming, rule: rule, leases: leases, rate: 1 + float64(w.choose(11)-5)/1000}
 	c.origin = time.Duration(w.choose(3)) * 1000 * time.Second

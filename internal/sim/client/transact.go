@@ -280,7 +280,7 @@ func (p *Party) perform(s commit.State) {
 	})
 }
 
-// prepare votes. A party that has promised to commit votes the same again.
+// prepare casts the party's vote. If the party has voted to commit before, it votes to commit again.
 func (p *Party) prepare() {
 	vote := commit.Commit
 	n := p.Note(p.deal)
