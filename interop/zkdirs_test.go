@@ -15,10 +15,10 @@ import (
 )
 
 // TestDirectoriesOfAnEnsembleOfZooKeeperAreSound checks data directories of a ZooKeeper ensemble
-// whose snapshot names, digests and logs seem to disagree. A follower that got a snapshot has
-// one far behind its log; a leader names one after the first zxid of an epoch; a server that
-// restarts without a write writes one again without a digest. data check must accept all of
-// them, and Bellwether must start with them.
+// whose snapshot names, digests and logs seem to disagree. A follower that received a
+// snapshot has stored it far behind its log; a leader may give a snapshot the first zxid of an
+// epoch as its name; a server that restarts without a write replaces its snapshot by one
+// without a digest. data check must accept all of them, and Bellwether must start with them.
 func TestDirectoriesOfAnEnsembleOfZooKeeperAreSound(t *testing.T) {
 	t.Parallel()
 	kinds := []target.Kind{target.Apache, target.Apache, target.Apache}

@@ -70,7 +70,7 @@ func TestStagesBecomeSpans(t *testing.T) {
 }
 
 // TestTracesAreExportedOnce shows that a trace that a server shows again is not exported
-// again, unless its numbers start again.
+// again. After a restart the server numbers its traces from 1, so they are exported.
 func TestTracesAreExportedOnce(t *testing.T) {
 	p, _ := provider(t)
 	e := NewExporter(p)

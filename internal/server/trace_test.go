@@ -180,10 +180,10 @@ func (b *logBook) lines(words ...string) (found []string) {
 	return found
 }
 
-// TestSlowOperationNamesThePeer: with one follower dead, each write needs the other one. If
-// that one's disk is slow, the log of the leader names it; if the leader's own disk is slow, it
-// names that. The follower of a client names its leader, and the leader logs what it has seen of
-// the request.
+// TestSlowOperationNamesThePeer: with one follower dead, each write needs the other follower. The
+// leader's log names the server whose disk is slow: that follower or the leader itself. If the client
+// is connected to the follower, the follower's log names its leader, and the leader logs what it has
+// seen of the request.
 func TestSlowOperationNamesThePeer(t *testing.T) {
 	const threshold, slow = 150 * time.Millisecond, 400 * time.Millisecond
 	g, book := newTestEnsemble(t, 3, 0, false), &logBook{}

@@ -135,8 +135,8 @@ func leaderGoesOn(t *testing.T, seen *ledger) {
 	}
 }
 
-// leaderAnew plays leaders of terms that follow a leadership transfer or the end of a counter, and a
-// leader whose observers are connected to a follower.
+// leaderAnew plays three leaders: one that another leader has named as its successor, one whose term
+// begins because the zxid counter was used up, and one whose observers are connected to a follower.
 func leaderAnew(t *testing.T, seen *ledger) {
 	for name, c := range map[string]conversation{
 		"designated": {

@@ -79,7 +79,7 @@ type sessionState struct {
 	why         error     // any other reason why the registration does not stand
 }
 
-// anyData is a value of have that differs from every number of data.
+// anyData is the value of the field have if the znode exists and its data is not known yet.
 const anyData = -1
 
 // NewRegistrant returns the state machine. It does nothing until Attached is stepped.

@@ -255,7 +255,7 @@ type initiator struct {
 
 func (i *initiator) Mechanism() string { return mechanism }
 
-// Step first sends the request, and then the choice of no layer. It does not ask for an AP-REP: the
+// Step first sends the request, and then the choice of no security layer. It does not ask for an AP-REP: the
 // service's offer is signed with the key of the ticket, which already proves who the service is.
 func (i *initiator) Step(token []byte) (answer []byte, done bool, err error) {
 	defer func() {
