@@ -217,7 +217,7 @@ func (c *Client) Close(ctx context.Context) error {
 	}
 	c.stop()
 	if err != nil {
-		return &OpError{Op: wire.OpCloseSession.String(), Err: fmt.Errorf("the server may not have ended the session, which then expires: %w", err)}
+		return &OpError{Op: wire.OpCloseSession.String(), Err: fmt.Errorf("it is not known whether the server has ended the session; if not, the session expires: %w", err)}
 	}
 	return nil
 }

@@ -76,8 +76,8 @@ func appendTo(name, text string) {
 	}
 }
 
-// startParent starts a process of parentArg for a shell script. If before is given, it is
-// a command that runs this process.
+// startParent starts the test binary with parentArg, so that it runs a shell script under a
+// guardian. If before is given, it is a command that starts the test binary, such as unshare.
 func startParent(t *testing.T, dir, script string, attr func(*exec.Cmd), before ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")

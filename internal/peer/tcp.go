@@ -16,9 +16,10 @@ const (
 // past is a deadline that ends all calls that wait for a connection.
 var past = time.Unix(1, 0)
 
-// tune sets the options of a new connection: small packets are sent at once, and the end
-// of the other machine is noticed, within dead if something was sent. A connection that
-// is not TCP stays as it is.
+// tune sets the options of a new connection. Small packets are sent at once. If the other
+// machine no longer answers, the connection ends: within dead if sent data is
+// unacknowledged, otherwise after some keep-alive probes. A connection that is not TCP
+// stays as it is.
 func tune(c net.Conn, dead time.Duration) {
 	if d, ok := c.(*dialled); ok {
 		c = d.Conn

@@ -75,7 +75,7 @@ func (s *Server) CloseSession(o Operator, id wire.SessionID) (err error) {
 	defer nc.Close()
 	err = takeAndClose(nc, id, password[:])
 	if err != nil && !errors.Is(err, ErrNoSession) {
-		return fmt.Errorf("session %v may not have ended: %w", id, err)
+		return fmt.Errorf("it is not known whether session %v has ended: %w", id, err)
 	}
 	return err
 }

@@ -322,8 +322,8 @@ func TestMemoryOfUnreadReplies(t *testing.T) {
 	}
 }
 
-// TestMemoryOfUnreadMultis: the answers to writes that clients do not read count with all
-// their parts.
+// TestMemoryOfUnreadMultis: the answer to a multi that its client has not read counts with
+// the memory of all its results.
 func TestMemoryOfUnreadMultis(t *testing.T) {
 	o := Options{Config: testConfig(), OutputMax: 4 << 20}
 	s := start(t, o)

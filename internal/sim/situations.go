@@ -79,7 +79,7 @@ const (
 	situationTreeAgain         // the watch of a tree is set again on another connection
 	situationSince             // a cache asks what has changed since a zxid
 	situationHeartbeat         // a leader pings in the middle of a batch
-	situationHeartbeatBehind   // a leader sends packets that its batch had not sent yet before a ping in the middle of the batch
+	situationHeartbeatBehind   // a leader pings in the middle of a batch, and before the pings it sends the packets of the batch so far
 	situationHeartbeatLong     // a leader pings a second or more after its batch began
 	situationHeartbeatAnswered // a learner answers pings in the middle of a batch
 	situationUserTimeout       // a connection ends because what was sent stays unacknowledged

@@ -113,7 +113,7 @@ func (c *Cache) noteEvent(e claim.TreeEvent) {
 	if e.Type != wire.EventNone && !c.Covers(e.Path) {
 		return
 	}
-	c.awaited = c.awaited && e.Type == wire.EventNone // every other event concerns the root
+	c.awaited = c.awaited && e.Type == wire.EventNone // while the root is awaited, no other znode has a watch, so the event is one of the root
 	switch e.Type {
 	case wire.EventNone:
 		c.gap(e.Zxid)
