@@ -7,7 +7,8 @@ import (
 	"bellwether/wire"
 )
 
-// sinceCost is how many bytes a path takes in a setWatches besides its own: its length.
+// sinceCost is how many bytes a path takes in a setWatches in addition to its own bytes: the int
+// that holds its length.
 const sinceCost = 4
 
 // recheck collects the events that answer a Stream.Since. Client.mu guards it.

@@ -218,7 +218,7 @@ func arguments(r *http.Request) error {
 	return nil
 }
 
-// oneway reads the argument oneway, which needs no value.
+// oneway reads the argument "oneway" of a request. The argument needs no value.
 func oneway(r *http.Request) (bool, error) {
 	if !r.Form.Has("oneway") || r.Form.Get("oneway") == "" {
 		return r.Form.Has("oneway"), nil
@@ -230,7 +230,7 @@ func oneway(r *http.Request) (bool, error) {
 	return on, err
 }
 
-// duration reads the argument by, which may be negative.
+// duration reads the duration in the argument "by" of a request. It may be negative.
 func duration(r *http.Request) (time.Duration, error) {
 	text := r.FormValue("by")
 	d, err := time.ParseDuration(text)
@@ -240,7 +240,7 @@ func duration(r *http.Request) (time.Duration, error) {
 	return d, nil
 }
 
-// late reads the delay in the argument named by. It may not be negative.
+// late reads the delay in the argument "by" of a request. It must not be negative.
 func late(r *http.Request) (time.Duration, error) {
 	d, err := duration(r)
 	if err == nil && d < 0 {

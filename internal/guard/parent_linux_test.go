@@ -77,7 +77,7 @@ func appendTo(name, text string) {
 }
 
 // startParent starts the test binary with parentArg, so that it runs a shell script under a
-// guardian. If before is given, it is a command that starts the test binary, such as unshare.
+// guardian. If before is given, it is a command that starts the test binary, such as a shell.
 func startParent(t *testing.T, dir, script string, attr func(*exec.Cmd), before ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe")

@@ -59,8 +59,8 @@ func (s *surveyor) everyServer(ctx context.Context) []string {
 
 // clientAddresses returns the client addresses in a dynamic configuration, whose lines are
 // server.ID=HOST:PORT:PORT[:ROLE][|…][;[HOST:]PORT]. For a server that listens on all addresses
-// it uses the host of the quorum port, and for one without a client port the port usual. With TLS
-// it uses the port usual for all, because the configuration names the ports without TLS.
+// it uses the host of the quorum port. usual is the port for a server without a client port. With
+// TLS it is the port for all servers, because the configuration names the ports without TLS.
 func clientAddresses(config, usual string, tls bool) []string {
 	var all []string
 	for line := range strings.Lines(config) {

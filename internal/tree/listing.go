@@ -43,7 +43,7 @@ type Names struct {
 	Count int
 	Bytes int
 	text  []byte   // nil if there are parts
-	parts []*Names // no part has parts itself
+	parts []*Names // a part has no parts of its own
 	holds atomic.Int32
 }
 

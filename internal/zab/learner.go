@@ -27,7 +27,7 @@ type LearnerOptions struct {
 	// a leader could not check the passwords of sessions.
 	NativeOnly bool
 	// Barred says that this server may have lost its history with its disk. It then
-	// promises no epoch: the promise says that no acknowledged transaction is missing.
+	// promises no epoch, because a promise says that no acknowledged transaction is missing.
 	Barred bool
 }
 

@@ -158,7 +158,7 @@ func (s *Server) Restart() error {
 // PID returns the process id of the current process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Log returns the end of the server's log, without the requests of AwaitLeader and others.
+// Log returns the end of the server's log, without the lines that AwaitLeader and similar functions cause.
 func (s *Server) Log() string {
 	text, err := os.ReadFile(s.logPath())
 	if err != nil {
