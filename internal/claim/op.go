@@ -145,12 +145,12 @@ type Result struct {
 	// Err is a wire.Code or wraps one. After ErrConnectionLoss the outcome of a write is unknown.
 	// Operations that were not sent because of it have the same error.
 	Err     error
-	Failed  int // multi: index of the operation that failed
+	Failed  int // of an OpMulti: index of the operation that failed
 	Path    string
 	Data    []byte
 	Stat    wire.Stat
 	Names   []string
-	Changes []TreeEvent // since
+	Changes []TreeEvent // of an OpSince: what has changed
 }
 
 // Class says how a machine proceeds after an error.

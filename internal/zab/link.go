@@ -26,8 +26,8 @@ const (
 // link holds what the leader knows of one connection of a learner.
 //
 // Invariants, in addition to those of acks:
-//   - The leader finds the link by its id and in order, and from linkNamed on by its
-//     server. A server has one link.
+//   - The link is in Leader.links under its id, in Leader.order, and from linkNamed on in
+//     commitment.servers under its server. A server has one link.
 //   - The state never goes back. A learner is told to serve (linkServing) only by a
 //     leader that serves.
 //   - upTo <= durable, once the history is adopted.
