@@ -37,7 +37,7 @@ func dial(t *testing.T, addr string) client {
 	return dialFor(t, addr, sessionTimeout)
 }
 
-// dialFor is dial with a requested session timeout.
+// dialFor is like dial, but with a requested session timeout.
 func dialFor(t *testing.T, addr string, timeout time.Duration) client {
 	t.Helper()
 	states := make(chan zk.Event, statesMax)

@@ -145,7 +145,7 @@ func (l *local) shake(s *target.Server, session wire.SessionID, password []byte,
 	return c, err
 }
 
-// open is connect for a new session.
+// open is like connect, but for a new session.
 func (l *local) open(s *target.Server) *localConn {
 	l.t.Helper()
 	c := l.connect(s, 0, nil, localSession)

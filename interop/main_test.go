@@ -77,7 +77,7 @@ func eachTarget(t *testing.T, body func(t *testing.T, kind target.Kind)) {
 	}
 }
 
-// eachShared is eachTarget with the shared server of each kind.
+// eachShared is like eachTarget, but with the shared server of each kind.
 func eachShared(t *testing.T, body func(t *testing.T, s *target.Server)) {
 	eachTarget(t, func(t *testing.T, kind target.Kind) { body(t, sharedServer(t, kind)) })
 }

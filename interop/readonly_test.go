@@ -84,7 +84,7 @@ func awaitWord(t *testing.T, s *target.Server, word, want string) {
 	}
 }
 
-// whenWord is awaitWord for any goroutine: it returns an error instead of failing the test.
+// whenWord is like awaitWord, but for any goroutine: it returns an error instead of failing the test.
 func whenWord(s *target.Server, word, want string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

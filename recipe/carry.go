@@ -130,7 +130,7 @@ func (a *agent) carryOne(ctx context.Context, op claim.Op) (claim.Result, *zk.Wa
 	return r, w
 }
 
-// carryPlain is carryOne for an operation that sets no watch.
+// carryPlain is like carryOne, but for an operation that sets no watch.
 func (a *agent) carryPlain(ctx context.Context, op claim.Op) claim.Result {
 	r, _ := a.carryOne(ctx, op)
 	return r

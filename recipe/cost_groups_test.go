@@ -13,7 +13,7 @@ import (
 
 // Costs of recipes whose clients share values, members and parts, with 10, 100 and 1,000 participants.
 
-// costsAtMost is costs with upper bounds.
+// costsAtMost is like costs, but with upper bounds.
 func (s *fakeServer) costsAtMost(what string, events, requests int, do func()) {
 	s.t.Helper()
 	e, r := s.eventCount(), s.asked()

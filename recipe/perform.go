@@ -26,7 +26,7 @@ func (a *agent) perform(ctx context.Context, op, path string, m operation) error
 	return a.performUntil(ctx, op, path, m, nil)
 }
 
-// performUntil is perform for a machine that can be done before it is over: performUntil also returns when enough reports true.
+// performUntil is like perform, but for a machine that can be done before it is over: performUntil also returns when enough reports true.
 func (a *agent) performUntil(ctx context.Context, op, path string, m operation, enough func() bool) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (c *Coder) takeStream(n int) []byte {
 	return b
 }
 
-// readBytes is takeBytes for a stream.
+// readBytes is like takeBytes, but for a stream.
 func (c *Coder) readBytes(n int) []byte {
 	if !c.mayRead(n) {
 		return nil

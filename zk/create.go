@@ -121,7 +121,7 @@ func (c *Client) create(ctx context.Context, path string, data []byte, spec *cre
 	return made, stat, nil
 }
 
-// createOld is create for servers before 3.5, whose answer has no Stat.
+// createOld is like create, but for servers before 3.5, whose answer has no Stat.
 func (c *Client) createOld(ctx context.Context, path, full string, data []byte, spec *createSpec) (string, Stat, error) {
 	var resp wire.PathResponse
 	k := c.newCall(wire.OpCreate)

@@ -52,7 +52,7 @@ func (c *Client) seek(ctx context.Context, l *link) {
 	}
 }
 
-// asksWritable is isWritable on a goroutine of its own, because the functions of the
+// asksWritable is like isWritable, but on a goroutine of its own, because the functions of the
 // options may close the client.
 func (c *Client) asksWritable(ctx context.Context, s server) bool {
 	yes := make(chan bool, 1)

@@ -32,7 +32,7 @@ func serve(t *testing.T, words ...string) *server.Server {
 	return serveOn(t, store.NewMem(1), time.Second, words...)
 }
 
-// serveOn is serve with the given disk and diskStallLimit.
+// serveOn is like serve, but with the given disk and diskStallLimit.
 func serveOn(t *testing.T, disk *store.Mem, limit time.Duration, words ...string) *server.Server {
 	t.Helper()
 	c := config.Default()

@@ -88,7 +88,7 @@ func skipValue(s string) (rest string, ok bool) {
 	return s, true
 }
 
-// skipQuoted is skipValue for the text after an opening quotation mark.
+// skipQuoted is like skipValue, but for the text after an opening quotation mark.
 func skipQuoted(s string) (rest string, ok bool) {
 	for s != "" {
 		switch s[0] {

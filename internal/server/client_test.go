@@ -78,7 +78,7 @@ func launch(t testing.TB, o Options) *running {
 	return run(t, s)
 }
 
-// run is launch for a server that exists already.
+// run is like launch, but for a server that exists already.
 func run(t testing.TB, s *Server) *running {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Server: s, t: t, stop: cancel, done: make(chan error, 1)}
@@ -200,7 +200,7 @@ func (c *client) call(op wire.OpCode, q, r wire.Record) wire.ReplyHeader {
 	return h
 }
 
-// try is call for a session that may have expired: if the machine stands still for longer
+// try is like call, but for a session that may have expired: if the machine stands still for longer
 // than the session timeout, the session expires, whatever the server does.
 func (c *client) try(op wire.OpCode, q, r wire.Record) error {
 	c.xid++
@@ -247,7 +247,7 @@ func (r *running) connectFor(timeout time.Duration) *client {
 	return c
 }
 
-// must is call for a request that must succeed.
+// must is like call, but for a request that must succeed.
 func (c *client) must(op wire.OpCode, q, r wire.Record) wire.ReplyHeader {
 	c.t.Helper()
 	h := c.call(op, q, r)

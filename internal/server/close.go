@@ -29,7 +29,7 @@ func (c *conn) logEnd(err error) {
 	c.srv.log.Debug("connection ends", "addr", c.addr, "session", c.Session(), "err", err)
 }
 
-// finishLater is finish for the loop: it does not block, and a flusher does the rest.
+// finishLater is like finish, but for the loop: it does not block, and a flusher does the rest.
 func (c *conn) finishLater() {
 	c.release()
 	c.out.mu.Lock()

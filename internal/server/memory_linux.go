@@ -14,7 +14,7 @@ import (
 // unknown.
 func machineMemory() int64 { return memoryBelow("/") }
 
-// memoryBelow is machineMemory for the system files below a root folder.
+// memoryBelow is like machineMemory, but for the system files below a root folder.
 func memoryBelow(root string) int64 {
 	memory := memTotal(path.Join(root, "proc/meminfo"))
 	for _, file := range groupLimits(root) {

@@ -16,7 +16,7 @@ const (
 	// lingerMax is how long a client may take to accept the last replies of a connection
 	// that is to be closed.
 	lingerMax = 5 * time.Second
-	// lingerStopping is the limit for that, and for every write, when the server stops.
+	// lingerStopping replaces lingerMax when the server stops. It then also limits every write.
 	lingerStopping = 500 * time.Millisecond
 )
 
@@ -188,7 +188,7 @@ const fillItems = 64
 // pending returns how many items are not encoded yet.
 func (o *output) pending() int { return len(o.items) - o.head }
 
-// fillLater is fill without encoding; the caller must not reuse the record. If it returns
+// fillLater is like fill, but without encoding; the caller must not reuse the record. If it returns
 // true, the caller must add the connection to pendingFlush.
 func (o *output) fillLater(h wire.ReplyHeader, r wire.Record) (flush bool) {
 	o.mu.Lock()

@@ -246,7 +246,7 @@ func (c *conn) children(t *tree.Tree, s *scratch, op wire.OpCode) (wire.Code, wi
 	return code, &s.childrenStat
 }
 
-// encodeChildren is children for the case that names must be encoded.
+// encodeChildren is like children, but for the case that names must be encoded.
 func (c *conn) encodeChildren(t *tree.Tree, s *scratch) wire.Code {
 	q, l := &s.watch, &s.listing
 	if s.late {

@@ -46,7 +46,7 @@ func (c *certs) authority() *tls.Certificate {
 	return &ca
 }
 
-// issueBy is issue for a certificate of another authority; nil: it is signed by itself.
+// issueBy is like issue, but for a certificate of another authority; nil: it is signed by itself.
 func (c *certs) issueBy(ca *tls.Certificate, file string, change func(*x509.Certificate)) {
 	c.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

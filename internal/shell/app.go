@@ -242,7 +242,7 @@ func (a *app) with(cmd *cobra.Command, f func(context.Context, *zk.Client) error
 	})
 }
 
-// withoutTimeout is with for commands that may wait without limit. It rewords the errors of
+// withoutTimeout is like with, but for commands that may wait without limit. It rewords the errors of
 // the server as ZooKeeper's CLI does.
 func (a *app) withoutTimeout(cmd *cobra.Command, f func(context.Context, *zk.Client) error) error {
 	ctx := cmd.Context()

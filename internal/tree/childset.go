@@ -212,7 +212,7 @@ func (k *childSet) scan(dst []*node, from uint64, limit int) ([]*node, uint64) {
 	return k.parts[p].scanPart(dst, from, (p+1)<<(32-childBits), limit)
 }
 
-// scanPart is scan for one part.
+// scanPart is like scan, but for one part.
 func (k *childSet) scanPart(dst []*node, from, end uint64, limit int) ([]*node, uint64) {
 	if !k.table() {
 		for _, n := range k.slots {

@@ -378,7 +378,7 @@ func spread(took []time.Duration) string {
 	return fmt.Sprintf("min %d, median %d, max %d %s", took[0]/unit, m/unit, took[len(took)-1]/unit, name)
 }
 
-// counts is spread for numbers; an empty list is shown as a dash.
+// counts is like spread, but for numbers; an empty list is shown as a dash.
 func counts(n []int64) string {
 	if len(n) == 0 {
 		return "-"

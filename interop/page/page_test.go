@@ -114,7 +114,7 @@ func candidates(t *testing.T, m *member, n int) <-chan string {
 	return candidatesAt(t, m, "/election", n)
 }
 
-// candidatesAt is candidates for the election at a path.
+// candidatesAt is like candidates, but for the election at a path.
 func candidatesAt(t *testing.T, m *member, path string, n int) <-chan string {
 	t.Helper()
 	leads := make(chan string, 16)
