@@ -21,7 +21,7 @@ type dialog struct {
 	asked       frames
 	requestSeen bool // the client's first frame has passed
 
-	replies      sync.Mutex // held while the server's end writes; mu may be locked while either of the two is held
+	replies      sync.Mutex // held while the server's end writes; mu may be locked while requests or replies is held
 	answered     frames
 	responseSeen bool // the server's first frame has passed
 	lost         bool

@@ -28,7 +28,7 @@ type listener struct {
 	mu     sync.Mutex
 	byAddr map[netip.Prefix]int
 	most   int                    // connections of one address
-	idle   map[net.Conn]time.Time // connections without a whole request in process, and since when
+	idle   map[net.Conn]time.Time // idle connections, and since when; a request that has arrived in part does not count
 }
 
 const (
@@ -106,9 +106,8 @@ func (l *listener) accept() {
 }
 
 // makeRoom adds an element to room for a new connection, and returns false if the listener is
-// closed. If room is full, it ends the connection that has been without a whole request for longest,
-// so that connections that send nothing, or slowly, do not keep health checks out. If all
-// connections have a request in process, it waits.
+// closed. If room is full, it closes the connection that has been idle for longest, so that
+// connections that send nothing, or slowly, do not keep health checks out. If none is idle, it waits.
 func (l *listener) makeRoom() bool {
 	poll := time.NewTicker(retry)
 	defer poll.Stop()
@@ -129,7 +128,7 @@ func (l *listener) makeRoom() bool {
 	}
 }
 
-// endIdle closes the connection that has been without a whole request for longest, if there is one.
+// endIdle closes the connection that has been idle for longest, if any is idle.
 func (l *listener) endIdle() {
 	l.mu.Lock()
 	var oldest net.Conn
