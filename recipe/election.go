@@ -57,8 +57,8 @@ type ElectionOptions struct {
 	// Candidates must be able to read and create below the parent, and to delete their own znodes.
 	ACL zk.ACLs
 
-	// LeaseDelay is the delay D in the computation of the lease: for how long the server that
-	// expires sessions may not know of an answered ping. It is one tick for a standalone server and
+	// LeaseDelay is the delay D in the computation of the lease: how late the server that
+	// expires sessions may learn of an answered ping. It is one tick for a standalone server and
 	// (syncLimit + 2) ticks for an ensemble. The default is the delay that the client knows (zk.Lease).
 	LeaseDelay time.Duration
 	// KeepAlive is the time between two pings while this client leads. The default is a tenth

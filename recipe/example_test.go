@@ -16,7 +16,7 @@ import (
 func Example() {
 	ctx := context.Background()
 	// The timeout bounds how long nobody leads after the death of a leader. It must be longer than the time
-	// for which the servers may not know of a ping.
+	// within which the server that expires sessions learns of an answered ping.
 	c, err := zk.Connect(ctx, "zk1,zk2,zk3", &zk.Options{SessionTimeout: 30 * time.Second})
 	if err != nil {
 		log.Fatal(err)

@@ -24,14 +24,14 @@ func (m Moment) Since(earlier Moment) time.Duration {
 type Lease struct {
 	Sent    Moment
 	Timeout time.Duration // T, the smallest timeout that the session ever had
-	Delay   time.Duration // D, how long the server that expires sessions may be unaware of an answered ping
+	Delay   time.Duration // D, within which the server that expires sessions learns of an answered ping
 }
 
 // NoProof is the error for a session whose timeout is too short to prove any deadline.
 type NoProof struct{ Timeout, Delay time.Duration }
 
 func (e *NoProof) Error() string {
-	return fmt.Sprintf("session timeout %v is not longer than the %v for which the server may not know of a ping: "+
+	return fmt.Sprintf("session timeout %v is not longer than the %v within which the server learns of a ping: "+
 		"ask for a longer timeout, or say how soon this server confirms", e.Timeout, e.Delay)
 }
 

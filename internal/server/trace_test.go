@@ -14,8 +14,8 @@ import (
 	"bellwether/wire"
 )
 
-// TestTimeline shows which mark says when a transaction passed the stage, and that old marks are
-// forgotten.
+// TestTimeline: a transaction passed the stage at the time of the first mark whose zxid is not
+// lower. Old marks are forgotten.
 func TestTimeline(t *testing.T) {
 	var l timeline
 	z := func(n int) wire.Zxid { return wire.MakeZxid(1, uint32(n)) }

@@ -18,8 +18,8 @@ import (
 	"bellwether/zk"
 )
 
-// holdSession is the session timeout that holders request. It is longer than the 14 s for
-// which the leader of ZooKeeper servers may not know of an answered ping.
+// holdSession is the session timeout that holders request. It is longer than the 14 s within
+// which the leader of ZooKeeper servers learns of a ping that another server has answered.
 const holdSession = 20 * time.Second
 
 // standing is a claim that is held: a *recipe.Handle, a *recipe.Hold or a *sessionClaim.

@@ -114,7 +114,7 @@ func (e *snapshotEncoder) acls(src Source) error {
 func (e *snapshotEncoder) nodes(src Source) error {
 	return src.Nodes(func(path string, n *record.DataNode) error {
 		if path == nodesEnd {
-			return fmt.Errorf("snapshot: the root is named %q here, not %q", "", nodesEnd)
+			return fmt.Errorf("snapshot: the path of the root must be %q, not %q", "", nodesEnd)
 		}
 		e.c = wire.Encoder(e.buf)
 		e.c.String(&path)
