@@ -235,7 +235,7 @@ func TestGuardedWrites(t *testing.T) {
 		if _, _, ok := s.node("/again"); ok {
 			t.Error("the write of an older handle went through")
 		}
-		// a learns of the deletion within a third of the session timeout.
+		// The client a learns of the deletion within a third of the session timeout.
 		time.Sleep(4 * time.Second)
 		lostBy(t, ha, BidGone)
 	})

@@ -20,7 +20,7 @@ type owners struct {
 	of map[string]string
 }
 
-// own is a function for Run: it owns the part until its context ends.
+// own returns a function for Run. The function owns its part until its context ends.
 func (o *owners) own(id string) func(context.Context, string, *Handle) error {
 	return func(ctx context.Context, part string, h *Handle) error {
 		o.mu.Lock()

@@ -104,7 +104,8 @@ func TestWaitingWriterThatLeaves(t *testing.T) {
 	})
 }
 
-// TestTryReadAndWrite checks that a reader can try beside readers, and a writer cannot.
+// TestTryReadAndWrite checks that TryRLock succeeds while others read, that TryLock fails then, and that
+// TryRLock fails while another client writes.
 func TestTryReadAndWrite(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		a, b := s.readWrite(nil), s.readWrite(nil)

@@ -29,8 +29,8 @@ import (
 	"bellwether/wire"
 )
 
-// issue writes a certificate of the authority for loopback, with its key, to a file. The function change
-// may alter it.
+// issue writes a certificate of the authority for loopback, with its key, to a file. change may alter the
+// certificate before it is signed.
 func (c *certs) issue(file string, change func(*x509.Certificate)) {
 	c.t.Helper()
 	c.issueBy(c.authority(), file, change)

@@ -124,8 +124,9 @@ func (s *logScanner) judgeHeader() (verdict, error) {
 	return verdict{endDamaged, 0, what}, nil
 }
 
-// missingSector returns the offset of the first sector that touches
-// [from, to) and is zeros from its start, or from on, to its end; -1 if none.
+// missingSector looks for the first sector that touches [from, to) and contains only zeros,
+// where bytes before from do not count. It returns the offset of the first byte of that
+// sector that counts; -1 if there is no such sector.
 func (s *logScanner) missingSector(from, to int64) (int64, error) {
 	for at := from / sectorLen * sectorLen; at < min(to, s.size); at += sectorLen {
 		start := max(at, from)

@@ -273,7 +273,7 @@ const (
 	nameBytes   = 20
 )
 
-// readBytes is ReadBytes under the lock.
+// readBytes is like ReadBytes, but the caller holds the lock.
 func (t *Tree) readBytes(op wire.OpCode, path string) int {
 	n := t.find(path)
 	switch {
