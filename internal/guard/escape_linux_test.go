@@ -97,6 +97,26 @@ trap "" TERM; sh ./bomb; while :; do sh ./bomb; done`)
 	wantNobody(t, dir)
 }
 
+// TestOneSearchProvesNothing shows that a killer is over only when it has found the same zombie, and no
+// living process, for longer than killTimeout, however long ago it has begun.
+func TestOneSearchProvesNothing(t *testing.T) {
+	root := exec.Command("sh", "-c", "true & exec sleep 1000") // sleep does not reap its child
+	if err := root.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Process.Kill(); root.Wait() })
+	waitFor(t, "the zombie", func() bool {
+		f, err := familyOf(root.Process.Pid, nil)
+		return err == nil && len(f.living) == 0 && len(f.zombies) == 1
+	})
+	began := time.Now()
+	k := killer{began: began.Add(-time.Hour)}
+	waitFor(t, "the killer to be over", func() bool { return k.kill(root.Process.Pid, nil) })
+	if took := time.Since(began); took <= killTimeout {
+		t.Errorf("the killer was over after %v, before the zombie was seen for %v", took, killTimeout)
+	}
+}
+
 // TestNameOfTheGuardian shows that the guardian's name contains neither the name of the
 // program or its file nor that of the command: users end processes by those names.
 func TestNameOfTheGuardian(t *testing.T) {
