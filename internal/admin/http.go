@@ -88,7 +88,7 @@ func allowMethod(w http.ResponseWriter, r *http.Request, post bool) bool {
 		return false
 	case !slices.Contains(allowed, r.Method):
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		http.Error(w, fmt.Sprintf("the method %.20q is not allowed: use one of the header Allow", r.Method), http.StatusMethodNotAllowed)
+		http.Error(w, fmt.Sprintf("the method %.20q is not allowed: use a method that the header Allow names", r.Method), http.StatusMethodNotAllowed)
 		return false
 	case r.Method == http.MethodOptions:
 		w.Header().Set("Allow", strings.Join(allowed, ", "))

@@ -103,7 +103,7 @@ func (p *Port) acceptable(w http.ResponseWriter, r *http.Request) bool {
 		w.WriteHeader(http.StatusForbidden)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		http.Error(w, fmt.Sprintf("the method %.20q is not allowed: use one of the header Allow", r.Method), http.StatusMethodNotAllowed)
+		http.Error(w, fmt.Sprintf("the method %.20q is not allowed: use a method that the header Allow names", r.Method), http.StatusMethodNotAllowed)
 	case !plainPath(r.URL.Path):
 		http.Error(w, "the path of the URL may not contain //, . or .. as a part, a backslash or a control character", http.StatusBadRequest)
 	default:
