@@ -80,16 +80,28 @@ type Figures struct {
 
 // Figures returns the current values.
 func (s *Summary) Figures() Figures {
-	f := Figures{Count: s.count.Load(), Sum: float64(s.sum.Load()) / Unit, WithQuantiles: s.windows != nil}
-	if f.Count > 0 {
-		f.Min, f.Max = float64(s.least.Load())/Unit, float64(s.most.Load())/Unit
-		f.Average = f.Sum / float64(f.Count)
-	}
-	if s.windows != nil {
+	f := Together(s)
+	if f.WithQuantiles = s.windows != nil; f.WithQuantiles {
 		h := merge(&s.windows[0], &s.windows[1])
 		f.QuantilesEmpty = h.total == 0
 		f.P50, f.P90, f.P95 = h.quantile(0.5), h.quantile(0.9), h.quantile(0.95)
 		f.P99, f.P999 = h.quantile(0.99), h.quantile(0.999)
+	}
+	return f
+}
+
+// Together returns the figures of all values that the summaries have observed, without quantiles.
+func Together(all ...*Summary) Figures {
+	var f Figures
+	least, most, sum := int64(math.MaxInt64), int64(0), int64(0)
+	for _, s := range all {
+		f.Count += s.count.Load()
+		sum += s.sum.Load()
+		least, most = min(least, s.least.Load()), max(most, s.most.Load())
+	}
+	if f.Sum = float64(sum) / Unit; f.Count > 0 {
+		f.Min, f.Max = float64(least)/Unit, float64(most)/Unit
+		f.Average = f.Sum / float64(f.Count)
 	}
 	return f
 }

@@ -35,7 +35,6 @@ type stats struct {
 	handshakesFailed                               *metrics.Counter             // TLS handshakes with clients that failed
 	slow                                           *metrics.Counter             // requests that took longer than operation.warningthresholdms
 
-	latency                           *metrics.Summary // latency of all requests, in ms
 	readLatency, updateLatency        *metrics.Summary
 	syncTime, snapshotTime, batchSize *metrics.Summary
 	loadTime, loadTxns                *metrics.Summary
@@ -74,7 +73,6 @@ func newStats() *stats {
 		limitRefused:  r.Counter("limited_requests_refused"),
 		loginFailures: r.Counter("login_failures"), loginDelays: r.Counter("login_delays"), loginsMissing: r.Counter("login_required_count"),
 		staleDropped: r.Counter("stale_requests_dropped"), watchBytes: r.Counter("watch_bytes"),
-		latency:     metrics.NewSummary(false),
 		readLatency: r.Advanced("readlatency"), updateLatency: r.Advanced("updatelatency"),
 		inboxTime: r.Advanced("prep_processor_queue_time_ms"),
 		logTime:   r.Advanced("sync_processor_queue_and_flush_time_ms"),
@@ -113,11 +111,10 @@ func onDemand(r *metrics.Registry) OnDemand {
 func (s *Server) gauges() {
 	r := s.stats.registry
 	num := func(name string, f func() int64) { r.Gauge(name, func() float64 { return float64(f()) }) }
-	latency := s.stats.latency
-	r.Gauge("avg_latency", func() float64 { return latency.Figures().Average })
+	r.Gauge("avg_latency", func() float64 { return s.stats.latency().Average })
 	r.Gauge("connection_drop_probability", s.dropProbability)
-	r.Gauge("max_latency", func() float64 { return latency.Figures().Max })
-	r.Gauge("min_latency", func() float64 { return latency.Figures().Min })
+	r.Gauge("max_latency", func() float64 { return s.stats.latency().Max })
+	r.Gauge("min_latency", func() float64 { return s.stats.latency().Min })
 	num("packets_received", s.stats.packetsReceived.Value)
 	num("packets_sent", s.stats.packetsSent.Value)
 	num("num_alive_connections", func() int64 { return int64(s.conns.len()) })
@@ -179,15 +176,16 @@ func (t *stats) received(n, bytes int64) {
 	t.bytesReceived.Add(bytes)
 }
 
+// latency returns the latencies of all requests: each request is a read or an update.
+func (t *stats) latency() metrics.Figures { return metrics.Together(t.readLatency, t.updateLatency) }
+
 // reads counts n requests that a reader has answered within ns.
 func (t *stats) reads(n, ns int64) {
-	t.latency.Observe(micro(ns), n)
 	t.readLatency.Observe(micro(ns), n)
 }
 
 // throughLoop counts a request that went through the loop.
 func (t *stats) throughLoop(op wire.OpCode, ns int64) {
-	t.latency.Observe(micro(ns), 1)
 	if op.IsWrite() || op == wire.OpCreateSession || op == wire.OpCloseSession {
 		t.updateLatency.Observe(micro(ns), 1)
 	} else {
@@ -228,7 +226,6 @@ func (t *stats) loaded(took, snapshot time.Duration, txns int) {
 // figures of mntr.
 func (t *stats) reset() {
 	t.registry.Reset()
-	t.latency.Reset()
 	t.packetsReceived.Reset()
 	t.packetsSent.Reset()
 	t.response.reset()

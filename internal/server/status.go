@@ -46,7 +46,7 @@ const noSpace = "no space for the transaction log"
 
 // Status returns the current figures.
 func (s *Server) Status() Status {
-	f := s.stats.latency.Figures()
+	f := s.stats.latency()
 	o := Status{
 		Mode: "standalone", ReadOnly: s.readOnly.Load(),
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,

@@ -35,6 +35,10 @@ func costOfMetrics(ctx context.Context, kind target.Kind, p plan) ([]figure, err
 		return nil, err
 	}
 	defer on.Kill()
+	found := regexp.MustCompile(`metrics at (http://[^ "]+)`).FindStringSubmatch(on.Log())
+	if found == nil {
+		return nil, errors.New("the log names no port for metrics")
+	}
 	off, err := m.startWithoutMetrics()
 	if err != nil {
 		return nil, err
@@ -44,7 +48,7 @@ func costOfMetrics(ctx context.Context, kind target.Kind, p plan) ([]figure, err
 		{Kind: bench.Read, Connections: 16, Outstanding: 8, Keys: 1000, Size: 100},
 		{Kind: bench.Write, Connections: 16, Outstanding: 8, Keys: 1000, Size: 100},
 	} {
-		if err := m.pairs(load, on, off); err != nil {
+		if err := m.pairs(load, on, off, found[1]); err != nil {
 			return nil, err
 		}
 	}
@@ -75,8 +79,9 @@ func (m *tlsMeter) startWithoutMetrics() (*target.Server, error) {
 	return s, err
 }
 
-// pairs puts a load on both servers by turns, and shows the median difference of the pairs.
-func (m *tlsMeter) pairs(load bench.Load, on, off *target.Server) error {
+// pairs puts a load on both servers by turns, and shows the median difference of the pairs. page is
+// the address of on's metrics.
+func (m *tlsMeter) pairs(load bench.Load, on, off *target.Server, page string) error {
 	var turns [2][]turn
 	var differences []int64 // in thousandths of a percent
 	for n := range m.plan.pairs {
@@ -85,7 +90,7 @@ func (m *tlsMeter) pairs(load bench.Load, on, off *target.Server) error {
 			s := []*target.Server{on, off}[way]
 			load.Connect = func(ctx context.Context) (*zk.Client, error) { return zk.Connect(ctx, s.Addr, nil) }
 			load.Root, load.Duration = fmt.Sprintf("/%s-%d", load.Kind, n), m.plan.duration
-			t, err := m.scraped(s, way == 0, load)
+			t, err := m.scraped(s, load, []string{page, ""}[way])
 			if err != nil {
 				return err
 			}
@@ -99,14 +104,11 @@ func (m *tlsMeter) pairs(load bench.Load, on, off *target.Server) error {
 	return nil
 }
 
-// scraped puts a load on a server, and meanwhile scrapes it every second if that is asked for.
-func (m *tlsMeter) scraped(s *target.Server, scrape bool, load bench.Load) (turn, error) {
-	if !scrape {
+// scraped puts a load on a server, and meanwhile reads the page with its metrics every second; empty:
+// there is none.
+func (m *tlsMeter) scraped(s *target.Server, load bench.Load, page string) (turn, error) {
+	if page == "" {
 		return m.once(s, load)
-	}
-	found := regexp.MustCompile(`metrics at (http://[^ "]+)`).FindStringSubmatch(s.Log())
-	if found == nil {
-		return turn{}, errors.New("the log names no port for metrics")
 	}
 	done, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -119,7 +121,7 @@ func (m *tlsMeter) scraped(s *target.Server, scrape bool, load bench.Load) (turn
 				return
 			case <-tick.C:
 			}
-			r, err := http.Get(found[1])
+			r, err := http.Get(page)
 			if err != nil {
 				ended <- err
 				return
