@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"bellwether/internal/bench"
@@ -100,7 +101,10 @@ func (m *tlsMeter) pairs(load bench.Load, on, off *target.Server, page string) e
 	}
 	m.say(medians(turns[0]).String(), "%s, metrics on, scraped every second", load.Kind)
 	m.say(medians(turns[1]).String(), "%s, metrics off", load.Kind)
-	m.say(fmt.Sprintf("%+.2f %%", float64(median(differences))/1000), "%s, processor time for an operation, median of %d pairs", load.Kind, m.plan.pairs)
+	slices.Sort(differences)
+	percent := func(quarter int) float64 { return float64(differences[quarter*(len(differences)-1)/4]) / 1000 }
+	m.say(fmt.Sprintf("%+.2f %% (%+.2f to %+.2f)", percent(2), percent(1), percent(3)),
+		"%s, processor time for an operation, median and quartiles of %d pairs", load.Kind, m.plan.pairs)
 	return nil
 }
 
