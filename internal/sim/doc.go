@@ -30,6 +30,9 @@
 //
 // The faults are in faults.go, and nemesis.go draws them.
 //
+// [Record] plays a run that real servers can repeat, and records its packets (recording.go,
+// recordingdraw.go).
+//
 // The checkers are in internal/sim/check. They see every step as an observation, which is a
 // value (observe.go). The first rule that is broken ends the run with a [*Failure], which
 // holds the seed, the options and the trace. [Shrink] removes from a failing run what the

@@ -75,6 +75,9 @@ func (v *server) sendVote(o *server) {
 				return
 			}
 			c.tcp.send(c.end, sentVote{*c.slot, c.first})
+			if v.sim.opt.sent != nil {
+				v.sim.opt.sent(SentPacket{From: v.id, To: o.id, Notification: c.slot})
+			}
 			c.last, c.slot, c.first = c.slot, nil, false
 		})
 	}

@@ -150,6 +150,9 @@ func (v *server) sendPacket(m zab.Message) {
 	}
 	v.sim.see(v.promises(l.ends[1-i], i == 0, m.Packet))
 	l.tcp.send(i, p)
+	if v.sim.opt.sent != nil {
+		v.sim.opt.sent(SentPacket{From: v.id, To: l.ends[1-i].id, Packet: m.Packet, Link: l.id})
+	}
 }
 
 // promises returns what the checkers see of a packet to another server.

@@ -53,6 +53,8 @@ type Options struct {
 	Trace func(line string)
 
 	rule func() check.Checker // one more rule to check, for tests
+	off  bool                 // nothing starts the servers, unless an act does
+	sent func(SentPacket)     // gets each packet between servers when it is sent, without Step; nil: nobody does
 }
 
 // drawn fills in what the options leave to the seed. Applied to its own result, it changes

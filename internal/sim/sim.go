@@ -58,7 +58,9 @@ func New(o Options) *Sim {
 		s.checkers = append(s.checkers, o.rule())
 	}
 	for _, v := range s.servers {
-		s.at(s.random.Below(300*machine.Millisecond), v.start)
+		if at := s.random.Below(300 * machine.Millisecond); !o.off {
+			s.at(at, v.start)
+		}
 	}
 	for _, c := range s.clients.All {
 		s.at(s.random.Below(machine.Second), func() {
