@@ -146,6 +146,12 @@ func (r *Replica) suspend() {
 func (r *Replica) ask(c *conn) {
 	m, id := r.member, c.ask.Session
 	r.closeOlder(id)
+	if m.leads() && m.opt.CompatibleOnly { // a ZooKeeper leader proposes nothing, and attaches at once
+		r.setServerOf(id, r.opt.ServerID)
+		c.attach.lives, c.attach.synced = true, true
+		r.attachWhenDue(c)
+		return
+	}
 	m.asking[id] = append(m.asking[id], c)
 	if m.leads() {
 		r.setServerOf(id, r.opt.ServerID)

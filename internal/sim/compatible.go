@@ -14,8 +14,16 @@ import (
 //     know whether a vote is fresh (see connectElection, doubts).
 //   - A leader sends the transactions that it has proposed and not committed before
 //     NEWLEADER; a native one sends them after.
+//   - A learner acknowledges the transactions of a DIFF, one by one, after UPTODATE.
 //   - The server answers pings by itself as long as it serves, even if its leader is gone.
 //     A client must allow for that (client.Candidate).
+//
+// In one respect a compatible server stays a native one: with an empty disk it sends zxid -1
+// in its votes and promises no epoch. A server of Apache ZooKeeper takes part as if it had
+// never had a history. A disk that is wiped could then lose transactions.
+//
+// interop/realpeers compares the packets of a compatible server with those of Apache
+// ZooKeeper.
 
 // inZooKeeperOrder sorts the packets of a leader into the order in which a leader of Apache
 // ZooKeeper sends them.
@@ -35,5 +43,34 @@ func inZooKeeperOrder(out []zab.Message) {
 				at = j
 			}
 		}
+	}
+}
+
+// received records a packet of a leader for acknowledgeDiff.
+func (l *link) received(p *peerwire.QuorumPacket) {
+	switch p.Type {
+	case peerwire.PacketDiff:
+		l.inDiff = true
+	case peerwire.PacketCommit: // outstanding transactions of a compatible leader have none, and are acknowledged when they are durable
+		if l.inDiff {
+			l.diff = append(l.diff, p.Zxid)
+		}
+	case peerwire.PacketNewLeader:
+		l.inDiff = false
+	case peerwire.PacketUpToDate:
+		l.upToDate = true
+	}
+}
+
+// acknowledgeDiff acknowledges the transactions of a DIFF after the answer to UPTODATE,
+// which is an ACK of the epoch, as the answer to NEWLEADER is.
+func (v *server) acknowledgeDiff(l *link, sent *peerwire.QuorumPacket) {
+	if !l.upToDate || sent.Type != peerwire.PacketAck || sent.Zxid.Counter() != 0 {
+		return
+	}
+	diff := l.diff
+	l.diff = nil
+	for _, z := range diff {
+		v.sendPacket(zab.Message{Link: l.id, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z}})
 	}
 }

@@ -19,6 +19,10 @@ type link struct {
 	tcp   *tcpConn
 	ends  [2]*server
 	lives [2]int // the lives of the two processes; an end belongs only to the process of that life
+	// What a compatible learner has received: the transactions of a DIFF that it has not
+	// acknowledged, whether the DIFF goes on, and whether UPTODATE has come.
+	diff             []wire.Zxid
+	inDiff, upToDate bool
 }
 
 // at returns which end of the link the present process of a server has. It returns false if the
@@ -119,6 +123,9 @@ func (v *server) receive(l *link, p packet) {
 	if v.sim.detailed && q.Type != peerwire.PacketPing {
 		v.sim.detail("%d gets %v %v on link %d", v.id, q.Type, q.Zxid, l.id)
 	}
+	if v.compatible && v == l.ends[0] {
+		l.received(q)
+	}
 	if q.Type == peerwire.PacketSnap {
 		v.receivedSnapshots[l.id] = receivedSnapshot{q.Zxid, p.snapshot, p.undelivered}
 	}
@@ -152,6 +159,9 @@ func (v *server) sendPacket(m zab.Message) {
 	l.tcp.send(i, p)
 	if v.sim.opt.sent != nil {
 		v.sim.opt.sent(SentPacket{From: v.id, To: l.ends[1-i].id, Packet: m.Packet, Link: l.id})
+	}
+	if v.compatible && i == 0 {
+		v.acknowledgeDiff(l, m.Packet)
 	}
 }
 

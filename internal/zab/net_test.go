@@ -227,7 +227,7 @@ func (w *world) join(n, leader *node) {
 	s, _ := w.members.Server(n.id)
 	n.under = leader.id
 	n.learner = NewLearner(w.now, LearnerOptions{
-		TermStart: w.terms(n), Link: c.id, Leader: leader.id, Observer: s.Role == ensemble.Observer, CompatibleOnly: w.plain,
+		TermStart: w.terms(n), Link: c.id, Leader: leader.id, Observer: s.Role == ensemble.Observer,
 	}, n.log)
 	w.step(leader, Opened{c.id})
 	w.ready(n)

@@ -157,8 +157,9 @@ func (r *Learner) Heartbeat(now int64, a Arrived) (send []Message) {
 }
 
 // answer answers a ping with the sessions touched since the last answer. To a
-// compatible leader it sends a sync after that: when the sync is answered, the leader
-// has read the touches.
+// compatible leader it sends a sync after that: when the sync is answered, the leader has
+// read the touches. A ZooKeeper server answers its clients without such a confirmation, and
+// so does a learner that behaves like one.
 func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 	t := &r.touches
 	t.replies++
@@ -169,6 +170,8 @@ func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 	switch {
 	case r.native:
 		t.sent.Push(sentTouches{t.replies, t.token})
+	case r.opt.CompatibleOnly:
+		t.confirmed = t.token
 	case len(sessions) > 0:
 		r.request(Forward{Request: peerwire.ForwardedRequest{
 			Session: sessions[0].Session, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"}),
