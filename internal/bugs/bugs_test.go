@@ -7,14 +7,18 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"bellwether/internal/interleave/instrument"
 )
 
 // root is the module's folder, relative to this package.
@@ -143,7 +147,12 @@ func TestNotFoundIsReported(t *testing.T) {
 // runWith runs tests of a scenario's package with its patch.
 func runWith(t *testing.T, s scenario, args ...string) (out string, failed bool) {
 	t.Helper()
-	args = append([]string{"test", "-overlay=" + overlay(t, load(t, s.patch)), "-vet=off", "-count=1",
+	p := load(t, s.patch)
+	list := overlay(t, p)
+	if s.pkg == "interleave" {
+		list = scheduledOverlay(t, p)
+	}
+	args = append([]string{"test", "-overlay=" + list, "-vet=off", "-count=1",
 		"-gcflags=./...=-N -l -dwarf=false", "-ldflags=-s -w", "-failfast", "./internal/" + s.pkg}, args...) // flags that make the build fast
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = root
@@ -168,6 +177,42 @@ func overlay(t *testing.T, p *patch) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return writeOverlay(t, changed)
+}
+
+// scheduledOverlay is overlay for a build in which package schedule decides the order of the
+// server's goroutines.
+func scheduledOverlay(t *testing.T, p *patch) string {
+	t.Helper()
+	changed, err := p.apply(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduled, err := instrument.Files(filesOf, func(file string) (string, error) {
+		if text, ok := changed[file]; ok {
+			return text, nil
+		}
+		return source(file)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(changed, scheduled)
+	return writeOverlay(t, changed)
+}
+
+// filesOf returns the names of the files of a folder of the module.
+func filesOf(folder string) (files []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(root, folder))
+	for _, e := range entries {
+		files = append(files, path.Join(folder, e.Name()))
+	}
+	return files, err
+}
+
+// writeOverlay writes changed files and returns the overlay file.
+func writeOverlay(t *testing.T, changed map[string]string) string {
+	t.Helper()
 	dir, replace := t.TempDir(), map[string]string{}
 	for file, text := range changed {
 		from, err := filepath.Abs(filepath.Join(root, file))

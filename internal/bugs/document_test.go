@@ -65,7 +65,7 @@ func document(t *testing.T) string {
 	for _, part := range []struct {
 		title string
 		bugs  []bug
-	}{{"Synchronisation, log and tree", synchronisation}, {"Elections", elections}, {"Recipes", recipes}} {
+	}{{"Synchronisation, log and tree", synchronisation}, {"Elections", elections}, {"Orders of goroutines", orders}, {"Recipes", recipes}} {
 		fmt.Fprintf(&b, "\n### %s\n\n| bug | what is brought back | found by | random runs |\n|---|---|---|---|\n", part.title)
 		for _, x := range part.bugs {
 			if x.rest != "" {

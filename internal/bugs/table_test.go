@@ -165,5 +165,20 @@ var elections = []bug{
 	}, ""},
 }
 
+// orders are bugs in the order in which the goroutines of one server act.
+var orders = []bug{
+	{"a watch set after the lock is released", []scenario{
+		{"interleave", "TestOrders", "order-watch"},
+		{"interleave", "TestOrders", "order-zxid"},
+	}, ""},
+	{"events and replies in the wrong order", []scenario{
+		{"interleave", "TestOrders", "order-reserved"},
+		{"interleave", "TestOrders", "order-event"},
+		{"interleave", "TestOrders", "order-reply"},
+	}, ""},
+	{"durability reported before fsync", []scenario{{"interleave", "TestOrders", "order-fsync"}}, ""},
+	{"output that nobody writes", []scenario{{"interleave", "TestOrders", "order-flush"}}, ""},
+}
+
 // all returns the rows in order.
-func all() []bug { return slices.Concat(synchronisation, elections, recipes) }
+func all() []bug { return slices.Concat(synchronisation, elections, orders, recipes) }
