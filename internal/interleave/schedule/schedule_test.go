@@ -144,9 +144,9 @@ func TestWaitForEverIsReported(t *testing.T) {
 			var mu RWMutex
 			Go("reader", func() {
 				mu.RLock()
+				defer mu.RUnlock()
 				mu.RLock()
-				mu.RUnlock()
-				mu.RUnlock()
+				defer mu.RUnlock()
 			})
 			Go("writer", func() {
 				mu.Lock()
