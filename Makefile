@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test tools format vet lint layout unit race cross interop otel fmt fuzz soak bench docs screenshots module clean
+.PHONY: build test tools format vet lint layout unit race cross interop otel fmt fuzz soak mutants bench docs screenshots module clean
 
 # make module PATH=... sets PATH, the shell's search path, to the module's path. So PATH is
 # copied to MODULE, and the rules get back the search path with which make was started.
@@ -44,6 +44,7 @@ endef
 FUZZTIME ?= 200000x
 SOAK     ?= 10
 COMPARE  ?=
+BUDGET   ?= 10m
 
 build:
 	go build -trimpath -o bellwether ./cmd/bellwether
@@ -107,14 +108,22 @@ fuzz:
 	done
 
 # The long tests: every test SOAK times, an hour of the simulator, a million simulated
-# handovers, and the fuzz targets. The interop tests run without the race detector, because
-# go-zookeeper has data races. SOAK=50 FUZZTIME=100000000x takes a night.
+# handovers, the fuzz targets, and the mutants. The interop tests run without the race detector,
+# because go-zookeeper has data races. SOAK=50 FUZZTIME=100000000x takes a night; the mutants
+# take longer.
 soak: tools
 	CGO_ENABLED=1 go test -race -count=$(SOAK) -timeout 4h ./...
 	cd interop && go test -count=$(SOAK) -timeout 4h -parallel $(PARALLEL) ./...
 	go test ./internal/sim -run TestFreshSeeds -for 1h -timeout 90m
 	go test ./internal/sim -run TestHandovers -handovers 1000000 -timeout 4h
 	$(MAKE) fuzz
+	$(MAKE) mutants
+
+# Judges all mutants of the core that are not judged yet for the present source, and writes the
+# scores into docs/testing.md. BUDGET is the processor time for one mutant in the simulator.
+mutants:
+	go run ./cmd/bellwether-mutants --budget $(BUDGET) --cache $(CURDIR)/.mutants
+	go run ./cmd/bellwether-mutants --table
 
 # The Go benchmarks, then a comparison of both servers on this machine.
 bench: tools
@@ -141,4 +150,4 @@ module:
 	echo "module $$old is now $(MODULE)"
 
 clean:
-	rm -rf bellwether dist interop/node/node_modules
+	rm -rf bellwether dist .mutants interop/node/node_modules

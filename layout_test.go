@@ -52,7 +52,8 @@ var plan = map[string]packageRule{
 	"internal/ensemble":   {layer: 1, pure: true},
 	"internal/transcript": {layer: 1}, // only tests import it
 	"internal/portblock":  {layer: 1},
-	"internal/bugs":       {layer: 1, tests: "internal/interleave/instrument"}, // only tests; it brings known bugs back
+	"internal/patch":      {layer: 1},                                          // changes of the program as text, for the tests of the tests
+	"internal/bugs":       {layer: 2, tests: "internal/interleave/instrument"}, // only tests; it brings known bugs back
 	"internal/metrics":    {layer: 1, libraries: prometheus},
 	"internal/authority":  {layer: 1},
 	"internal/guard":      {layer: 1, libraries: sys},
@@ -138,6 +139,10 @@ var plan = map[string]packageRule{
 	// The program that users run does not contain the simulator or its checkers.
 	"cmd/bellwether":     {layer: 12, imports: "internal/admin/api internal/admin/history internal/admin/operate internal/admin/page internal/admin/view internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/admin/web internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shell internal/store internal/guard internal/record internal/terminal", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
+	// Mutants of the program, and the scores that its tests reach against them; for developers too.
+	"internal/mutants":         {layer: 2, imports: "internal/patch", pure: true},
+	"internal/mutants/measure": {layer: 3, imports: "internal/mutants internal/patch"},
+	"cmd/bellwether-mutants":   {layer: 9, imports: "internal/mutants internal/mutants/measure internal/shell", libraries: cobra},
 }
 
 // sourceFile is one Go file of a package.

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"bellwether/internal/interleave/instrument"
+	"bellwether/internal/patch"
 )
 
 // root is the module's folder, relative to this package.
@@ -58,7 +59,7 @@ func TestScenariosExist(t *testing.T) {
 		if !used[name] {
 			t.Errorf("%s belongs to no scenario", f)
 		}
-		if _, err := load(t, name).apply(source); err != nil {
+		if _, err := load(t, name).Apply(source); err != nil {
 			t.Errorf("%s: %v%s", f, err, carryHelp)
 		}
 	}
@@ -101,7 +102,7 @@ func TestBugsAreFound(t *testing.T) {
 				t.Parallel()
 				out, failed := runWith(t, s, "-run=^"+s.test+"$", "-timeout=10m")
 				if why := notFound(out, failed, s.test); why != "" {
-					t.Fatalf("%s: %s\n%s", load(t, s.patch).what, why, tail(out))
+					t.Fatalf("%s: %s\n%s", load(t, s.patch).What, why, tail(out))
 				}
 				t.Log(tail(out))
 			})
@@ -171,9 +172,9 @@ func source(file string) (string, error) {
 }
 
 // overlay writes the patched files and returns the overlay file for go build.
-func overlay(t *testing.T, p *patch) string {
+func overlay(t *testing.T, p *patch.Patch) string {
 	t.Helper()
-	changed, err := p.apply(source)
+	changed, err := p.Apply(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,9 +183,9 @@ func overlay(t *testing.T, p *patch) string {
 
 // scheduledOverlay is overlay for a build in which package schedule decides the order of the
 // server's goroutines.
-func scheduledOverlay(t *testing.T, p *patch) string {
+func scheduledOverlay(t *testing.T, p *patch.Patch) string {
 	t.Helper()
-	changed, err := p.apply(source)
+	changed, err := p.Apply(source)
 	if err != nil {
 		t.Fatal(err)
 	}

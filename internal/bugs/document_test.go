@@ -78,7 +78,7 @@ func document(t *testing.T) string {
 				}
 				if s.patch != "" {
 					patches++
-					what, found = load(t, s.patch).what, "–"
+					what, found = load(t, s.patch).What, "–"
 					if n := seeds[s.patch]; n != "" {
 						found = n
 					}

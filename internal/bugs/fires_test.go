@@ -30,7 +30,7 @@ func TestRulesFire(t *testing.T) {
 			out, _ := runWith(t, scenario{"sim", "TestRuleFires", f.patch}, "-run=^TestRuleFires$", "-timeout=10m", "-failfast=false", "-args", "-fires", f.rules)
 			for _, rule := range strings.Split(f.rules, ",") {
 				if !strings.Contains(out, " breaks "+rule) {
-					t.Errorf("%s: no seed breaks %s\n%s", load(t, f.patch).what, rule, tail(out))
+					t.Errorf("%s: no seed breaks %s\n%s", load(t, f.patch).What, rule, tail(out))
 				}
 			}
 		})

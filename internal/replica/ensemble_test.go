@@ -38,6 +38,7 @@ type cluster struct {
 	delayed []delivery
 	silent  map[*server]bool // servers whose disks answer nothing
 	unsaid  []delivery       // the answers that the silent disks hold back until cluster.answer is called
+	refuses map[*server]bool // servers whose disks refuse the next epoch that they are to save as accepted
 }
 
 // delivery is an event that is not delivered yet.
@@ -314,6 +315,11 @@ func (h *cluster) duty(s *server, d Duty) {
 			return
 		}
 		s.inbox = append(s.inbox, e)
+	}
+	if d.SaveAccepted != 0 && h.refuses[s] {
+		delete(h.refuses, s)
+		answer(Zab{zab.Refused{Zxid: s.r.member.log.Last(), Generation: d.Generation, Why: "no space"}})
+		return
 	}
 	if d.SaveAccepted != 0 {
 		s.acc = d.SaveAccepted

@@ -143,3 +143,19 @@ func TestPromiseFarAhead(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedEpochIsForgotten: the disk of a server refuses to save the epoch that the server
+// accepts. The server has not promised that epoch, also in its own memory: when it joins
+// the same leader again, it saves the epoch before it promises it.
+func TestRefusedEpochIsForgotten(t *testing.T) {
+	h := newCluster(t, 3, true)
+	s := h.servers[0]
+	h.refuses = map[*server]bool{s: true}
+	h.run(5000)
+	if len(h.refuses) != 0 || !s.r.Status().Serving {
+		t.Fatalf("the disk has refused nothing, or the server does not serve: %+v", s.r.Status())
+	}
+	if epoch := s.r.Status().Epoch; s.acc != epoch || s.cur != epoch {
+		t.Errorf("it serves in epoch %d, and its disk has accepted epoch %d and current epoch %d", epoch, s.acc, s.cur)
+	}
+}

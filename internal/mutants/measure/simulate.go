@@ -1,0 +1,106 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"bellwether/internal/mutants"
+)
+
+const (
+	simulatorProgram = "./cmd/bellwether-sim"
+	// seedSeconds is how much processor time one seed may take. It takes less than one
+	// second without a mutant.
+	seedSeconds = 60
+	// seedWait is how long one seed may take altogether.
+	seedWait = 10 * time.Minute
+)
+
+// What kills a mutant in place of a rule.
+const (
+	crash = "crash" // the program ends by itself
+	hang  = "hang"  // the program does not end
+)
+
+// simulator judges a mutant by the checkers of the simulator: seed after seed, from 1 on,
+// until a rule is broken or the budget of processor time is spent.
+func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay string) (mutants.Result, error) {
+	out := mutants.Result{Mutant: m.Name, Score: mutants.Simulator, Verdict: mutants.Survived}
+	program := filepath.Join(dir, "bellwether-sim")
+	if text, err := r.goCommand(ctx, "build", "-overlay="+overlay, "-ldflags=-s -w", "-o", program, simulatorProgram); err != nil {
+		if ctx.Err() == nil && isCompilerError(text) {
+			out.Verdict = mutants.Invalid
+			return out, nil
+		}
+		return out, fmt.Errorf("build the simulator with %s: %w\n%s", m.Name, err, text)
+	}
+	seed, spent := 1, time.Duration(0)
+	for ; spent < r.Budget; seed++ {
+		rule, took, err := r.seed(ctx, program, seed)
+		if err != nil {
+			return out, err
+		}
+		spent += took
+		if out.Seconds = spent.Seconds(); rule != "" {
+			out.Verdict, out.Where, out.By = mutants.Killed, rule, strconv.Itoa(seed)
+			return out, nil
+		}
+	}
+	out.By = strconv.Itoa(seed - 1)
+	return out, nil
+}
+
+// soundSeeds is how many seeds must break no rule without a mutant.
+const soundSeeds = 5
+
+// checkSimulator shows that the simulator finds nothing without a mutant.
+func (r *Runner) checkSimulator(ctx context.Context, dir string) error {
+	program := filepath.Join(dir, "bellwether-sim")
+	if text, err := r.goCommand(ctx, "build", "-ldflags=-s -w", "-o", program, simulatorProgram); err != nil {
+		return fmt.Errorf("build the simulator: %w\n%s", err, text)
+	}
+	for seed := 1; seed <= soundSeeds; seed++ {
+		rule, _, err := r.seed(ctx, program, seed)
+		if err != nil {
+			return err
+		}
+		if rule != "" {
+			return fmt.Errorf("seed %d breaks %s without a mutant, so no score would mean anything: correct that first", seed, rule)
+		}
+	}
+	return nil
+}
+
+var brokenRule = regexp.MustCompile(` breaks (\w+)`)
+
+// seed runs one seed. It returns the rule that was broken, "" if none was, and the
+// processor time.
+func (r *Runner) seed(ctx context.Context, program string, seed int) (rule string, took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, seedWait)
+	defer cancel()
+	script := fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memoryKiB, seedSeconds)
+	cmd := exec.CommandContext(ctx, "sh", "-c", script, program, "--seed", strconv.Itoa(seed))
+	text, err := cmd.CombinedOutput()
+	if s := cmd.ProcessState; s != nil {
+		took = s.UserTime() + s.SystemTime()
+	}
+	exit := (*exec.ExitError)(nil)
+	switch {
+	case err == nil:
+		return "", took, nil
+	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded), !errors.As(err, &exit):
+		return "", took, errors.Join(err, ctx.Err())
+	case exit.ExitCode() < 0: // a signal: of the limit of processor time, or of the context
+		return hang, took, nil
+	}
+	if found := brokenRule.FindSubmatch(text); found != nil {
+		return string(found[1]), took, nil
+	}
+	return crash, took, nil
+}
