@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +53,7 @@ func newRoot() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return s.run(cmd.OutOrStdout()) },
 	}
 	f := c.Flags()
-	f.Uint64Var(&s.options.Seed, "seed", 0, "the seed of the run; 0: a random one")
+	f.Var((*seed)(&s.options.Seed), "seed", "the seed of the run; 0: a random one")
 	for _, x := range sim.Fields {
 		f.Var(&simField{x, &s.options}, x.Name, x.Use)
 	}
@@ -60,6 +61,18 @@ func newRoot() *cobra.Command {
 	f.BoolVar(&s.shrink, "shrink", false, "remove from a failing run everything that the failure does not need")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "print every packet and event")
 	return c
+}
+
+// seed is the flag that holds the seed.
+type seed uint64
+
+func (s *seed) String() string { return strconv.FormatUint(uint64(*s), 10) }
+func (s *seed) Type() string   { return "" }
+
+func (s *seed) Set(text string) error {
+	n, err := sim.ParseSeed(text)
+	*s = seed(n)
+	return err
 }
 
 // simField is one option of a simulation that is also a flag.

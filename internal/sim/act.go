@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"bellwether/internal/sim/machine"
 )
@@ -48,7 +49,7 @@ func formatActs(acts []Act) string {
 const actsMax = 10_000
 
 // ParseActs reads faults in the form in which a failure prints them, separated by
-// semicolons.
+// semicolons. An error says at which character the text is wrong, and what is allowed there.
 func ParseActs(text string) ([]Act, error) {
 	if text == "" {
 		return nil, nil
@@ -57,42 +58,142 @@ func ParseActs(text string) ([]Act, error) {
 	if text == noActs {
 		return acts, nil
 	}
+	at := 1
 	for part := range strings.SplitSeq(text, ";") {
-		a, err := parseAct(part)
-		if err != nil || len(acts) == actsMax {
-			return nil, fmt.Errorf("%q is not a fault such as \"1.5 slow 1 2 =3000\", or there are more than %d faults", strings.TrimSpace(part), actsMax)
+		words := wordsOf(part, at)
+		at += utf8.RuneCountInString(part) + 1
+		if len(acts) == actsMax {
+			return nil, fmt.Errorf("%v: allowed are at most %d faults", words[0], actsMax)
+		}
+		a, err := parseAct(words)
+		if err != nil {
+			return nil, err
 		}
 		acts = append(acts, a)
 	}
 	return acts, nil
 }
 
-func parseAct(text string) (a Act, err error) {
-	when, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
-	at, err := strconv.ParseFloat(when, 64)
-	if err != nil || !(at >= 0 && at < 1e6) {
-		return a, strconv.ErrSyntax
+// word is a word of a list of faults. An empty one is the end of a fault.
+type word struct {
+	text string
+	at   int // place of its first character in the list, from 1
+}
+
+func (w word) String() string {
+	if w.text == "" {
+		return fmt.Sprintf("character %d, at the end", w.at)
 	}
-	a.At = int64(math.Round(at * float64(machine.Second)))
-	rest, value, given := strings.Cut(rest, " =")
-	if given {
-		if a.Value, err = strconv.ParseInt(value, 10, 64); err != nil {
+	return fmt.Sprintf("character %d, at %q", w.at, w.text)
+}
+
+// refused returns the error of a word in place of which something else is allowed.
+func (w word) refused(allowed string, args ...any) error {
+	return fmt.Errorf("%v: allowed here is "+allowed, append([]any{w}, args...)...)
+}
+
+// wordsOf returns the words of a text, and the end of the text as an empty word. The text
+// begins at the character at of its list.
+func wordsOf(text string, at int) (all []word) {
+	begun := false
+	for _, r := range text {
+		switch space := r == ' ' || r == '\t' || r == '\n'; {
+		case space:
+			begun = false
+		case begun:
+			all[len(all)-1].text += string(r)
+		default:
+			all, begun = append(all, word{string(r), at}), true
+		}
+		at++
+	}
+	return append(all, word{"", at})
+}
+
+// parseAct reads one fault.
+func parseAct(words []word) (a Act, err error) {
+	when, err := strconv.ParseFloat(words[0].text, 64)
+	if err != nil || !(when >= 0 && when < 1e6) {
+		return a, words[0].refused("the second at which a fault occurs, a number from 0 to below 1000000")
+	}
+	a.At = int64(math.Round(when * float64(machine.Second)))
+	f, rest := formOf(words[1:])
+	if f == nil {
+		return a, words[1].refused("a kind of fault, which is one of: %s", kindNames())
+	}
+	a.Kind = f.kind
+	if a.A, err = parseMachine(rest[0], f.on); err != nil {
+		return a, err
+	}
+	rest = rest[1:]
+	next := "the end of the fault"
+	if w := rest[0]; f.second && w.text != "" && w.text[0] != '=' {
+		if a.B, err = parseMachine(w, onServers|onClients); err != nil {
 			return a, err
 		}
+		rest = rest[1:]
 	}
-	words := strings.Fields(rest)
-	who := len(words)
-	for who > 0 && strings.ContainsAny(words[who-1], "0123456789") {
-		who--
-	}
-	a.Kind = Kind(strings.Join(words[:who], " "))
-	if n := len(words) - who; !slices.Contains(kinds, a.Kind) || n < 1 || n > 2 {
-		return a, strconv.ErrSyntax
-	}
-	for i, word := range words[who:] {
-		if *[]*int{&a.A, &a.B}[i], err = strconv.Atoi(word); err != nil {
-			return a, err
+	if f.least != 0 || f.most != 0 {
+		next = fmt.Sprintf("= and an amount from %d to %d", f.least, f.most)
+		amount, given := strings.CutPrefix(rest[0].text, "=")
+		if given {
+			if a.Value, err = strconv.ParseInt(amount, 10, 64); err != nil {
+				return a, rest[0].refused("%s", next)
+			}
 		}
+		if a.Value < f.least || a.Value > f.most {
+			return a, rest[0].refused("%s", next)
+		}
+		if given {
+			rest, next = rest[1:], "the end of the fault"
+		}
+	}
+	if rest[0].text != "" {
+		return a, rest[0].refused("%s", next)
 	}
 	return a, nil
+}
+
+// formOf returns the form of the longest kind with which the words begin, and the words
+// behind it; nil: there is no such kind.
+func formOf(words []word) (found *form, rest []word) {
+	longest := 0
+	for i := range forms {
+		name := strings.Fields(string(forms[i].kind))
+		same := func(w word, n string) bool { return w.text == n }
+		if len(name) > longest && len(words) > len(name) && slices.EqualFunc(words[:len(name)], name, same) {
+			found, rest, longest = &forms[i], words[len(name):], len(name)
+		}
+	}
+	return found, rest
+}
+
+// parseMachine reads the number of a machine.
+func parseMachine(w word, allowed targets) (int, error) {
+	n, err := strconv.Atoi(w.text)
+	if err != nil || !allowed.has(n) {
+		return 0, w.refused("the number of %v", allowed)
+	}
+	return n, nil
+}
+
+// ParseSeed reads a seed.
+func ParseSeed(text string) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, firstBad(text).refused("a number from 0 to %d", uint64(math.MaxUint64))
+	}
+	return n, nil
+}
+
+// firstBad returns the part of a number that begins with its first character that is no
+// digit, or the whole number if there is none.
+func firstBad(number string) word {
+	digits := strings.TrimPrefix(number, "-")
+	i := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+	if i < 0 {
+		return word{number, 1}
+	}
+	i += len(number) - len(digits)
+	return word{number[i:], i + 1}
 }

@@ -58,10 +58,6 @@ const (
 	Calm               Kind = "calm"       // the faults have ended; A is 0
 )
 
-// kinds are all kinds of faults.
-var kinds = []Kind{Kill, PowerOff, CrashIn, Start, Pause, Resume, Suspend, Awake, Block, Cut, Join, Heal, Slow, Reset, SlowDisk,
-	HangDisk, FreeDisk, Filter, Unfilter, SlowPort, FullDisk, FailSync, FailWrite, Wipe, SetClock, Hang, Return, TransferLeadership, Enrol, MoveOver, Calm}
-
 // errDisk is the error of a failing disk.
 var errDisk = errors.New("input/output error")
 

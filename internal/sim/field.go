@@ -70,7 +70,7 @@ func number[N int | int64 | uint32](name, use string, least, most int64, at func
 		func(o *Options, text string) error {
 			n, err := strconv.ParseInt(text, 10, 64)
 			if err != nil || n < least || n > most {
-				return fmt.Errorf("it is a number from %d to %d", least, most)
+				return fmt.Errorf("%v: it is a number from %d to %d", firstBad(text), least, most)
 			}
 			*at(o) = N(n)
 			return nil
@@ -87,7 +87,7 @@ func orDrawn[N int | int64 | uint32](name, use string, least, most int64, at fun
 	f.Set = func(o *Options, text string) error {
 		var said Options
 		if err := set(&said, text); err != nil || *at(&said) != 0 && int64(*at(&said)) < least {
-			return fmt.Errorf("it is 0 or a number from %d to %d", least, most)
+			return fmt.Errorf("%v: it is 0 or a number from %d to %d", firstBad(text), least, most)
 		}
 		return set(o, text)
 	}

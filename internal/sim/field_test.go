@@ -108,19 +108,91 @@ func TestCommandContainsOnlyWhatTheSeedDoesNotDraw(t *testing.T) {
 	}
 }
 
-// TestFaultsAreReadAsPrinted checks that each kind of fault is read as it is printed, and
-// that other text is refused.
+// TestFaultsAreReadAsPrinted checks that each kind of fault is read as it is printed, with
+// the least and the largest amount, on each kind of machine.
 func TestFaultsAreReadAsPrinted(t *testing.T) {
 	var acts []Act
-	for i, k := range kinds {
-		acts = append(acts, Act{At: int64(i) * 1_234_567, Kind: k, A: i - 3, B: i%3 - 1, Value: int64(i%4) - 2})
+	for i, f := range forms {
+		for _, a := range []int{-99, -1, 0, 1, 9, machinesMax} {
+			if !f.on.has(a) {
+				continue
+			}
+			for _, value := range []int64{f.least, f.most} {
+				act := Act{At: int64(i) * 1_234_567, Kind: f.kind, A: a, Value: value}
+				acts = append(acts, act)
+				if act.B = -2; f.second {
+					acts = append(acts, act)
+				}
+			}
+		}
 	}
 	if got, err := ParseActs(formatActs(acts)); err != nil || !reflect.DeepEqual(got, acts) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for _, bad := range []string{"kill 1", "1 kill", "1 explode 1", "1 kill 1 2 3", "-1 kill 1", "NaN kill 1", "1 kill x1", "1 kill 1 =x", ";", "1 kill 1;"} {
-		if got, err := ParseActs(bad); err == nil {
-			t.Errorf("%q gives %v", bad, got)
+}
+
+// TestWrongFaultsAreRefused checks that the error of a wrong list of faults says where the
+// list is wrong, and what is allowed there.
+func TestWrongFaultsAreRefused(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"kill 1", `character 1, at "kill": allowed here is the second at which a fault occurs`},
+		{"-1 kill 1", `character 1, at "-1": allowed here is the second`},
+		{"NaN kill 1", `character 1, at "NaN": allowed here is the second`},
+		{"1000000 kill 1", `character 1, at "1000000": allowed here is the second`},
+		{";", "character 1, at the end: allowed here is the second"},
+		{"1 kill 1;", "character 10, at the end: allowed here is the second"},
+		{"1 kill 1; 2 explode 1", `character 13, at "explode": allowed here is a kind of fault, which is one of: kill, power off, `},
+		{"1 power 1", `character 3, at "power": allowed here is a kind of fault`},
+		{"1", "character 2, at the end: allowed here is a kind of fault"},
+		{"1 kill", "character 7, at the end: allowed here is the number of a server, 1 to 31 or a client, -1 to -99"},
+		{"1 kill x1", `character 8, at "x1": allowed here is the number of a server`},
+		{"1 kill 32", `character 8, at "32": allowed here is the number of a server, 1 to 31`},
+		{"1 start -1", `character 9, at "-1": allowed here is the number of a server, 1 to 31`},
+		{"1 hang 1", `character 8, at "1": allowed here is the number of a client, -1 to -99`},
+		{"1 calm 1", `character 8, at "1": allowed here is the number of no machine, 0`},
+		{"1 kill 1 2", `character 10, at "2": allowed here is the end of the fault`},
+		{"1 cut 1 0", `character 9, at "0": allowed here is the number of a server`},
+		{"1 cut 1 2 3", `character 11, at "3": allowed here is the end of the fault`},
+		{"1 kill 1 =5", `character 10, at "=5": allowed here is the end of the fault`},
+		{"1 crash in 1", "character 13, at the end: allowed here is = and an amount from 1 to 1000000"},
+		{"1 crash in 1 =0", `character 14, at "=0": allowed here is = and an amount from 1 to 1000000`},
+		{"1 filter 1 =4", `character 12, at "=4": allowed here is = and an amount from 1 to 3`},
+		{"1 slow disk 1 =x", `character 15, at "=x": allowed here is = and an amount from 0 to 3600000000`},
+		{"1 slow disk 1 5", `character 15, at "5": allowed here is = and an amount`},
+		{"1 slow disk 1 =5 =6", `character 18, at "=6": allowed here is the end of the fault`},
+		{"1 slow disk 1 =9223372036854775808", `character 15, at "=9223372036854775808": allowed here is = and an amount`},
+	} {
+		if got, err := ParseActs(c.text); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q gives %v, %v; want %s", c.text, got, err, c.want)
+		}
+	}
+	many := strings.TrimSuffix(strings.Repeat("1 kill 1;", actsMax+1), ";")
+	if _, err := ParseActs(many); err == nil || !strings.Contains(err.Error(), "allowed are at most 10000 faults") {
+		t.Errorf("%d faults: %v", actsMax+1, err)
+	}
+}
+
+// TestWrongNumbersAreRefused checks that the error of a wrong seed or number says where it
+// is wrong, and what is allowed.
+func TestWrongNumbersAreRefused(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "character 1, at the end: allowed here is a number from 0 to 18446744073709551615"},
+		{"12x4", `character 3, at "x4": allowed here is a number from 0`},
+		{"-1", `character 1, at "-1": allowed here is a number from 0`},
+		{"18446744073709551616", `character 1, at "18446744073709551616": allowed here is`},
+	} {
+		if got, err := ParseSeed(c.text); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q gives %d, %v; want %s", c.text, got, err, c.want)
+		}
+	}
+	if got, err := ParseSeed("18446744073709551615"); err != nil || got != 1<<64-1 {
+		t.Errorf("the largest seed gives %d, %v", got, err)
+	}
+	for _, f := range Fields {
+		if f.Name == "events" {
+			if err := f.Set(new(Options), "5e3"); err == nil || err.Error() != `character 2, at "e3": it is a number from 0 to 1000000000` {
+				t.Errorf("events: %v", err)
+			}
 		}
 	}
 }
