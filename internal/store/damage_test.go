@@ -109,6 +109,62 @@ func TestFlippedBitInLastLog(t *testing.T) {
 	}
 }
 
+// sized returns a transaction with data of a size.
+func sized(z wire.Zxid, size int) *record.Txn {
+	t := txn(z, 'a')
+	t.Body.(*record.CreateTxn).Data = bytes.Repeat([]byte{'a'}, size)
+	return t
+}
+
+// recordsAt creates a disk with three transactions in one log, of which the second begins
+// at an offset within its sector. It returns where the second begins and ends.
+func recordsAt(t *testing.T, within int) (m *Mem, from, to int64) {
+	t.Helper()
+	fill := sectorLen + within - logHeaderLen - recordOver - len(sized(1, 0).Append(nil))
+	d := newDriver(NewMem(1), dataOptions)
+	must(t, d.start())
+	for _, x := range []*record.Txn{sized(1, fill), sized(2, 40), sized(3, 40)} {
+		must(t, d.s.Append([]*record.Txn{x}))
+		must(t, d.s.Sync())
+	}
+	must(t, d.s.Close())
+	ends := []int64{}
+	for e, err := range DumpLog(d.m, filepath.Join("/data", versionDir, "log.1")) {
+		must(t, err)
+		ends = append(ends, e.End)
+	}
+	if len(ends) != 3 || ends[0]%sectorLen != int64(within) {
+		t.Fatalf("the records end at %d, want the first one at %d of a sector", ends, within)
+	}
+	return d.m, ends[0], ends[1]
+}
+
+// TestFlippedBitAtTheEndOfASector: a flipped bit of a record is reported as damage, and not
+// cut off as torn, also if only the first few bytes of the record are in the sector where
+// it begins. These bytes are zeros in every record, so that they do not show that a sector
+// is missing.
+func TestFlippedBitAtTheEndOfASector(t *testing.T) {
+	for within := sectorLen - 14; within < sectorLen+4; within++ {
+		m, from, to := recordsAt(t, within%sectorLen)
+		raw := get(t, m, "log.1")
+		for at := from; at < to; at++ {
+			for bit := range 8 {
+				broken := slices.Clone(raw)
+				broken[at] ^= 1 << bit
+				if broken[at] == 0 && allZero(broken[from:min((from/sectorLen+1)*sectorLen, int64(len(broken)))]) {
+					continue // exactly as if the sector were missing
+				}
+				put(t, m, "log.1", broken)
+				_, err := loadInto(m, dataOptions, &recorded{})
+				var d *DamageError
+				if !errors.As(err, &d) || d.Offset < from || d.Offset >= to {
+					t.Fatalf("bit %d at %d of the record at %d of a sector: %v, want damage", bit, at-from, within, err)
+				}
+			}
+		}
+	}
+}
+
 // TestFlippedBitInOlderLog: a flipped bit in a log that is not the last one is reported
 // as damage too.
 func TestFlippedBitInOlderLog(t *testing.T) {

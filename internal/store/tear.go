@@ -26,6 +26,10 @@ import (
 // larger.
 const syncMax = 8 << 20
 
+// zerosLen is the number of bytes at the beginning of each record that are zeros: the high
+// half of the checksum. They do not show that a sector is missing.
+const zerosLen = 4
+
 // judge decides why there is no whole record at offset s.off. n is the payload length
 // found there; -1 if it is not valid.
 func (s *logScanner) judge(n int64, what string) (verdict, error) {
@@ -44,7 +48,7 @@ func (s *logScanner) judge(n int64, what string) (verdict, error) {
 	if last < end {
 		return s.judgeCut(last, what)
 	}
-	torn, err := s.missingSector(p, end)
+	torn, err := s.missingSector(p+zerosLen, end)
 	if err != nil {
 		return verdict{}, err
 	}
@@ -151,7 +155,7 @@ func (s *logScanner) isMissing(p, off int64) bool {
 // record is not whole. It returns the byte's offset; -1 if there is none. The two sums of
 // Adler-32 tell by how much a byte is wrong and how far from the end it is.
 func (s *logScanner) oneByteOff(p, n int64) (int64, error) {
-	if n < 0 || s.isMissing(p, p) || s.isMissing(p, p+recordHeadLen-1) {
+	if n < 0 || s.isMissing(p, p+zerosLen) || s.isMissing(p, p+recordHeadLen-1) {
 		return -1, nil
 	}
 	b, err := s.win.at(p, int(n+recordOver))
