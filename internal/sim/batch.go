@@ -68,7 +68,7 @@ func (v *server) batch() {
 // continueBatch carries out the steps of the batch until the batch is over or takes long. In the
 // latter case it continues later.
 func (v *server) continueBatch() {
-	for v.sim.failed == nil {
+	for !v.sim.ended() {
 		switch v.order.Next() {
 		case driver.Step:
 			e := v.events[v.order.Index()]
@@ -231,8 +231,8 @@ func (v *server) apply() bool {
 	for {
 		o, ok := v.replica.Next()
 		v.observe()
-		if v.sim.failed != nil || !ok {
-			return v.sim.failed == nil
+		if v.sim.ended() || !ok {
+			return !v.sim.ended()
 		}
 		v.effect(&o)
 		if v.getsBusy(func() {

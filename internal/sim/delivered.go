@@ -37,6 +37,7 @@ func (v *server) observe() {
 		v.has, v.rejoined, v.served = true, st.Epoch, v.sim.steps
 		v.sim.arrived(v)
 		v.sim.see(check.Established{Server: v.id, Role: st.Role, Epoch: st.Epoch, Zxid: z})
+		v.remembers()
 	}
 	if z != v.seen.zxid {
 		v.deliver(z)
@@ -55,8 +56,11 @@ func (v *server) deliver(z wire.Zxid) {
 		if txn.Zxid <= from {
 			continue
 		}
-		if _, known := h.Index[txn.Zxid]; !known && txn.Zxid > h.Last().Zxid {
+		if _, known := h.Index[txn.Zxid]; !known && txn.Zxid < h.Last().Zxid {
+			v.sim.noteFork(txn.Zxid)
+		} else if !known {
 			h.Add(txn)
+			v.sim.weigh()
 			v.sim.see(check.Committed{Server: v.id, Index: len(h.Entries) - 1, Txn: txn})
 		}
 		v.sim.see(check.Delivered{Server: v.id, Txn: txn, Sum: h.Sum(txn)})

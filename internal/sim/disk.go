@@ -165,7 +165,7 @@ func (w *writer) carryOut(a *driver.Action) ([]replica.Event, error) {
 	switch a.Kind {
 	case driver.SaveAccepted:
 		err = st.SetAcceptedEpoch(a.Epoch)
-		v.saved.Accepted = max(v.saved.Accepted, a.Epoch)
+		v.accepts(a.Epoch)
 	case driver.SaveCurrent:
 		err = st.SetCurrentEpoch(a.Epoch)
 		v.saved.Current = max(v.saved.Current, a.Epoch)
@@ -235,7 +235,7 @@ func (w *writer) install(a *driver.Action) error {
 	if w.v.store.LastZxid() > 0 {
 		w.v.sim.reach(situationSnapOverTail)
 	}
-	w.v.installed = true
+	w.v.installed, w.v.everFuzzy = true, true
 	for _, txn := range a.Snapshot.Txns {
 		a.Received.Replay(txn)
 	}

@@ -15,6 +15,7 @@ type Failure struct {
 	Trace   []string // the end of the trace
 	Lines   int      // number of lines of the whole trace
 	Digest  uint64   // digest of the whole trace
+	Notes   []string // which promises did not hold in the run, and why
 	Events  int
 }
 
@@ -24,13 +25,13 @@ func (f *Failure) Error() string {
 
 // fail ends the run: the rule is broken.
 func (s *Sim) fail(rule, format string, args ...any) {
-	if s.failed != nil {
+	if s.ended() {
 		return
 	}
 	wrong := fmt.Sprintf(format, args...)
 	s.tell("%s is broken: %s", rule, wrong)
 	s.failed = &Failure{Rule: rule, Wrong: wrong, Options: s.opt, Acts: s.nemesis.done, Trace: s.trace.lines(),
-		Lines: s.trace.n, Digest: s.trace.digest, Events: s.steps}
+		Lines: s.trace.n, Digest: s.trace.digest, Notes: s.notes, Events: s.steps}
 }
 
 // framesMax is the number of stack frames that the report of a panic contains.
@@ -61,6 +62,9 @@ func (f *Failure) Report(lines int) string {
 	fmt.Fprintf(&b, "seed %d breaks %s: %s\n", o.Seed, f.Rule, f.Wrong)
 	fmt.Fprintf(&b, "after %d events, with %d voters, %d observers, %d clients, %d candidates for the recipe %s, tick %d ms\n",
 		f.Events, o.Voters, max(o.Observers, 0), max(o.Clients, 0), max(o.Candidates, 0), o.Recipe, o.TickMS)
+	for _, n := range f.Notes {
+		fmt.Fprintf(&b, "note:    %s\n", n)
+	}
 	acts := make([]string, len(f.Acts))
 	for i, a := range f.Acts {
 		acts[i] = a.String()

@@ -25,37 +25,39 @@ type Kind string
 // The faults. The text after the semicolon names the machines that a kind uses. Where a
 // kind uses two machines, B = 0 stands for all others.
 const (
-	Kill               Kind = "kill"       // the process ends, and that of a client is started again; A
-	PowerOff           Kind = "power off"  // the machine loses power, and writes that were not fsynced are lost; no other machine is told; A
-	CrashIn            Kind = "crash in"   // the power fails in the middle of the Value-th change of the disk; A
-	Start              Kind = "start"      // the process starts; A
-	Pause              Kind = "pause"      // the process is stopped; A
-	Resume             Kind = "resume"     // the process goes on; A
-	Suspend            Kind = "suspend"    // the machine is suspended, and its monotonic clock stands still; A
-	Awake              Kind = "awake"      // the machine goes on; A
-	Block              Kind = "block"      // packets from A to B do not arrive
-	Cut                Kind = "cut"        // packets between A and B do not arrive
-	Join               Kind = "join"       // packets between A and B arrive again
-	Heal               Kind = "heal"       // all packets arrive again
-	Slow               Kind = "slow"       // packets from A to B take Value µs longer
-	Reset              Kind = "reset"      // connections between A and B break; A hears of it after Value µs, 0: soon
-	SlowDisk           Kind = "slow disk"  // each action takes Value µs longer; A
-	HangDisk           Kind = "hang disk"  // the disk answers nothing, not even an error; A
-	FreeDisk           Kind = "free disk"  // the disk answers again, including the calls made while it hung; A
-	Filter             Kind = "filter"     // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
-	Unfilter           Kind = "unfilter"   // packets of the port for learners pass again; A
-	SlowPort           Kind = "slow port"  // packets from the port for learners of A take Value µs longer
-	FullDisk           Kind = "full disk"  // the disk of A has room for Value more bytes; -1: no limit
-	FailSync           Kind = "fail sync"  // the Value-th fsync from now fails, and the next one succeeds; A
-	FailWrite          Kind = "fail write" // the Value-th call from now that changes the disk fails; A
-	Wipe               Kind = "wipe"       // the disk is replaced by an empty one; A, which must be down
-	SetClock           Kind = "set wall"   // the wall clock jumps by Value µs; A
-	Hang               Kind = "hang"       // a client neither reads nor sends, and its connection stays; A
-	Return             Kind = "return"     // a client that hung goes on with its session; A
-	TransferLeadership Kind = "transfer"   // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
-	Enrol              Kind = "enrol"      // a new list of servers gives A, which may be new, the place Value
-	MoveOver           Kind = "move over"  // the process ends, and uses the newest list from its next start on; A
-	Calm               Kind = "calm"       // the faults have ended; A is 0
+	Kill               Kind = "kill"      // the process ends, and that of a client is started again; A
+	PowerOff           Kind = "power off" // the machine loses power, and writes that were not fsynced are lost; no other machine is told; A
+	CrashIn            Kind = "crash in"  // the power fails in the middle of the Value-th change of the disk; A
+	Start              Kind = "start"     // the process starts; A
+	Pause              Kind = "pause"     // the process is stopped; A
+	Resume             Kind = "resume"    // the process goes on; A
+	Suspend            Kind = "suspend"   // the machine is suspended, and its monotonic clock stands still; A
+	Awake              Kind = "awake"     // the machine goes on; A
+	Block              Kind = "block"     // packets from A to B do not arrive
+	Cut                Kind = "cut"       // packets between A and B do not arrive
+	Join               Kind = "join"      // packets between A and B arrive again
+	Heal               Kind = "heal"      // all packets arrive again
+	Slow               Kind = "slow"      // packets from A to B take Value µs longer
+	Reset              Kind = "reset"     // connections between A and B break; A hears of it after Value µs, 0: soon
+	SlowDisk           Kind = "slow disk" // each action takes Value µs longer; A
+	HangDisk           Kind = "hang disk" // the disk answers nothing, not even an error; A
+	FreeDisk           Kind = "free disk" // the disk answers again, including the calls made while it hung; A
+	Filter             Kind = "filter"    // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
+	Unfilter           Kind = "unfilter"  // packets of this port pass again; A
+	SlowPort           Kind = "slow port" // packets from the port for learners of A take Value µs longer
+	FullDisk           Kind = "full disk" // the disk of A has room for Value more bytes; -1: no limit
+	Lie                Kind = "lie"       // each fsync reports success and makes nothing durable: a power failure loses everything from now on; A
+	EndLie             Kind = "end lie"   // what was written reaches the disk, and so does what is fsynced from now on; A
+	FailSync           Kind = "fail sync" // the Value-th fsync from now fails, and the next one succeeds; A
+	FailWrite          Kind = "fail write"
+	Wipe               Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
+	SetClock           Kind = "set wall"  // the wall clock jumps by Value µs; A
+	Hang               Kind = "hang"      // a client neither reads nor sends, and its connection stays; A
+	Return             Kind = "return"    // a client that hung goes on with its session; A
+	TransferLeadership Kind = "transfer"  // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
+	Enrol              Kind = "enrol"     // a new list of servers gives A, which may be new, the place Value
+	MoveOver           Kind = "move over" // the process ends, and uses the newest list from its next start on; A
+	Calm               Kind = "calm"      // the faults have ended; A is 0
 )
 
 // errDisk is the error of a failing disk.
@@ -147,6 +149,10 @@ func (s *Sim) doDisk(v *server, a Act) bool {
 	case FullDisk:
 		v.space = a.Value
 		v.restore()
+	case Lie:
+		v.fs.Lie()
+	case EndLie:
+		v.fs.EndLie()
 	case FailSync:
 		v.fs.Fail(store.OpSync, int(a.Value), errDisk)
 	case FailWrite:
@@ -187,9 +193,16 @@ func (v *server) wipe() {
 	}) {
 		v.fs = store.NewMem(v.sim.random.Next())
 		v.restore()
-		v.unknown, v.has, v.installed, v.undelivered, v.removals = true, false, false, nil, nil
+		v.unknown = true
+		v.newDisk()
 		v.sim.reach(situationWiped)
 	}
+}
+
+// newDisk records that the disk is a new one.
+func (v *server) newDisk() {
+	v.blank, v.lied, v.has, v.installed, v.everFuzzy, v.undelivered, v.removals = true, false, false, false, false, nil, nil
+	v.sim.weigh()
 }
 
 // doNet carries out a fault of the network.

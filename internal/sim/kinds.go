@@ -57,6 +57,8 @@ var forms = []form{
 	{Unfilter, onServers, false, 0, 0},
 	{SlowPort, onServers, false, 0, longestAct},
 	{FullDisk, onServers, false, -1, bytesMax},
+	{Lie, onServers, false, 0, 0},
+	{EndLie, onServers, false, 0, 0},
 	{FailSync, onServers, false, 1, callsMax},
 	{FailWrite, onServers, false, 1, callsMax},
 	{Wipe, onServers, false, 0, 0},

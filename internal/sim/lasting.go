@@ -76,6 +76,9 @@ func (s *Sim) endure(steady int64) (lasted int64) {
 	s.await("every client has written through a healthy server, "+fault, 2*(recoverBound+recoverTicks*tick), func() string { return s.lastWrites(last) })
 	s.idle = true
 	s.steady(steady, fault)
+	if s.over {
+		return 0
+	}
 	s.reach(lastingOf[s.opt.Lasting])
 	s.idle, s.sick = false, nil
 	return s.now - began
@@ -160,13 +163,13 @@ func (s *Sim) healthyServe() string {
 // may change if epochs end because their counters are used up, or if batches take longer
 // than syncLimit.
 func (s *Sim) steady(time int64, fault string) {
-	if rolls := s.opt.CounterMax > 0 && s.opt.CounterMax < counterAmple; s.failed != nil || rolls || s.opt.Busy > 0 {
+	if rolls := s.opt.CounterMax > 0 && s.opt.CounterMax < counterAmple; s.ended() || rolls || s.opt.Busy > 0 {
 		return
 	}
 	before, l := s.reached[situationLeader], s.leader()
 	for until := s.now + time; s.now < until && s.step(); {
 	}
-	if n := s.reached[situationLeader] - before; s.failed == nil && n > 0 {
+	if n := s.reached[situationLeader] - before; n > 0 {
 		s.fail("Steadiness", "%d leaders were established after server %d served, %s", n, idOf(l), fault)
 	}
 }

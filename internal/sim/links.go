@@ -170,7 +170,7 @@ func (v *server) promises(to *server, byLearner bool, p *peerwire.QuorumPacket) 
 	return check.Promised{
 		Server: v.id, ByLearner: byLearner, Packet: p, Epoch: v.standing.Epoch, Log: v.log.Last(),
 		Disk: check.Durable{Accepted: v.saved.Accepted, Current: v.saved.Current, Zxid: v.store.Synced()},
-		To:   check.Receiver{Server: to.id, Zxid: to.store.Synced(), Wiped: to.unknown && !to.has},
+		To:   check.Receiver{Server: to.id, Zxid: to.durable(), Wiped: to.unknown && !to.has || to.forgetful},
 	}
 }
 

@@ -42,6 +42,9 @@ type Options struct {
 	CounterMax uint32
 	// Busy makes some batches take long, as those of long transactions do: 1 yes, -1 no.
 	Busy int
+	// Lies makes some disks lie: their fsyncs report success, and a power failure loses what
+	// they were to keep. Acknowledged writes can then be lost, as lies.go says: 1 yes, -1 no.
+	Lies int
 	// Lasting is a fault that a minority of the voters keeps after the other faults have
 	// ended, while the others must serve; NoLasting: none.
 	Lasting Lasting
@@ -128,6 +131,7 @@ func drawn(o Options, d *machine.Random) Options {
 	o.drawLocalSessions()
 	o.drawBusy()
 	o.drawLasting()
+	drawOwn(&o.Lies, o.Seed^0x11e5, 12)
 	return o
 }
 
@@ -149,6 +153,17 @@ func (o *Options) drawLocalSessions() {
 		o.LocalSessions = -1
 		if yes {
 			o.LocalSessions = 1
+		}
+	}
+}
+
+// drawOwn draws an option that is 1 or -1, unless it is set. It uses a random source of its
+// own, so that other draws do not change.
+func drawOwn(v *int, seed uint64, percent float64) {
+	if yes := machine.NewRandom(seed).Chance(percent); *v == 0 {
+		*v = -1
+		if yes {
+			*v = 1
 		}
 	}
 }

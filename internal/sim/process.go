@@ -60,6 +60,7 @@ func (v *server) load(st *store.Store) {
 		v.startFailed(err)
 		return
 	}
+	v.installed = v.installed || v.lied && v.everFuzzy // it may have fallen back to an older snapshot
 	if wrong := t.Observations(); len(wrong) > 0 && !v.installed {
 		v.sim.fail("Recovery", "%d has another tree than it had: %v", v.id, wrong[0])
 		return
@@ -72,7 +73,11 @@ func (v *server) load(st *store.Store) {
 		}
 	}
 	log.MarkApplied(log.Last())
+	if v.lied {
+		v.undelivered, v.removals = upTo(v.undelivered, max(res.Snapshot, 0)), nil
+	}
 	v.begin(st, t, log, epochs)
+	v.noteFallback(promiseOf(log.Last(), epochs))
 	v.recordLoaded(txns)
 	v.sim.tell("server %d starts with %v, epochs %d and %d", v.id, log.Last(), epochs.Accepted, epochs.Current)
 }
@@ -80,7 +85,8 @@ func (v *server) load(st *store.Store) {
 // begin creates the state of the process.
 func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store.Epochs) {
 	v.up, v.leaving, v.paused, v.due, v.stepped, v.ticked = true, false, false, false, false, false
-	v.tree, v.log, v.store, v.saved = t, log, st, epochs
+	v.tree, v.log, v.store, v.saved, v.blank = t, log, st, epochs, false
+	v.accepts(epochs.Accepted)
 	v.inbox, v.backlog, v.links, v.conns = nil, nil, nil, nil
 	v.receivedSnapshots, v.linked = map[zab.LinkID]receivedSnapshot{}, 0
 	v.dialsLeader, v.dialling, v.listens = peerwire.NoServer, false, false
@@ -130,6 +136,7 @@ func (v *server) startFailed(err error) {
 // losePower loses writes that were not fsynced, or a part of them.
 func (v *server) losePower() {
 	before := v.fs.Lost()
+	v.noteClaims()
 	v.fs.Crash(v.crashKeeps())
 	v.restore()
 	after := v.fs.Lost()
@@ -146,7 +153,7 @@ func (v *server) restore() { v.fs.SetSpace(v.space) }
 
 // crashKeeps draws how much a power failure keeps of what was not fsynced.
 func (v *server) crashKeeps() int {
-	if v.sim.random.Chance(30) {
+	if v.fs.Lies() || v.sim.random.Chance(30) {
 		return store.LoseAll
 	}
 	return 2

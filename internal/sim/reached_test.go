@@ -8,6 +8,7 @@ import "testing"
 var byScenario = map[situation]func(t *testing.T, seed uint64) *scene{
 	situationOldLink:   relinked,
 	situationMovedHeld: movedHeld,
+	situationAckedLost: lostByALiar,
 }
 
 // scenariosMax is how often a scenario is played at most.

@@ -24,7 +24,7 @@ const (
 // recover ends the faults and waits until the ensemble has recovered: there is one leader,
 // every server serves, every request is answered, and all trees are equal.
 func (s *Sim) recover() {
-	if s.failed != nil {
+	if s.ended() {
 		return
 	}
 	s.calm = true
@@ -65,7 +65,7 @@ func (s *Sim) recover() {
 	s.await("every part is owned by the member to which it is assigned, and every task is done", recipes, s.clients.PartsMissing)
 	asked, written := s.now, s.history.Last().Zxid
 	s.await("every request is answered and all trees are equal", finish, func() string { return s.allDone(asked, written) })
-	if s.failed == nil {
+	if !s.ended() {
 		if wrong := s.register.Explained(); wrong != "" {
 			s.fail(s.register.Name(), "%s", wrong)
 		}
@@ -78,6 +78,7 @@ func (s *Sim) healAll() {
 	for _, v := range s.servers {
 		v.space, v.slowDisk = -1, 0
 		v.fs.CancelFaults()
+		v.fs.EndLie()
 		v.freeDisk()
 		v.restore()
 		v.wakeUp()
@@ -116,7 +117,7 @@ func (s *Sim) supervise() {
 // await runs until a condition holds. If it does not hold in time, the run fails.
 func (s *Sim) await(what string, within int64, holds func() string) {
 	bound := s.now + within
-	for s.failed == nil {
+	for !s.ended() {
 		missing := holds()
 		if missing == "" {
 			return

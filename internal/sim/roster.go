@@ -153,6 +153,7 @@ func (v *server) moveOver() {
 	v.kill()
 	v.members = s.roster.newest
 	s.roster.moved = s.steps
+	s.weigh()
 	switch p := s.roster.places[v.id-1]; {
 	case p == absent:
 		v.absent = true

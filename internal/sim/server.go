@@ -41,6 +41,11 @@ type server struct {
 	has         bool          // it was synchronised since its disk was new
 	undelivered []*record.Txn // its history, except what has already been delivered
 	removals    []removal     // truncations and installations that its disk was told to carry out and has not yet
+	everFuzzy   bool          // installed was true at some time since its disk was new
+	blank       bool          // its disk is new, and no process has read it yet
+	lied        bool          // the disk lied when the power failed last, and no process has read it since
+	claims      promise       // what the disk had promised when it fell back to an earlier state
+	forgetful   bool          // the server has fallen back, and has not regained everything since
 
 	// The following fields belong to one life of the process.
 	up                bool

@@ -25,7 +25,7 @@ func (c *threeStarts) See(o any) string {
 // needs, and no unrelated machine.
 func TestShrinkKeepsWhatTheFailureNeeds(t *testing.T) {
 	for seed := uint64(1); ; seed++ {
-		_, err := Run(Options{Seed: seed, Moves: -1, rule: func() check.Checker { return new(threeStarts) }})
+		_, err := Run(Options{Seed: seed, Moves: -1, Lasting: NoLasting, rule: func() check.Checker { return new(threeStarts) }})
 		f, failed := err.(*Failure)
 		if !failed || len(f.Acts) < 20 {
 			continue
@@ -35,7 +35,7 @@ func TestShrinkKeepsWhatTheFailureNeeds(t *testing.T) {
 			t.Errorf("%v: %d faults of %d are left: %v", small, len(small.Acts), len(f.Acts), small.Acts)
 		}
 		if o := small.Options; o.Clients > 1 || o.Candidates > 0 || o.Observers > 0 {
-			t.Errorf("%d clients, %d candidates and %d observers are left", o.Clients, o.Candidates, o.Observers)
+			t.Errorf("%d clients, %d candidates and %d observers are left: %s", o.Clients, o.Candidates, o.Observers, small.Options.Command())
 		}
 		o := commanded(t, small.Options.Command())
 		o.rule = small.Options.rule

@@ -7,6 +7,7 @@ import (
 	"bellwether/internal/sim/client"
 	"bellwether/internal/sim/machine"
 	"bellwether/internal/zab"
+	"bellwether/wire"
 )
 
 // Sim is a simulated ensemble with its clients.
@@ -42,11 +43,18 @@ type Sim struct {
 	detailed bool
 	nemesis  nemesis
 	failed   *Failure
+
+	promised   map[wire.Epoch]uint64 // for each epoch, the servers that have promised to follow its leader, as bits
+	repeatable map[wire.Epoch]bool   // epochs of which a second leader can be or could be elected
+	losses     []loss                // what disks have lost although they had promised it
+	suspended  string                // why acknowledged writes may be lost now; empty: they may not
+	notes      []string              // which promises did not hold, and why
+	over       bool                  // the run ended before its end, and has not failed
 }
 
 // New returns an ensemble whose servers have just been switched on.
 func New(o Options) *Sim {
-	s := &Sim{random: machine.NewRandom(o.Seed), detailed: o.Trace != nil}
+	s := &Sim{random: machine.NewRandom(o.Seed), detailed: o.Trace != nil, promised: map[wire.Epoch]uint64{}, repeatable: map[wire.Epoch]bool{}}
 	s.clients = client.NewGroup(world{s})
 	s.present = present{Group: s.clients, sim: s}
 	s.opt = drawn(o, s.random.Fork())
@@ -130,14 +138,14 @@ func (s *Sim) after(d int64, do func()) { s.queue.push(s.now+max(d, 0), do) }
 
 // step lets the next event happen. It returns false if the run is over.
 func (s *Sim) step() bool {
-	if s.failed != nil || len(s.queue.items) == 0 {
+	if s.ended() || len(s.queue.items) == 0 {
 		return false
 	}
 	next := s.queue.pop()
 	s.now = next.at
 	s.steps++
 	next.do()
-	return s.failed == nil
+	return !s.ended()
 }
 
 // Run plays a seed to its end: with faults, and then without them until everything has
@@ -186,12 +194,14 @@ type Result struct {
 	Committed int
 	Answered  int64
 	Digest    uint64         // digest of the trace
+	Notes     []string       // which promises did not hold in the run, and why
+	Over      bool           // the run ended early because such a promise was broken
 	Reached   map[string]int // how often each situation occurred, by name
 }
 
 func (s *Sim) result() Result {
 	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader], Handovers: s.clients.Handovers,
-		Committed: len(s.history.Entries) - 1, Digest: s.trace.digest, Reached: map[string]int{}}
+		Committed: len(s.history.Entries) - 1, Digest: s.trace.digest, Notes: s.notes, Over: s.over, Reached: map[string]int{}}
 	for _, c := range s.clients.All {
 		r.Answered += c.Answered
 	}

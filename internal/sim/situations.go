@@ -83,6 +83,10 @@ const (
 	situationHeartbeatLong     // a leader pings a second or more after its batch began
 	situationHeartbeatAnswered // a learner answers pings in the middle of a batch
 	situationUserTimeout       // a connection ends because what was sent stays unacknowledged
+	situationLied              // a server has lost what its lying disk had promised
+	situationRegained          // such a server has everything again
+	situationSuspended         // because of such servers, acknowledged writes may be lost
+	situationAckedLost         // acknowledged writes were lost in this way
 	// The healthy servers have served while others kept a lasting fault.
 	situationLastingDead
 	situationLastingPaused
@@ -113,7 +117,8 @@ var situationNames = [situations]string{
 	"leadership transfer begun", "leadership transferred", "leadership transferred in a mixed ensemble", "leadership transfer failed", "leadership transfer without a successor",
 	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
 	"ping in the middle of a batch", "ping sent after earlier packets of a batch", "ping a second into a batch", "ping answered in the middle of a batch",
-	"connection timed out", "served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
+	"connection timed out", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
+	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",
 }

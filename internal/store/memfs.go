@@ -27,6 +27,7 @@ type Mem struct {
 	lost  Losses
 
 	faults  faults
+	lies    bool // syncs report success and do nothing
 	hangs   bool
 	waiting int       // calls that wait for a disk that hangs
 	answers sync.Cond // on mu: the disk does not hang any more
@@ -258,7 +259,9 @@ func (m *Mem) SyncDir(dir string) error {
 	if crash, err := m.step(OpSyncDir); err != nil || crash != nil {
 		return errors.Join(err, crash)
 	}
-	d.disk, d.pending = maps.Clone(d.live), nil
+	if !m.lies {
+		d.disk, d.pending = maps.Clone(d.live), nil
+	}
 	return nil
 }
 

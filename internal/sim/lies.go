@@ -1,0 +1,204 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/sim/check"
+	"bellwether/internal/store"
+	"bellwether/wire"
+)
+
+// This file is about disks that lose what they have promised: a disk that lies about its
+// fsyncs, and a disk that is replaced although the others cannot do without it.
+//
+// Such a server falls back to an earlier state, and the other servers rely on the later
+// one. Every promise holds as long as each quorum of voters contains a server that still
+// has what was committed, and a server that still knows the epoch of each leader that a
+// quorum has promised to follow. While some quorum does not, no protocol can promise that
+// nothing acknowledged is lost: that quorum may elect a leader without it. Sim.suspended
+// says so, and see then accepts that one of the rules in lossRules is broken. The run ends
+// there, because all rules compare with the history that was lost, and the result says why
+// it ended. All other rules hold in any case.
+//
+// These conditions are weighed only while a server lacks something that its disk had
+// promised. In a run without such servers they hold by the protocol, so that nothing is
+// ever suspended in it.
+
+// promise is what the disk of a server has reported as durable.
+type promise struct {
+	zxid              wire.Zxid
+	accepted, current wire.Epoch
+}
+
+// loss is a part of a log that was reported as durable and is gone: what comes after from,
+// up to to.
+type loss struct{ from, to wire.Zxid }
+
+// lossRules are the rules that fail at the first moment at which acknowledged history is
+// missing, or at which an epoch has two leaders.
+var lossRules = []string{"Leadership", "PrefixConsistency", "Agreement", "Integrity", "PrimaryIntegrity"}
+
+// possibleRule is the rule that asks whether something can be lost, not whether it is. So
+// nobody can ask it while promises are suspended.
+const possibleRule = "PossibleLeaders"
+
+// durable returns where the history on a server's disk ends, as far as the disk says.
+func (v *server) durable() wire.Zxid {
+	if v.store == nil || v.blank {
+		return 0
+	}
+	return max(0, v.store.Synced())
+}
+
+// noteClaims keeps what a lying disk has promised until the power fails.
+func (v *server) noteClaims() {
+	if !v.fs.Lies() || v.store == nil {
+		return
+	}
+	v.lied = true
+	v.claims = promise{v.durable(), max(v.claims.accepted, v.saved.Accepted), v.saved.Current}
+}
+
+// noteFallback compares what a disk that has lied still has with what it had promised.
+func (v *server) noteFallback(has promise) {
+	if !v.lied {
+		return
+	}
+	v.lied = false
+	if c := v.claims; has.zxid < c.zxid || has.accepted < c.accepted || has.current < c.current {
+		v.sim.reach(situationLied)
+		v.forgot(has.zxid)
+	}
+}
+
+// forgot records that a server has fallen back to an earlier state, which ends at zxid.
+func (v *server) forgot(zxid wire.Zxid) {
+	s, c := v.sim, v.claims
+	v.forgetful = true
+	s.losses = append(s.losses, loss{zxid, c.zxid})
+	s.tell("server %d has lost what its disk had promised: its history ends at %v, not at %v, and it had promised epoch %d", v.id, zxid, c.zxid, c.accepted)
+	s.weigh()
+}
+
+// remembers records that a server serves. It is no longer forgetful if it has followed an
+// established leader since, and knows the last epoch again that it had promised.
+func (v *server) remembers() {
+	if !v.forgetful || v.saved.Accepted < v.claims.accepted {
+		return
+	}
+	v.forgetful, v.claims = false, promise{}
+	v.sim.reach(situationRegained)
+	v.sim.weigh()
+}
+
+// accepts records that a server has durably promised to follow the leader of an epoch.
+func (v *server) accepts(e wire.Epoch) {
+	v.saved.Accepted = max(v.saved.Accepted, e)
+	v.sim.promised[e] |= 1 << v.id
+	v.sim.weigh()
+}
+
+// weigh decides whether promises are suspended now.
+func (s *Sim) weigh() {
+	if len(s.losses) == 0 {
+		return
+	}
+	before := s.suspended
+	s.suspended = ""
+	if slices.ContainsFunc(s.servers, func(v *server) bool { return v.forgetful }) {
+		s.suspended = s.missing()
+	}
+	switch {
+	case s.suspended == before:
+	case s.suspended == "":
+		s.tell("all promises hold again")
+	default:
+		s.reach(situationSuspended)
+		s.tell("promises are suspended: %s", s.suspended)
+		s.notes = append(s.notes, fmt.Sprintf("from second %.3f on, acknowledged writes may be lost, because %s", float64(s.now)/1e6, s.suspended))
+	}
+}
+
+// missing says what a quorum could do without knowing what was promised before; empty:
+// nothing.
+func (s *Sim) missing() string {
+	last := s.history.Last().Zxid
+	if s.canDecide(func(v *server) bool { return v.durable() < last }) {
+		return fmt.Sprintf("a quorum of voters can elect a leader without %v, which is committed", last)
+	}
+	twice := wire.Epoch(0)
+	for e, mask := range s.promised {
+		if e > 0 && s.isQuorum(func(v *server) bool { return mask&(1<<v.id) != 0 }) &&
+			s.canDecide(func(v *server) bool { return v.blank || v.saved.Accepted < e }) {
+			twice = max(twice, e)
+			s.repeatable[e] = true
+		}
+	}
+	if twice > 0 {
+		return fmt.Sprintf("a quorum of voters can elect another leader of epoch %d, which a quorum has promised to follow", twice)
+	}
+	return ""
+}
+
+// canDecide reports whether servers of a kind can elect a leader alone. A server without
+// history does not vote once it hears a voter with history, so a quorum consists of servers
+// with history or of servers without.
+func (s *Sim) canDecide(are func(v *server) bool) bool {
+	return s.isQuorum(func(v *server) bool { return are(v) && v.knows() }) ||
+		s.isQuorum(func(v *server) bool { return are(v) && !v.knows() && !v.unknown })
+}
+
+// knows reports whether a server has a history that it votes with.
+func (v *server) knows() bool { return !v.blank && v.saved.Current > 0 }
+
+// isQuorum reports whether servers of a kind are a quorum by the list of one of them.
+func (s *Sim) isQuorum(are func(v *server) bool) bool {
+	has := func(id ensemble.ServerID) bool { v := s.server(id); return v != nil && are(v) }
+	return slices.ContainsFunc(s.servers, func(v *server) bool {
+		return !v.absent && v.members != nil && v.members.IsVoter(v.id) && are(v) && v.members.HasQuorum(has)
+	})
+}
+
+// noteFork records that a server applies a transaction that is not in the history, although
+// the history goes on. Only servers that have acknowledged the transaction and lost it
+// explain that.
+func (s *Sim) noteFork(z wire.Zxid) {
+	if slices.ContainsFunc(s.losses, func(l loss) bool { return l.from < z && z <= l.to }) {
+		s.suspended = fmt.Sprintf("a server has acknowledged %v and lost it", z)
+	}
+}
+
+// excuses reports whether a rule that an observation breaks only shows what disks have
+// lost. If so, the run is over. An epoch of which a second leader could be elected stays
+// such an epoch after the servers have promised it again, because they may have promised it
+// to the second leader.
+func (s *Sim) excuses(o any, rule, wrong string) bool {
+	e, leads := o.(check.Established)
+	switch {
+	case !slices.Contains(lossRules, rule):
+		return false
+	case s.suspended != "":
+	case leads && s.repeatable[e.Epoch]:
+		s.suspended = fmt.Sprintf("a quorum of voters had forgotten epoch %d", e.Epoch)
+	default:
+		return false
+	}
+	s.reach(situationAckedLost)
+	s.endEarly(fmt.Sprintf("acknowledged writes are lost, which is possible if %s: %s", s.suspended, wrong))
+	return true
+}
+
+// endEarly ends a run, which has not failed.
+func (s *Sim) endEarly(why string) {
+	s.over = true
+	s.tell("the run is over: %s", why)
+	s.notes = append(s.notes, fmt.Sprintf("the run ended at second %.3f, because %s", float64(s.now)/1e6, why))
+}
+
+// ended reports whether nothing happens any more.
+func (s *Sim) ended() bool { return s.failed != nil || s.over }
+
+// promiseOf returns what a server has loaded.
+func promiseOf(log wire.Zxid, e store.Epochs) promise { return promise{log, e.Accepted, e.Current} }

@@ -1,0 +1,180 @@
+package sim
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/peerwire"
+	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/machine"
+	"bellwether/wire"
+)
+
+// liar brings an ensemble of three to the point at which a write is acknowledged by the
+// leader and by a follower whose disk lies. If third is false, the third server is cut off
+// and does not have the write. Then the follower loses power and starts again.
+func liar(t *testing.T, seed uint64, third bool) (s *scene, leader, liar *server) {
+	s = newScene(t, Options{Seed: seed, Voters: 3, KeepClients: 1})
+	leader, liar = s.leader(), s.other()
+	last := s.without(leader, liar)[0]
+	c := s.client(leader)
+	s.carried(c.Ask(c.Creation("/a")))
+	s.until("all have the znode", 5*machine.Second, func() bool { return s.allEqual() == "" })
+	s.Do(Act{Kind: Lie, A: int(liar.id)})
+	if !third {
+		s.cut(last)
+	}
+	s.carried(c.Ask(c.Write("/a")))
+	s.carried(c.Ask(c.Write("/a")))
+	if third {
+		s.until("all have the write", 5*machine.Second, func() bool { return s.allEqual() == "" })
+	}
+	s.Do(Act{Kind: PowerOff, A: int(liar.id)})
+	return s, leader, liar
+}
+
+// lostByALiar ends the leader after the follower has lost what it acknowledged. The other
+// two servers then elect a leader without the acknowledged write.
+func lostByALiar(t *testing.T, seed uint64) *scene {
+	s, leader, liar := liar(t, seed, false)
+	s.Do(Act{Kind: PowerOff, A: int(leader.id)})
+	s.Do(Act{Kind: Start, A: int(liar.id)})
+	s.Do(Act{Kind: Heal, A: 1})
+	s.RunUntil(func() bool { return s.ended() }, 20*machine.Second)
+	return s
+}
+
+// TestALyingDiskCanLoseAnAcknowledgedWrite checks that the run reports a write that only a
+// lying disk and the old leader had, and that this is not a failure.
+func TestALyingDiskCanLoseAnAcknowledgedWrite(t *testing.T) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		s := lostByALiar(t, seed)
+		if s.failed != nil || !s.over || s.reached[situationSuspended] == 0 || s.reached[situationAckedLost] == 0 {
+			t.Errorf("seed %d: failed: %v, over: %v, notes %q", seed, s.failed, s.over, s.notes)
+		}
+		if r := s.result(); !r.Over || len(r.Notes) < 2 || !strings.Contains(r.Notes[0], "acknowledged writes may be lost") || !strings.Contains(r.Notes[1], "the run ended") {
+			t.Errorf("seed %d: the result does not say so: %+v", seed, r.Notes)
+		}
+	}
+}
+
+// TestALyingDiskLosesNothingThatOthersHave checks that nothing is suspended, and nothing is
+// lost, if every quorum has a server with an honest disk that has the write.
+func TestALyingDiskLosesNothingThatOthersHave(t *testing.T) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		s, leader, liar := liar(t, seed, true)
+		s.Do(Act{Kind: PowerOff, A: int(leader.id)})
+		s.Do(Act{Kind: Start, A: int(liar.id)})
+		s.until("another server leads", 20*machine.Second, func() bool { return s.leader() != nil && s.leader() != leader })
+		s.Do(Act{Kind: Start, A: int(leader.id)})
+		s.whole()
+		if s.reached[situationLied] == 0 || s.reached[situationRegained] == 0 {
+			t.Errorf("seed %d: the disk has lost nothing, or has not regained it", seed)
+		}
+		if s.reached[situationSuspended] > 0 {
+			t.Errorf("seed %d: %q", seed, s.notes)
+		}
+	}
+}
+
+// TestALiarThatLosesNoPowerKeepsItsWord checks that a process that is only killed loses
+// nothing, and that a disk that no longer lies has everything.
+func TestALiarThatLosesNoPowerKeepsItsWord(t *testing.T) {
+	s, _, liar := liar(t, 1, true)
+	s.Do(Act{Kind: Start, A: int(liar.id)})
+	s.whole()
+	lost := s.reached[situationLied]
+	s.write(s.leader(), 3)
+	s.Do(Act{Kind: Kill, A: int(liar.id)})
+	s.Do(Act{Kind: Start, A: int(liar.id)})
+	s.whole()
+	s.Do(Act{Kind: EndLie, A: int(liar.id)})
+	s.Do(Act{Kind: PowerOff, A: int(liar.id)})
+	s.Do(Act{Kind: Start, A: int(liar.id)})
+	s.whole()
+	if n := s.reached[situationLied]; n != lost {
+		t.Errorf("the disk fell back %d times, want %d", n, lost)
+	}
+}
+
+// TestOnlyLossIsExcused checks that a rule which lying disks cannot break fails a run in any
+// case, and that acknowledged writes must not be lost while promises hold.
+func TestOnlyLossIsExcused(t *testing.T) {
+	lost := check.Established{Server: 1, Role: peerwire.Leading, Epoch: 99}
+	early := check.Promised{Server: 2, ByLearner: true, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: wire.MakeZxid(99, 1)}}
+	for _, c := range []struct {
+		name      string
+		suspended bool
+		see       any
+		rule      string
+	}{
+		{"a loss while promises hold", false, lost, "Leadership"},
+		{"a loss while promises are suspended", true, lost, ""},
+		{"an acknowledgement of nothing", true, early, "Durability"},
+	} {
+		s := newScene(t, Options{Voters: 3})
+		k := s.client(nil)
+		s.carried(k.Ask(k.Creation("/a")))
+		if c.suspended {
+			s.suspended = "a test says so"
+		}
+		s.see(c.see)
+		switch {
+		case c.rule == "" && (s.failed != nil || !s.over):
+			t.Errorf("%s: failed %v, over %v", c.name, s.failed, s.over)
+		case c.rule != "" && (s.failed == nil || s.failed.Rule != c.rule):
+			t.Errorf("%s: %v", c.name, s.failed)
+		}
+	}
+}
+
+// TestEpochsCanBeForgotten checks that promises are suspended if a quorum has promised to
+// follow a leader and another quorum does not know its epoch any more.
+func TestEpochsCanBeForgotten(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	one, two := s.servers[0], s.servers[1]
+	epoch := one.saved.Accepted + 1
+	one.accepts(epoch)
+	two.accepts(epoch)
+	two.claims, two.saved.Accepted = promise{accepted: epoch}, epoch-1
+	two.forgot(two.durable())
+	if !strings.Contains(s.suspended, "another leader of epoch") {
+		t.Errorf("servers 2 and 3 do not know epoch %d: %q", epoch, s.suspended)
+	}
+	s.servers[2].accepts(epoch)
+	if s.suspended != "" {
+		t.Errorf("servers 1 and 3 know epoch %d: %s", epoch, s.suspended)
+	}
+	twice := check.Established{Server: 1, Role: peerwire.Leading, Epoch: epoch, Zxid: s.history.Last().Zxid}
+	s.see(twice)
+	if twice.Server = 3; s.ended() {
+		t.Fatal("the first leader ends the run")
+	}
+	if s.see(twice); !s.over {
+		t.Errorf("server 3 may have promised epoch %d to a second leader: %v", epoch, s.failed)
+	}
+}
+
+// TestLiesGoOnWithFullRules plays seeds in which disks lie, and checks that most of them
+// reach their end with nothing lost.
+func TestLiesGoOnWithFullRules(t *testing.T) {
+	over, reached := 0, map[string]int{}
+	const seeds = 30
+	for seed := range uint64(seeds) {
+		r := play(t, Options{Seed: seed + 1, Lies: 1, Events: 6000})
+		if r.Over {
+			over++
+		}
+		for name, n := range r.Reached {
+			reached[name] += n
+		}
+	}
+	for _, x := range []situation{situationLied, situationRegained, situationSuspended} {
+		if reached[situationNames[x]] == 0 {
+			t.Errorf("not reached: %s", situationNames[x])
+		}
+	}
+	if t.Logf("%d of %d runs ended early", over, seeds); over > seeds/2 {
+		t.Errorf("%d of %d runs ended early", over, seeds)
+	}
+}
