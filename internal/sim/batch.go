@@ -273,6 +273,9 @@ func (v *server) answerRead(q zab.ReadLog) {
 	for txn, err := range v.store.ReadLog(q.After) {
 		if err != nil {
 			a.OK = false
+			if v.rotten {
+				v.sim.reach(situationRotNotSent)
+			}
 			break
 		}
 		if txn.Zxid > q.Through {

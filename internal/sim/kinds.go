@@ -59,6 +59,8 @@ var forms = []form{
 	{FullDisk, onServers, false, -1, bytesMax},
 	{Lie, onServers, false, 0, 0},
 	{EndLie, onServers, false, 0, 0},
+	{Rot, onServers, false, 1, bytesMax},
+	{BadSector, onServers, false, 1, bytesMax},
 	{FailSync, onServers, false, 1, callsMax},
 	{FailWrite, onServers, false, 1, callsMax},
 	{Wipe, onServers, false, 0, 0},

@@ -26,6 +26,9 @@ func (n *nemesis) begin(s *Sim) {
 		if s.opt.TermMS > 0 || !slices.Contains(client.Claims, s.opt.Recipe) {
 			n.hitParticipants()
 		}
+		if s.opt.Rot > 0 {
+			n.rot(machine.NewRandom(s.opt.Seed ^ 0x207d))
+		}
 		if s.opt.Lies > 0 {
 			n.lie(machine.NewRandom(s.opt.Seed ^ 0x11e5d))
 		}

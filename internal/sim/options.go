@@ -42,6 +42,9 @@ type Options struct {
 	CounterMax uint32
 	// Busy makes some batches take long, as those of long transactions do: 1 yes, -1 no.
 	Busy int
+	// Rot makes bits of snapshots and logs flip and sectors of them unreadable, while the
+	// others can do without the disk: 1 yes, -1 no.
+	Rot int
 	// Lies makes some disks lie: their fsyncs report success, and a power failure loses what
 	// they were to keep. Acknowledged writes can then be lost, as lies.go says: 1 yes, -1 no.
 	Lies int
@@ -131,6 +134,7 @@ func drawn(o Options, d *machine.Random) Options {
 	o.drawLocalSessions()
 	o.drawBusy()
 	o.drawLasting()
+	drawOwn(&o.Rot, o.Seed^0x207, 20)
 	drawOwn(&o.Lies, o.Seed^0x11e5, 12)
 	return o
 }

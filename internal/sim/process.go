@@ -60,6 +60,7 @@ func (v *server) load(st *store.Store) {
 		v.startFailed(err)
 		return
 	}
+	v.fellBack(res.Notes)
 	v.installed = v.installed || v.lied && v.everFuzzy // it may have fallen back to an older snapshot
 	if wrong := t.Observations(); len(wrong) > 0 && !v.installed {
 		v.sim.fail("Recovery", "%d has another tree than it had: %v", v.id, wrong[0])
@@ -118,6 +119,7 @@ func (v *server) startFailed(err error) {
 	switch {
 	case errors.Is(err, store.ErrCrashed):
 		v.losePower()
+	case v.decayed(err):
 	case errors.As(err, &full) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, errDisk):
 		v.fs.Crash(store.KeepAll)
 		v.restore()

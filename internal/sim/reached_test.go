@@ -6,9 +6,13 @@ import "testing"
 // byScenario are the situations that random faults bring about too seldom. A scenario is
 // played again and again until the situation occurs.
 var byScenario = map[situation]func(t *testing.T, seed uint64) *scene{
-	situationOldLink:   relinked,
-	situationMovedHeld: movedHeld,
-	situationAckedLost: lostByALiar,
+	situationOldLink:     relinked,
+	situationMovedHeld:   movedHeld,
+	situationAckedLost:   lostByALiar,
+	situationRotFallback: rottenSnapshot,
+	situationRotRefused:  rottenLog,
+	situationUnreadable:  spoiltFile,
+	situationRotNotSent:  rottenLogOfALeader,
 }
 
 // scenariosMax is how often a scenario is played at most.

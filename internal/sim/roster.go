@@ -109,7 +109,7 @@ func (s *Sim) consolidated() bool {
 // a history, and there is a leader.
 func (s *Sim) settled() bool {
 	for _, v := range s.servers {
-		if !v.absent && !v.has {
+		if !v.absent && (!v.has || v.rotten) {
 			return false
 		}
 	}

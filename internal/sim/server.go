@@ -42,6 +42,7 @@ type server struct {
 	undelivered []*record.Txn // its history, except what has already been delivered
 	removals    []removal     // truncations and installations that its disk was told to carry out and has not yet
 	everFuzzy   bool          // installed was true at some time since its disk was new
+	rotten      bool          // its snapshots or logs have decayed
 	blank       bool          // its disk is new, and no process has read it yet
 	lied        bool          // the disk lied when the power failed last, and no process has read it since
 	claims      promise       // what the disk had promised when it fell back to an earlier state

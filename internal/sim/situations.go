@@ -83,6 +83,10 @@ const (
 	situationHeartbeatLong     // a leader pings a second or more after its batch began
 	situationHeartbeatAnswered // a learner answers pings in the middle of a batch
 	situationUserTimeout       // a connection ends because what was sent stays unacknowledged
+	situationRotFallback       // a server uses an older snapshot, because the newest one has decayed
+	situationRotRefused        // a server refuses to start, because its disk has decayed
+	situationUnreadable        // a server refuses to start, because a sector cannot be read
+	situationRotNotSent        // a leader sends a snapshot, because its log has decayed
 	situationLied              // a server has lost what its lying disk had promised
 	situationRegained          // such a server has everything again
 	situationSuspended         // because of such servers, acknowledged writes may be lost
@@ -117,7 +121,8 @@ var situationNames = [situations]string{
 	"leadership transfer begun", "leadership transferred", "leadership transferred in a mixed ensemble", "leadership transfer failed", "leadership transfer without a successor",
 	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
 	"ping in the middle of a batch", "ping sent after earlier packets of a batch", "ping a second into a batch", "ping answered in the middle of a batch",
-	"connection timed out", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
+	"connection timed out", "older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error",
+	"decayed log not sent to a learner", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",

@@ -69,6 +69,7 @@ type memInode struct {
 	live, disk content
 	sinceFsync map[int64]bool
 	cut        int64
+	spoilt     map[int64]error // sectors that cannot be read; nil: there are none
 }
 
 func newMemInode() *memInode {
@@ -165,6 +166,7 @@ func (m *Mem) write(ino *memInode, b []byte, off int64) (int, error) {
 		done += copy(s[at%sectorLen:], b[done:])
 		ino.live.sectors[i] = &s
 		ino.sinceFsync[i] = true
+		delete(ino.spoilt, i)
 		ino.live.size = max(ino.live.size, off+int64(done))
 	}
 	return len(b), nil
@@ -200,6 +202,9 @@ func (f *memFile) ReadAt(b []byte, off int64) (int, error) {
 		return 0, err
 	}
 	if err := f.m.readStep(); err != nil {
+		return 0, err
+	}
+	if err := f.ino.readable(off, int64(len(b))); err != nil {
 		return 0, err
 	}
 	n := f.ino.live.readAt(b, off)
