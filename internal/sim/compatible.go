@@ -46,8 +46,8 @@ func inZooKeeperOrder(out []zab.Message) {
 	}
 }
 
-// received records a packet of a leader for acknowledgeDiff.
-func (l *link) received(p *peerwire.QuorumPacket) {
+// noteReceived records a packet of a leader for acknowledgeDiff.
+func (l *link) noteReceived(p *peerwire.QuorumPacket) {
 	switch p.Type {
 	case peerwire.PacketDiff:
 		l.inDiff = true

@@ -107,6 +107,7 @@ func (v *server) recordDuty(d *replica.Duty) {
 	}
 	if d.Install != nil {
 		v.removals = append(v.removals, removal{v.undelivered, d.Install.Zxid})
+		v.fuzzyTo = v.receivedSnapshots[d.Install.Link].reaches
 		v.undelivered = slices.Concat(v.receivedSnapshots[d.Install.Link].undelivered, d.Install.Txns)
 	}
 	v.undelivered = append(v.undelivered, d.Append...)

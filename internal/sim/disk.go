@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type receivedSnapshot struct {
 	zxid        wire.Zxid
 	bytes       []byte
 	undelivered []*record.Txn // the history of the sender, as in server.undelivered
+	reaches     wire.Zxid     // the snapshot may have effects of transactions up to here
 }
 
 // writer is the log writer of a process. It carries out one action after the other, in the
@@ -222,7 +224,7 @@ func (v *server) received(sent receivedSnapshot) *tree.Tree {
 	t := newTree()
 	l := t.Loader()
 	l.Reset()
-	if _, err := store.DecodeSnapshot(bytes.NewReader(sent.bytes), sent.zxid, l); err != nil {
+	if err := store.DecodeStream(bufio.NewReader(bytes.NewReader(sent.bytes)), sent.zxid, l); err != nil {
 		v.sim.fail("Snapshot", "%d cannot read what it was sent: %v", v.id, err)
 	}
 	l.CloseFuzzy()

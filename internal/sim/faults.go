@@ -25,32 +25,33 @@ type Kind string
 // The faults. The text after the semicolon names the machines that a kind uses. Where a
 // kind uses two machines, B = 0 stands for all others.
 const (
-	Kill               Kind = "kill"       // the process ends, and that of a client is started again; A
-	PowerOff           Kind = "power off"  // the machine loses power, and writes that were not fsynced are lost; no other machine is told; A
-	CrashIn            Kind = "crash in"   // the power fails in the middle of the Value-th change of the disk; A
-	Start              Kind = "start"      // the process starts; A
-	Pause              Kind = "pause"      // the process is stopped; A
-	Resume             Kind = "resume"     // the process goes on; A
-	Suspend            Kind = "suspend"    // the machine is suspended, and its monotonic clock stands still; A
-	Awake              Kind = "awake"      // the machine goes on; A
-	Block              Kind = "block"      // packets from A to B do not arrive
-	Cut                Kind = "cut"        // packets between A and B do not arrive
-	Join               Kind = "join"       // packets between A and B arrive again
-	Heal               Kind = "heal"       // all packets arrive again
-	Slow               Kind = "slow"       // packets from A to B take Value µs longer
-	Reset              Kind = "reset"      // connections between A and B break; A hears of it after Value µs, 0: soon
-	SlowDisk           Kind = "slow disk"  // each action takes Value µs longer; A
-	HangDisk           Kind = "hang disk"  // the disk answers nothing, not even an error; A
-	FreeDisk           Kind = "free disk"  // the disk answers again, including the calls made while it hung; A
-	Filter             Kind = "filter"     // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
-	Unfilter           Kind = "unfilter"   // packets of this port pass again; A
-	SlowPort           Kind = "slow port"  // packets from the port for learners of A take Value µs longer
-	FullDisk           Kind = "full disk"  // the disk of A has room for Value more bytes; -1: no limit
-	Lie                Kind = "lie"        // each fsync reports success and makes nothing durable: a power failure loses everything from now on; A
-	EndLie             Kind = "end lie"    // what was written reaches the disk, and so does what is fsynced from now on; A
-	Rot                Kind = "rot"        // bit Value % 8 of byte Value / 8 of the snapshots and logs flips, if the others can do without A
-	BadSector          Kind = "bad sector" // the sector of byte Value / 8 of the snapshots and logs of A cannot be read any more
-	FailSync           Kind = "fail sync"  // the Value-th fsync from now fails, and the next one succeeds; A
+	Kill               Kind = "kill"          // the process ends, and that of a client is started again; A
+	PowerOff           Kind = "power off"     // the machine loses power, and writes that were not fsynced are lost; no other machine is told; A
+	CrashIn            Kind = "crash in"      // the power fails in the middle of the Value-th change of the disk; A
+	Start              Kind = "start"         // the process starts; A
+	Pause              Kind = "pause"         // the process is stopped; A
+	Resume             Kind = "resume"        // the process goes on; A
+	Suspend            Kind = "suspend"       // the machine is suspended, and its monotonic clock stands still; A
+	Awake              Kind = "awake"         // the machine goes on; A
+	Block              Kind = "block"         // packets from A to B do not arrive
+	Cut                Kind = "cut"           // packets between A and B do not arrive
+	Join               Kind = "join"          // packets between A and B arrive again
+	Heal               Kind = "heal"          // all packets arrive again
+	Slow               Kind = "slow"          // packets from A to B take Value µs longer
+	Reset              Kind = "reset"         // connections between A and B break; A hears of it after Value µs, 0: soon
+	SlowDisk           Kind = "slow disk"     // each action takes Value µs longer; A
+	SlowSnapshot       Kind = "slow snapshot" // each piece of a snapshot that A sends takes Value µs longer
+	HangDisk           Kind = "hang disk"     // the disk answers nothing, not even an error; A
+	FreeDisk           Kind = "free disk"     // the disk answers again, including the calls made while it hung; A
+	Filter             Kind = "filter"        // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
+	Unfilter           Kind = "unfilter"      // packets of this port pass again; A
+	SlowPort           Kind = "slow port"     // packets from the port for learners of A take Value µs longer
+	FullDisk           Kind = "full disk"     // the disk of A has room for Value more bytes; -1: no limit
+	Lie                Kind = "lie"           // each fsync reports success and makes nothing durable: a power failure loses everything from now on; A
+	EndLie             Kind = "end lie"       // what was written reaches the disk, and so does what is fsynced from now on; A
+	Rot                Kind = "rot"           // bit Value % 8 of byte Value / 8 of the snapshots and logs flips, if the others can do without A
+	BadSector          Kind = "bad sector"    // the sector of byte Value / 8 of the snapshots and logs of A cannot be read any more
+	FailSync           Kind = "fail sync"     // the Value-th fsync from now fails, and the next one succeeds; A
 	FailWrite          Kind = "fail write"
 	Wipe               Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
 	SetClock           Kind = "set wall"  // the wall clock jumps by Value µs; A
@@ -142,6 +143,8 @@ func (s *Sim) doDisk(v *server, a Act) bool {
 		v.hangDisk()
 	case FreeDisk:
 		v.freeDisk()
+	case SlowSnapshot:
+		v.slowSnap = a.Value
 	case Filter:
 		s.net.filter(&v.Host, a.Value)
 	case Unfilter:

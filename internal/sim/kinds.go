@@ -51,6 +51,7 @@ var forms = []form{
 	{Slow, onServers, true, 0, longestAct},
 	{Reset, onServers, true, 0, longestAct},
 	{SlowDisk, onServers, false, 0, longestAct},
+	{SlowSnapshot, onServers, false, 0, longestAct},
 	{HangDisk, onServers, false, 0, 0},
 	{FreeDisk, onServers, false, 0, 0},
 	{Filter, onServers, false, filterIn, filterIn + filterOut},

@@ -23,6 +23,9 @@ type link struct {
 	// acknowledged, whether the DIFF goes on, and whether UPTODATE has come.
 	diff             []wire.Zxid
 	inDiff, upToDate bool
+
+	stream *snapStream // the snapshot that the leader is sending; nil: there is none
+	pieces int         // pieces of a snapshot that have arrived at the learner, while the rest has not
 }
 
 // at returns which end of the link the present process of a server has. It returns false if the
@@ -42,6 +45,7 @@ type packet struct {
 	packet      *peerwire.QuorumPacket
 	snapshot    []byte
 	undelivered []*record.Txn
+	reaches     wire.Zxid // as in receivedSnapshot
 }
 
 // redial is how long a learner waits before it dials a server again that does not lead yet,
@@ -92,11 +96,19 @@ func (v *server) link(o *server) {
 		self.links = append(slices.DeleteFunc(self.links, func(o *link) bool { _, open := o.at(self); return !open }), l)
 		life := self.life
 		l.tcp.ends[i].take = func(load any) {
-			if self.life == life {
-				self.receive(l, load.(packet))
+			if self.life != life {
+				return
+			}
+			if p, whole := load.(packet); whole {
+				self.receive(l, p)
+			} else {
+				self.pieceArrived(l)
 			}
 		}
 		l.tcp.ends[i].gone = func(why string) {
+			if i == 0 {
+				l.cutOff(s)
+			}
 			if self.life == life {
 				self.push(replica.Zab{Event: zab.Closed{Link: l.id, Why: why}})
 			}
@@ -124,10 +136,10 @@ func (v *server) receive(l *link, p packet) {
 		v.sim.detail("%d gets %v %v on link %d", v.id, q.Type, q.Zxid, l.id)
 	}
 	if v.compatible && v == l.ends[0] {
-		l.received(q)
+		l.noteReceived(q)
 	}
 	if q.Type == peerwire.PacketSnap {
-		v.receivedSnapshots[l.id] = receivedSnapshot{q.Zxid, p.snapshot, p.undelivered}
+		v.receivedSnapshots[l.id] = l.received(p)
 	}
 	v.push(replica.Zab{Event: zab.Received{Link: l.id, Packet: q}})
 }
@@ -151,12 +163,15 @@ func (v *server) sendPacket(m zab.Message) {
 	if l == nil {
 		return
 	}
-	p := packet{packet: m.Packet}
-	if m.Snapshot {
-		p.snapshot, p.undelivered = v.snapshotBytes(), upTo(v.undelivered, m.Packet.Zxid)
-	}
 	v.sim.see(v.promises(l.ends[1-i], i == 0, m.Packet))
-	l.tcp.send(i, p)
+	switch {
+	case m.Snapshot:
+		v.stream(l, i, m)
+	case i == 1 && l.stream != nil:
+		l.stream.behind = append(l.stream.behind, packet{packet: m.Packet})
+	default:
+		l.tcp.send(i, packet{packet: m.Packet})
+	}
 	if v.sim.opt.sent != nil {
 		v.sim.opt.sent(SentPacket{From: v.id, To: l.ends[1-i].id, Packet: m.Packet, Link: l.id})
 	}

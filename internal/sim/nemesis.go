@@ -13,6 +13,8 @@ type nemesis struct {
 	sim    *Sim
 	random *machine.Random
 	done   []Act
+	// streamed draws the faults that hit snapshots on their way; nil: no faults are drawn.
+	streamed *machine.Random
 }
 
 // begin starts the faults: the acts of the options or, if they contain none, random ones.
@@ -20,6 +22,7 @@ func (n *nemesis) begin(s *Sim) {
 	n.sim, n.random = s, s.random.Fork()
 	if s.opt.Acts == nil {
 		n.next()
+		n.streamed = machine.NewRandom(s.opt.Seed ^ 0x57ea)
 		if s.opt.Moves > 0 {
 			n.migrate()
 		}

@@ -76,7 +76,7 @@ func (s *Sim) recover() {
 func (s *Sim) healAll() {
 	s.net.heal()
 	for _, v := range s.servers {
-		v.space, v.slowDisk = -1, 0
+		v.space, v.slowDisk, v.slowSnap = -1, 0, 0
 		v.fs.CancelFaults()
 		v.fs.EndLie()
 		v.freeDisk()

@@ -32,6 +32,7 @@ type server struct {
 	// since.
 	syncFailed  bool
 	slowDisk    int64
+	slowSnap    int64    // µs that each piece of a snapshot that it sends takes longer
 	hung        bool     // its disk answers nothing
 	hungTasks   []func() // work that waits until the disk answers
 	space       int64    // free bytes on its disk; -1: no limit
@@ -41,6 +42,7 @@ type server struct {
 	has         bool          // it was synchronised since its disk was new
 	undelivered []*record.Txn // its history, except what has already been delivered
 	removals    []removal     // truncations and installations that its disk was told to carry out and has not yet
+	fuzzyTo     wire.Zxid     // its tree may have effects of transactions up to here that it has not applied
 	everFuzzy   bool          // installed was true at some time since its disk was new
 	rotten      bool          // its snapshots or logs have decayed
 	blank       bool          // its disk is new, and no process has read it yet

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"errors"
 
 	"bellwether/internal/sim/machine"
@@ -21,12 +20,16 @@ type snapshotting struct {
 func (w *writer) beginSnapshot() {
 	v := w.v
 	s := &snapshotting{Snapshot: v.tree.Snapshot()}
+	s.readSessions()
+	w.snap = s
+	v.later(v.sim.random.Between(machine.Millisecond, 100*machine.Millisecond), func() { v.whenDiskAnswers(func() { w.endSnapshot(s) }) })
+}
+
+func (s *snapshotting) readSessions() {
 	_ = s.Snapshot.Sessions(func(id wire.SessionID, timeoutMS int32) error {
 		s.sessions = append(s.sessions, tree.SessionTimeout{ID: id, TimeoutMS: timeoutMS})
 		return nil
 	})
-	w.snap = s
-	v.later(v.sim.random.Between(machine.Millisecond, 100*machine.Millisecond), func() { v.whenDiskAnswers(func() { w.endSnapshot(s) }) })
 }
 
 // endSnapshot writes the file. It fails, without harm, if the tree contains transactions
@@ -39,7 +42,7 @@ func (w *writer) endSnapshot(s *snapshotting) {
 	v := w.v
 	_, err := v.store.WriteSnapshot(s.Zxid(), s)
 	if err == nil {
-		v.installed = false
+		v.installed = v.installed && s.Zxid() < v.fuzzyTo
 		_, err = v.store.Purge(3)
 		if v.tree.LastZxid() > s.Zxid() {
 			v.sim.reach(situationSnapshot)
@@ -59,14 +62,4 @@ func (s *snapshotting) Sessions(yield func(id wire.SessionID, timeoutMS int32) e
 		}
 	}
 	return nil
-}
-
-// snapshotBytes returns the tree in the form in which learners receive it.
-func (v *server) snapshotBytes() []byte {
-	var b bytes.Buffer
-	s := v.tree.Snapshot()
-	if _, err := store.EncodeSnapshot(&b, s.Zxid(), s, storeOptions()); err != nil {
-		v.sim.fail("Snapshot", "%d cannot send its tree: %v", v.id, err)
-	}
-	return b.Bytes()
 }
