@@ -78,4 +78,5 @@ var ofClients = [...]situation{
 	client.Resumed: situationResumed, client.Moved: situationMoved, client.MovedLeaderless: situationMovedLeaderless, client.ReadOnly: situationReadOnly,
 	client.WatchesAgain: situationWatchesAgain, client.TreeAgain: situationTreeAgain, client.Since: situationSince, client.HolderStopped: situationHolderStopped,
 	client.HalfOpen: situationHalfOpen, client.ClientSlept: situationClientSlept, client.ClientClockBack: situationClientClockBack,
+	client.ClientClockAhead: situationClientClockAhead, client.ClientJumped: situationClientJumped,
 }

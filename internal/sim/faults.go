@@ -55,6 +55,7 @@ const (
 	FailWrite          Kind = "fail write"
 	Wipe               Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
 	SetClock           Kind = "set wall"  // the wall clock jumps by Value µs; A
+	Jump               Kind = "jump"      // the monotonic clock jumps forward by Value µs; A, which must not lead
 	Hang               Kind = "hang"      // a client neither reads nor sends, and its connection stays; A
 	Return             Kind = "return"    // a client that hung goes on with its session; A
 	TransferLeadership Kind = "transfer"  // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
@@ -122,10 +123,15 @@ func (s *Sim) doProcess(v *server, a Act) bool {
 	case Awake:
 		v.wakeUp()
 	case SetClock:
-		if a.Value < 0 {
+		switch {
+		case a.Value < 0:
 			s.reach(situationClockBack)
+		case a.Value >= 3600*machine.Second:
+			s.reach(situationClockAhead)
 		}
 		v.Clock.Offset += a.Value
+	case Jump:
+		v.jump(a.Value)
 	case TransferLeadership:
 		v.transferLeadership(a)
 	default:
@@ -180,14 +186,6 @@ func (v *server) transferLeadership(a Act) {
 	}
 	v.leaving = v.leaving || a.Value != 0 && v.up
 	v.push(replica.TransferLeadership{To: to, Leaving: a.Value != 0})
-}
-
-func (v *server) wakeUp() {
-	if v.Clock.Slept >= 0 {
-		v.Clock.Resume(v.sim.now)
-		v.sim.reach(situationSlept)
-		v.resume()
-	}
 }
 
 // doNet carries out a fault of the network.
@@ -269,6 +267,8 @@ func clientFault(c *client.Client, a Act) {
 		c.Resume()
 	case SetClock:
 		c.SetWall(a.Value)
+	case Jump:
+		c.Jump(a.Value)
 	case Hang:
 		c.Hang()
 	case Return:

@@ -66,6 +66,7 @@ var forms = []form{
 	{FailWrite, onServers, false, 1, callsMax},
 	{Wipe, onServers, false, 0, 0},
 	{SetClock, onServers | onClients, false, -clockMax, clockMax},
+	{Jump, onServers | onClients, false, 0, longestAct},
 	{Hang, onClients, false, 0, 0},
 	{Return, onClients, false, 0, 0},
 	{TransferLeadership, onServers, true, 0, 1},

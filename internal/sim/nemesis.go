@@ -222,9 +222,12 @@ func (n *nemesis) act() {
 		}
 		n.do(a, long, Start)
 	case 17:
-		a.Kind, a.Value = SetClock, d.Between(-3600*machine.Second, 60*machine.Second)
+		a.Kind, a.Value = SetClock, d.Between(-6*3600*machine.Second, 6*3600*machine.Second)
 		if d.Chance(50) {
 			a.A = n.someClient()
+		}
+		if d.Chance(30) {
+			a.Kind, a.Value = Jump, short*d.Between(1, 20)
 		}
 		n.do(a, 0, "")
 	case 18:

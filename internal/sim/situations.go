@@ -83,6 +83,10 @@ const (
 	situationHeartbeatLong     // a leader pings a second or more after its batch began
 	situationHeartbeatAnswered // a learner answers pings in the middle of a batch
 	situationUserTimeout       // a connection ends because what was sent stays unacknowledged
+	situationClockAhead        // a server's wall clock is set forward by an hour or more
+	situationJumped            // the monotonic clock of a server jumps
+	situationClientClockAhead  // a client's wall clock is set forward by an hour or more
+	situationClientJumped      // the monotonic clock of a client jumps
 	situationSnapOfChanges     // a leader applies transactions while it reads the snapshot that it sends
 	situationSnapSlow          // a snapshot is sent for a second or more
 	situationSnapCut           // the link ends in the middle of a snapshot
@@ -124,7 +128,8 @@ var situationNames = [situations]string{
 	"leadership transfer begun", "leadership transferred", "leadership transferred in a mixed ensemble", "leadership transfer failed", "leadership transfer without a successor",
 	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
 	"ping in the middle of a batch", "ping sent after earlier packets of a batch", "ping a second into a batch", "ping answered in the middle of a batch",
-	"connection timed out", "SNAP of a changing tree", "slow SNAP", "SNAP cut in the middle", "older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error",
+	"connection timed out", "server's wall clock set forward", "server's monotonic clock jumped", "client's wall clock set forward",
+	"client's monotonic clock jumped", "SNAP of a changing tree", "slow SNAP", "SNAP cut in the middle", "older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error",
 	"decayed log not sent to a learner", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",

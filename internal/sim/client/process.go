@@ -67,8 +67,16 @@ func (c *Client) SetWall(by int64) {
 	case by < 0:
 		c.setBack = true
 		c.group.Reach(ClientClockBack)
+	case by >= 3600*machine.Second:
+		c.group.Reach(ClientClockAhead)
 	}
 	c.Clock.Offset += by
+}
+
+// Jump moves the monotonic clock forward by some µs.
+func (c *Client) Jump(by int64) {
+	c.group.Reach(ClientJumped)
+	c.Clock.Jump(by)
 }
 
 // Kill ends the process and starts another one.

@@ -81,15 +81,17 @@ type Situation int
 
 // The situations of clients.
 const (
-	Resumed         Situation = iota // a session is resumed
-	Moved                            // a session moves to another server
-	MovedLeaderless                  // a session moves; its client connected while there was no leader
-	ReadOnly                         // a client is connected to a server without a quorum
-	WatchesAgain                     // a client sets its watches again on another connection
-	TreeAgain                        // a client sets the watch of a tree again
-	Since                            // a cache asks what has changed
-	HolderStopped                    // the holder of a claim is stopped
-	HalfOpen                         // a client vanishes, and its connection stays
-	ClientSlept                      // a suspended client goes on
-	ClientClockBack                  // a client's wall clock goes back
+	Resumed          Situation = iota // a session is resumed
+	Moved                             // a session moves to another server
+	MovedLeaderless                   // a session that asked while there was no leader moves
+	ReadOnly                          // a client is connected to a server without a quorum
+	WatchesAgain                      // a client sets its watches again on another connection
+	TreeAgain                         // a client sets the watch of a tree again
+	Since                             // a cache asks what has changed
+	HolderStopped                     // the holder of a claim is stopped
+	HalfOpen                          // a client vanishes, and its connection stays
+	ClientSlept                       // a suspended client goes on
+	ClientClockBack                   // a client's wall clock goes back
+	ClientClockAhead                  // a client's wall clock is set forward by an hour or more
+	ClientJumped                      // a client's monotonic clock jumps
 )

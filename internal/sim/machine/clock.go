@@ -17,11 +17,11 @@ const (
 const epochMS int64 = 1_700_000_000_000
 
 // Clock holds the clocks of a machine. They run a little too fast or too slow. The
-// monotonic clock stands still while the machine is suspended, and the wall clock may be
-// set.
+// monotonic clock stands still while the machine is suspended and may jump forward, and the
+// wall clock may be set.
 type Clock struct {
 	ppm    int64 // millionths by which the clock is too fast
-	asleep int64 // µs of its own time for which it was suspended
+	asleep int64 // µs of its own time for which it was suspended, without those by which it jumped
 	Slept  int64 // its own time at which it was suspended; -1: it is not suspended
 	Offset int64 // µs to add for the wall clock
 }
@@ -56,6 +56,9 @@ func (c *Clock) Resume(now int64) {
 	c.asleep += c.own(now) - c.Slept
 	c.Slept = -1
 }
+
+// Jump moves the monotonic clock forward by some µs.
+func (c *Clock) Jump(by int64) { c.asleep -= by }
 
 // Time returns the times that a server passes in with an event.
 func (c *Clock) Time(now int64) replica.Time {
