@@ -54,6 +54,7 @@ const (
 	FailSync           Kind = "fail sync"     // the Value-th fsync from now fails, and the next one succeeds; A
 	FailWrite          Kind = "fail write"
 	Wipe               Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
+	LoseDisk           Kind = "lose disk" // as wipe, but although the others cannot do without the disk, and the server starts as if for the first time; A, which must be down
 	SetClock           Kind = "set wall"  // the wall clock jumps by Value µs; A
 	Jump               Kind = "jump"      // the monotonic clock jumps forward by Value µs; A, which must not lead
 	Hang               Kind = "hang"      // a client neither reads nor sends, and its connection stays; A
@@ -172,6 +173,8 @@ func (s *Sim) doDisk(v *server, a Act) bool {
 		v.fs.Fail(store.OpAny, int(a.Value), errDisk)
 	case Wipe:
 		v.wipe()
+	case LoseDisk:
+		v.loseDisk()
 	default:
 		return false
 	}

@@ -65,6 +65,7 @@ var forms = []form{
 	{FailSync, onServers, false, 1, callsMax},
 	{FailWrite, onServers, false, 1, callsMax},
 	{Wipe, onServers, false, 0, 0},
+	{LoseDisk, onServers, false, 0, 0},
 	{SetClock, onServers | onClients, false, -clockMax, clockMax},
 	{Jump, onServers | onClients, false, 0, longestAct},
 	{Hang, onClients, false, 0, 0},

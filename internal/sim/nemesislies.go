@@ -15,6 +15,10 @@ func (n *nemesis) lie(d *machine.Random) {
 
 func (n *nemesis) lieAgain(d *machine.Random, liars []int) {
 	n.later(d.Between(300*machine.Millisecond, 6*machine.Second), func() {
+		if id := 1 + liars[d.Below(int64(len(liars)))]; d.Chance(7) {
+			n.sim.Do(Act{Kind: Kill, A: id})
+			n.do(Act{Kind: LoseDisk, A: id}, d.Between(100*machine.Millisecond, 3*machine.Second), Start)
+		}
 		a := Act{Kind: Lie, A: 1 + liars[d.Below(int64(len(liars)))]}
 		n.do(a, d.Between(machine.Second, 20*machine.Second), EndLie)
 		if d.Chance(75) {

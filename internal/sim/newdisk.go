@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bellwether/internal/ensemble"
+	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 )
 
@@ -24,6 +25,55 @@ func (v *server) wipe() {
 		v.newDisk()
 		v.sim.reach(situationWiped)
 	}
+}
+
+// loseDisk replaces the disk in any case. The server starts as if for the first time, with
+// no marker that confirms it.
+func (v *server) loseDisk() {
+	if v.up || v.absent {
+		return
+	}
+	if !v.expendable() {
+		v.sim.reach(situationDiskLost)
+	}
+	v.claims = promise{v.durable(), max(v.claims.accepted, v.saved.Accepted), v.saved.Current}
+	v.fs = store.NewMem(v.sim.random.Next())
+	v.restore()
+	v.unknown = false
+	v.newDisk()
+	if v.claims != (promise{}) {
+		v.forgot(0)
+	}
+}
+
+// tooFewKnow reports whether some voter has a history, and those that have one are no
+// quorum. Voters without history elect no leader then, so that the ensemble waits.
+func (s *Sim) tooFewKnow() bool {
+	know, all := 0, s.roster.newest
+	quorum := all.HasQuorum(func(id ensemble.ServerID) bool {
+		v := s.server(id)
+		knows := v.knows() && (v.up || !v.rotten) // a server whose disk has decayed may refuse to start
+		if knows {
+			know++
+		}
+		return knows
+	})
+	return know > 0 && !quorum
+}
+
+// waitsForHistory lets an ensemble in which too few voters have a history wait. It reports
+// whether the run is over, because the ensemble has waited as it must.
+func (s *Sim) waitsForHistory() bool {
+	for until := s.now + 2*recoverBound + recoverTicks*s.opt.TickMS*machine.Millisecond; len(s.losses) > 0 && s.tooFewKnow(); {
+		if s.now > until {
+			s.reach(situationWaits)
+			s.endEarly("the voters that have a history are no quorum, so that the ensemble waits for others that have one")
+		}
+		if !s.step() {
+			break
+		}
+	}
+	return s.ended()
 }
 
 // newDisk records that the disk is a new one.

@@ -59,7 +59,7 @@ func (p *present) Recipe() check.Recipe {
 func (p *present) Servers() []check.Server {
 	p.servers = p.servers[:0]
 	for _, v := range p.sim.servers {
-		w := check.Server{ID: v.id, Up: v.up, Members: v.members, Started: v.log != nil, Wiped: v.unknown && !v.has, Current: v.saved.Current, WouldHave: v.wouldHave}
+		w := check.Server{ID: v.id, Up: v.up, Members: v.members, Started: v.log != nil, Wiped: (v.unknown || v.forgetful) && !v.has, Current: v.saved.Current, WouldHave: v.wouldHave}
 		if w.Started {
 			w.Zxid = v.reaches()
 		}

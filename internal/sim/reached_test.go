@@ -9,6 +9,8 @@ var byScenario = map[situation]func(t *testing.T, seed uint64) *scene{
 	situationOldLink:     relinked,
 	situationMovedHeld:   movedHeld,
 	situationAckedLost:   lostByALiar,
+	situationDiskLost:    lostDisks,
+	situationWaits:       lostDisks,
 	situationRotFallback: rottenSnapshot,
 	situationRotRefused:  rottenLog,
 	situationUnreadable:  spoiltFile,

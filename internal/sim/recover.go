@@ -41,6 +41,9 @@ func (s *Sim) recover() {
 		}
 	}
 	s.supervise()
+	if s.waitsForHistory() {
+		return
+	}
 	lasted := s.endure(steadyTime)
 	s.healAll()
 	tick := s.opt.TickMS * machine.Millisecond

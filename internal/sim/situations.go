@@ -94,6 +94,8 @@ const (
 	situationRotRefused        // a server refuses to start, because its disk has decayed
 	situationUnreadable        // a server refuses to start, because a sector cannot be read
 	situationRotNotSent        // a leader sends a snapshot, because its log has decayed
+	situationDiskLost          // a disk is lost although the others cannot do without it
+	situationWaits             // an ensemble waits, because too few voters have a history
 	situationLied              // a server has lost what its lying disk had promised
 	situationRegained          // such a server has everything again
 	situationSuspended         // because of such servers, acknowledged writes may be lost
@@ -130,7 +132,7 @@ var situationNames = [situations]string{
 	"ping in the middle of a batch", "ping sent after earlier packets of a batch", "ping a second into a batch", "ping answered in the middle of a batch",
 	"connection timed out", "server's wall clock set forward", "server's monotonic clock jumped", "client's wall clock set forward",
 	"client's monotonic clock jumped", "SNAP of a changing tree", "slow SNAP", "SNAP cut in the middle", "older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error",
-	"decayed log not sent to a learner", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
+	"decayed log not sent to a learner", "disk lost that others need", "too few voters have a history", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",

@@ -1,0 +1,91 @@
+package sim
+
+import (
+	"testing"
+
+	"bellwether/internal/sim/machine"
+)
+
+// lostDisks loses the disks of both followers of a leader that stays up. Nobody can be
+// elected after that.
+func lostDisks(t *testing.T, seed uint64) *scene {
+	s := newScene(t, Options{Seed: seed, Voters: 3})
+	l := s.leader()
+	s.write(l, 3)
+	for _, v := range s.without(l) {
+		s.Do(Act{Kind: Kill, A: int(v.id)})
+		s.Do(Act{Kind: LoseDisk, A: int(v.id)})
+	}
+	for _, v := range s.without(l) {
+		s.Do(Act{Kind: Start, A: int(v.id)})
+	}
+	s.until("the leader gives up", 20*machine.Second, func() bool { return s.leader() == nil })
+	before := s.reached[situationLeader]
+	s.recover()
+	if n := s.reached[situationLeader] - before; n > 0 {
+		t.Errorf("seed %d: %d leaders were established by servers without history", seed, n)
+	}
+	return s
+}
+
+// TestTooFewWithAHistoryWait checks that a server that has the only history waits for
+// others, and that the run says so.
+func TestTooFewWithAHistoryWait(t *testing.T) {
+	for seed := uint64(1); seed <= 5; seed++ {
+		if s := lostDisks(t, seed); s.failed != nil || !s.over || s.reached[situationWaits] != 1 {
+			t.Errorf("seed %d: failed %v, over %v, notes %q", seed, s.failed, s.over, s.notes)
+		}
+	}
+}
+
+// TestEmptyServersAmongThemselvesBeginAnew checks the case that no server can recognise:
+// two servers of three have lost their disks and hear only each other. The run is over, and
+// says why.
+func TestEmptyServersAmongThemselvesBeginAnew(t *testing.T) {
+	for seed := uint64(1); seed <= 5; seed++ {
+		s := newScene(t, Options{Seed: seed, Voters: 3})
+		l := s.leader()
+		s.write(l, 3)
+		s.Do(Act{Kind: PowerOff, A: int(l.id)})
+		for _, v := range s.without(l) {
+			s.Do(Act{Kind: Kill, A: int(v.id)})
+			s.Do(Act{Kind: LoseDisk, A: int(v.id)})
+		}
+		for _, v := range s.without(l) {
+			s.Do(Act{Kind: Start, A: int(v.id)})
+		}
+		s.RunUntil(func() bool { return s.ended() }, 20*machine.Second)
+		if s.failed != nil || !s.over || s.reached[situationAckedLost] == 0 {
+			t.Errorf("seed %d: failed %v, over %v, notes %q", seed, s.failed, s.over, s.notes)
+		}
+	}
+}
+
+// TestLostDiskElectsNobodyThatIsBehind checks that a server that has lost its disk does not
+// help to elect a server without what was committed: it hears that the other one has a
+// history. Nothing is suspended, and nothing is lost.
+func TestLostDiskElectsNobodyThatIsBehind(t *testing.T) {
+	for seed := uint64(1); seed <= 10; seed++ {
+		s := newScene(t, Options{Seed: seed, Voters: 3})
+		l := s.leader()
+		behind, lost := s.without(l)[0], s.without(l)[1]
+		s.write(l, 3)
+		s.until("all have the writes", 5*machine.Second, func() bool { return s.allEqual() == "" })
+		s.cut(behind)
+		s.write(l, 3)
+		s.Do(Act{Kind: Kill, A: int(lost.id)})
+		s.Do(Act{Kind: LoseDisk, A: int(lost.id)})
+		s.Do(Act{Kind: PowerOff, A: int(l.id)})
+		s.Do(Act{Kind: Start, A: int(lost.id)})
+		s.Do(Act{Kind: Heal, A: 1})
+		before := s.reached[situationLeader]
+		s.RunFor(20 * machine.Second)
+		if n := s.reached[situationLeader] - before; n > 0 || s.failed != nil {
+			t.Errorf("seed %d: %d leaders were established, failed %v", seed, n, s.failed)
+		}
+		s.whole()
+		if s.reached[situationSuspended] > 0 {
+			t.Errorf("seed %d: %q", seed, s.notes)
+		}
+	}
+}
