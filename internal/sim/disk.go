@@ -120,6 +120,7 @@ func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 			v.later(machine.Second, w.probe)
 		}
 		v.sim.reach(situationFull)
+		v.sim.fullTogether()
 		return w.journal.Full(events, full.Zxid, err.Error())
 	case errors.Is(err, store.ErrNotInLog):
 		return w.journal.Refuse(events, v.store.Synced(), err.Error())

@@ -53,16 +53,21 @@ const (
 	BadSector          Kind = "bad sector"    // the sector of byte Value / 8 of the snapshots and logs of A cannot be read any more
 	FailSync           Kind = "fail sync"     // the Value-th fsync from now fails, and the next one succeeds; A
 	FailWrite          Kind = "fail write"
-	Wipe               Kind = "wipe"      // the disk is replaced by an empty one; A, which must be down
-	LoseDisk           Kind = "lose disk" // as wipe, but although the others cannot do without the disk, and the server starts as if for the first time; A, which must be down
-	SetClock           Kind = "set wall"  // the wall clock jumps by Value µs; A
-	Jump               Kind = "jump"      // the monotonic clock jumps forward by Value µs; A, which must not lead
-	Hang               Kind = "hang"      // a client neither reads nor sends, and its connection stays; A
-	Return             Kind = "return"    // a client that hung goes on with its session; A
-	TransferLeadership Kind = "transfer"  // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
-	Enrol              Kind = "enrol"     // a new list of servers gives A, which may be new, the place Value
-	MoveOver           Kind = "move over" // the process ends, and uses the newest list from its next start on; A
-	Calm               Kind = "calm"      // the faults have ended; A is 0
+	Wipe               Kind = "wipe"       // the disk is replaced by an empty one; A, which must be down
+	LoseDisk           Kind = "lose disk"  // as wipe, but although the others cannot do without the disk, and the server starts as if for the first time; A, which must be down
+	SetClock           Kind = "set wall"   // the wall clock jumps by Value µs; A
+	Jump               Kind = "jump"       // the monotonic clock jumps forward by Value µs; A, which must not lead
+	Hang               Kind = "hang"       // a client neither reads nor sends, and its connection stays; A
+	Return             Kind = "return"     // a client that hung goes on with its session; A
+	TransferLeadership Kind = "transfer"   // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
+	Enrol              Kind = "enrol"      // a new list of servers gives A, which may be new, the place Value
+	MoveOver           Kind = "move over"  // the process ends, and uses the newest list from its next start on; A
+	RackOff            Kind = "rack off"   // the servers of rack A lose power in the same moment
+	RackOn             Kind = "rack on"    // they start
+	SwitchOff          Kind = "switch off" // no packet passes to or from the servers and clients of rack A
+	SwitchOn           Kind = "switch on"  // the packets pass again
+	FullRack           Kind = "full rack"  // the disks of the servers of rack A have room for Value more bytes each; -1: no limit
+	Calm               Kind = "calm"       // the faults have ended; A is 0
 )
 
 // errDisk is the error of a failing disk.
@@ -85,6 +90,9 @@ func (s *Sim) Do(a Act) {
 	}
 	if a.Kind == Enrol {
 		s.enrol(a.A, place(a.Value))
+		return
+	}
+	if s.doRack(a) {
 		return
 	}
 	// Without the earlier act that would have added it, the server does not exist.

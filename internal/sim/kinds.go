@@ -73,6 +73,11 @@ var forms = []form{
 	{TransferLeadership, onServers, true, 0, 1},
 	{Enrol, onServers, false, int64(votes), int64(absent)},
 	{MoveOver, onServers, false, 0, 0},
+	{RackOff, onRacks, false, 0, 0},
+	{RackOn, onRacks, false, 0, 0},
+	{SwitchOff, onRacks, false, 0, 0},
+	{SwitchOn, onRacks, false, 0, 0},
+	{FullRack, onRacks, false, -1, bytesMax},
 	{Calm, onNothing, false, 0, 0},
 }
 
@@ -95,7 +100,7 @@ func (t targets) String() string {
 		texts = append(texts, "a client, -1 to -99")
 	}
 	if t&onRacks != 0 {
-		texts = append(texts, "a rack, 1 to 9")
+		texts = append(texts, "a rack, 1 to 3")
 	}
 	if t&onNothing != 0 {
 		texts = append(texts, "no machine, 0")
@@ -106,5 +111,5 @@ func (t targets) String() string {
 // has reports whether n names such a machine.
 func (t targets) has(n int) bool {
 	return t&onServers != 0 && 1 <= n && n <= machinesMax || t&onClients != 0 && -99 <= n && n <= -1 ||
-		t&onRacks != 0 && 1 <= n && n <= 9 || t&onNothing != 0 && n == 0
+		t&onRacks != 0 && 1 <= n && n <= racks || t&onNothing != 0 && n == 0
 }

@@ -29,6 +29,9 @@ func (n *nemesis) begin(s *Sim) {
 		if s.opt.TermMS > 0 || !slices.Contains(client.Claims, s.opt.Recipe) {
 			n.hitParticipants()
 		}
+		if s.opt.Racks > 0 {
+			n.hitRacks(machine.NewRandom(s.opt.Seed ^ 0x2ac5d))
+		}
 		if s.opt.Rot > 0 {
 			n.rot(machine.NewRandom(s.opt.Seed ^ 0x207d))
 		}

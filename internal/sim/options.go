@@ -42,6 +42,8 @@ type Options struct {
 	CounterMax uint32
 	// Busy makes some batches take long, as those of long transactions do: 1 yes, -1 no.
 	Busy int
+	// Racks makes several machines fail from one cause, as racks.go says: 1 yes, -1 no.
+	Racks int
 	// Rot makes bits of snapshots and logs flip and sectors of them unreadable, while the
 	// others can do without the disk: 1 yes, -1 no.
 	Rot int
@@ -134,6 +136,7 @@ func drawn(o Options, d *machine.Random) Options {
 	o.drawLocalSessions()
 	o.drawBusy()
 	o.drawLasting()
+	drawOwn(&o.Racks, o.Seed^0x2ac5, 25)
 	drawOwn(&o.Rot, o.Seed^0x207, 20)
 	drawOwn(&o.Lies, o.Seed^0x11e5, 12)
 	return o

@@ -72,6 +72,7 @@ func (s *shrinker) dropKinds() (smaller bool) {
 		func(o *Options) *int { return &o.LocalSessions },
 		func(o *Options) *int { return &o.ReadOnly },
 		func(o *Options) *int { return &o.Busy },
+		func(o *Options) *int { return &o.Racks },
 		func(o *Options) *int { return &o.Rot },
 		func(o *Options) *int { return &o.Lies },
 	} {

@@ -90,6 +90,9 @@ const (
 	situationSnapOfChanges     // a leader applies transactions while it reads the snapshot that it sends
 	situationSnapSlow          // a snapshot is sent for a second or more
 	situationSnapCut           // the link ends in the middle of a snapshot
+	situationRackOff           // several servers lose power in the same moment, because a rack does
+	situationSwitchOff         // several servers lose their links at once, because a switch fails
+	situationFullTogether      // the disks of several servers are full at the same time
 	situationRotFallback       // a server uses an older snapshot, because the newest one has decayed
 	situationRotRefused        // a server refuses to start, because its disk has decayed
 	situationUnreadable        // a server refuses to start, because a sector cannot be read
@@ -131,7 +134,7 @@ var situationNames = [situations]string{
 	"read without a quorum", "local session upgraded", "local session resumed", "tree watched again", "asked what has changed",
 	"ping in the middle of a batch", "ping sent after earlier packets of a batch", "ping a second into a batch", "ping answered in the middle of a batch",
 	"connection timed out", "server's wall clock set forward", "server's monotonic clock jumped", "client's wall clock set forward",
-	"client's monotonic clock jumped", "SNAP of a changing tree", "slow SNAP", "SNAP cut in the middle", "older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error",
+	"client's monotonic clock jumped", "SNAP of a changing tree", "slow SNAP", "SNAP cut in the middle", "rack without power", "switch out of order", "several disks full", "older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error",
 	"decayed log not sent to a learner", "disk lost that others need", "too few voters have a history", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
