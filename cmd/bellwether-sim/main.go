@@ -112,6 +112,9 @@ func (s *simulation) one(out io.Writer) error {
 	_, err = fmt.Fprintf(out, "seed %d: %s, %s: %s in %.1f simulated seconds; %s, %s, %s; digest %016x\n",
 		r.Options.Seed, shell.Count(r.Options.Voters, "voter"), shell.Count(max(r.Options.Observers, 0), "observer"), shell.Count(r.Events, "event"),
 		float64(r.Simulated)/1e6, shell.Count(r.Leaders, "leader"), shell.Count(r.Committed, "transaction"), shell.Count(int(r.Answered), "answer"), r.Digest)
+	for _, note := range r.Notes {
+		fmt.Fprintf(out, "seed %d: %s\n", r.Options.Seed, note)
+	}
 	if s.during == 0 {
 		for _, name := range slices.Sorted(maps.Keys(r.Reached)) {
 			fmt.Fprintf(out, "%8d  %s\n", r.Reached[name], name)

@@ -114,7 +114,7 @@ func wordsOf(text string, at int) (all []word) {
 func parseAct(words []word) (a Act, err error) {
 	when, err := strconv.ParseFloat(words[0].text, 64)
 	if err != nil || !(when >= 0 && when < 1e6) {
-		return a, words[0].refused("the second at which a fault occurs, a number from 0 to below 1000000")
+		return a, words[0].refused("the second at which a fault occurs, a number from 0 to below 1000000, as in \"1.5 slow 1 2 =3000\"")
 	}
 	a.At = int64(math.Round(when * float64(machine.Second)))
 	f, rest := formOf(words[1:])

@@ -28,7 +28,10 @@
 // The clients are in internal/sim/client. They see the simulation through an interface,
 // which clientworld.go implements.
 //
-// The faults are in faults.go, and nemesis.go draws them.
+// The faults are in faults.go, their written form in kinds.go and act.go, and nemesis.go
+// draws them. Some have files of their own: disks that hang (hang.go), decay (rot.go), lie
+// (lies.go) or are replaced (newdisk.go), snapshots on their way (snapstream.go), clocks
+// (clocks.go), and racks (racks.go).
 //
 // [Record] plays a run that real servers can repeat, and records its packets (recording.go,
 // recordingdraw.go).

@@ -44,7 +44,7 @@ const (
 	HangDisk           Kind = "hang disk"     // the disk answers nothing, not even an error; A
 	FreeDisk           Kind = "free disk"     // the disk answers again, including the calls made while it hung; A
 	Filter             Kind = "filter"        // packets to (Value 1), from (2) or both (3) of the port for learners of A are dropped
-	Unfilter           Kind = "unfilter"      // packets of this port pass again; A
+	Unfilter           Kind = "unfilter"      // packets of the port for learners pass again; A
 	SlowPort           Kind = "slow port"     // packets from the port for learners of A take Value µs longer
 	FullDisk           Kind = "full disk"     // the disk of A has room for Value more bytes; -1: no limit
 	Lie                Kind = "lie"           // each fsync reports success and makes nothing durable: a power failure loses everything from now on; A
@@ -52,22 +52,22 @@ const (
 	Rot                Kind = "rot"           // bit Value % 8 of byte Value / 8 of the snapshots and logs flips, if the others can do without A
 	BadSector          Kind = "bad sector"    // the sector of byte Value / 8 of the snapshots and logs of A cannot be read any more
 	FailSync           Kind = "fail sync"     // the Value-th fsync from now fails, and the next one succeeds; A
-	FailWrite          Kind = "fail write"
-	Wipe               Kind = "wipe"       // the disk is replaced by an empty one; A, which must be down
-	LoseDisk           Kind = "lose disk"  // as wipe, but although the others cannot do without the disk, and the server starts as if for the first time; A, which must be down
-	SetClock           Kind = "set wall"   // the wall clock jumps by Value µs; A
-	Jump               Kind = "jump"       // the monotonic clock jumps forward by Value µs; A, which must not lead
-	Hang               Kind = "hang"       // a client neither reads nor sends, and its connection stays; A
-	Return             Kind = "return"     // a client that hung goes on with its session; A
-	TransferLeadership Kind = "transfer"   // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
-	Enrol              Kind = "enrol"      // a new list of servers gives A, which may be new, the place Value
-	MoveOver           Kind = "move over"  // the process ends, and uses the newest list from its next start on; A
-	RackOff            Kind = "rack off"   // the servers of rack A lose power in the same moment
-	RackOn             Kind = "rack on"    // they start
-	SwitchOff          Kind = "switch off" // no packet passes to or from the servers and clients of rack A
-	SwitchOn           Kind = "switch on"  // the packets pass again
-	FullRack           Kind = "full rack"  // the disks of the servers of rack A have room for Value more bytes each; -1: no limit
-	Calm               Kind = "calm"       // the faults have ended; A is 0
+	FailWrite          Kind = "fail write"    // the Value-th call from now that changes the disk fails; A
+	Wipe               Kind = "wipe"          // the disk is replaced by an empty one; A, which must be down
+	LoseDisk           Kind = "lose disk"     // as wipe, but although the others cannot do without the disk, and the server starts as if for the first time; A, which must be down
+	SetClock           Kind = "set wall"      // the wall clock jumps by Value µs; A
+	Jump               Kind = "jump"          // the monotonic clock jumps forward by Value µs; A, which must not lead
+	Hang               Kind = "hang"          // a client neither reads nor sends, and its connection stays; A
+	Return             Kind = "return"        // a client that hung goes on with its session; A
+	TransferLeadership Kind = "transfer"      // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
+	Enrol              Kind = "enrol"         // a new list of servers gives A, which may be new, the place Value
+	MoveOver           Kind = "move over"     // the process ends, and uses the newest list from its next start on; A
+	RackOff            Kind = "rack off"      // the servers of rack A lose power in the same moment
+	RackOn             Kind = "rack on"       // they start
+	SwitchOff          Kind = "switch off"    // no packet passes to or from the servers and clients of rack A
+	SwitchOn           Kind = "switch on"     // the packets pass again
+	FullRack           Kind = "full rack"     // the disks of the servers of rack A have room for Value more bytes each; -1: no limit
+	Calm               Kind = "calm"          // the faults have ended; A is 0
 )
 
 // errDisk is the error of a failing disk.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"bellwether/internal/sim/machine"
@@ -14,13 +15,15 @@ func rackScene(t *testing.T, seed uint64, leads bool) (s *scene, first, others [
 	first = s.inRack(1)
 	others = s.without(first...)
 	s.write(s.leader(), 3)
-	to := map[bool]int{true: 4, false: 5}[leads]
-	s.until("the leader stands where it should", 20*machine.Second, func() bool {
-		if l := s.leader(); s.now%machine.Second < 1000 && l != nil && int(l.id) != to {
-			s.Do(Act{Kind: TransferLeadership, A: int(l.id), B: to})
-		}
-		return s.leader() == s.servers[to-1] && s.allServe() == ""
-	})
+	to := s.servers[4]
+	if leads {
+		to = s.servers[3]
+	}
+	for s.leader() != to {
+		s.Do(Act{Kind: TransferLeadership, A: int(s.leader().id), B: int(to.id)})
+		s.RunFor(machine.Second)
+		s.until("all serve", 20*machine.Second, func() bool { return s.allServe() == "" })
+	}
 	return s, first, others
 }
 
@@ -36,7 +39,7 @@ func TestRackLosesPower(t *testing.T) {
 					t.Fatalf("server %d is on", v.id)
 				}
 			}
-			s.until("another rack leads", 10*machine.Second, func() bool { l := s.leader(); return l != nil && s.without(others...)[0] != l && l.up })
+			s.until("another rack leads", 10*machine.Second, func() bool { return slices.Contains(others, s.leader()) })
 			s.write(others[0], 3)
 			if s.reached[situationRackOff] != 1 {
 				t.Error("no rack has lost its power")

@@ -83,7 +83,7 @@ type Situation int
 const (
 	Resumed          Situation = iota // a session is resumed
 	Moved                             // a session moves to another server
-	MovedLeaderless                   // a session that asked while there was no leader moves
+	MovedLeaderless                   // a session moves; its client connected while there was no leader
 	ReadOnly                          // a client is connected to a server without a quorum
 	WatchesAgain                      // a client sets its watches again on another connection
 	TreeAgain                         // a client sets the watch of a tree again
