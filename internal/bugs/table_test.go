@@ -73,6 +73,7 @@ var synchronisation = []bug{
 		{"store", "TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056", "3056"},
 		{"store", "TestTrustEmptyReplaysLogs_ZOOKEEPER_3644", "3644"},
 	}, ""},
+	{"a flipped bit at the end of a sector", []scenario{{"store", "TestFlippedBitAtTheEndOfASector", "sector-zeros"}}, ""},
 	{"2332", []scenario{{"store", "TestLogWithoutRecords_ZOOKEEPER_2332", "2332"}}, ""},
 	{"2623", []scenario{{"tree", "TestCheckOnlyInMulti_ZOOKEEPER_2623", "2623"}}, ""},
 	{"4846", []scenario{{"tree", "TestListsOfSnapshot_ZOOKEEPER_4846", "4846"}}, ""},
@@ -161,6 +162,7 @@ var elections = []bug{
 		{"zab", "TestAcceptedEpochIsLostWithItsLink", "promise-link"},
 		{"zab", "TestPromiseIsNotRepeated", "promise-again"},
 		{"sim", "TestWipedServerIsNotInTheQuorumOfATerm", "promise-wiped"},
+		{"sim", "TestLostDiskElectsNobodyThatIsBehind", "lost-votes"},
 		{"election", "TestVoteOfARestartedServerDoesNotCount", "vote-restarted"},
 	}, ""},
 }
