@@ -123,7 +123,8 @@ var unknown = record.SnapshotDigest{Zxid: math.MaxInt64}
 // SnapshotDone ends the snapshot named after zxid. If the digest is that of a later
 // transaction, the snapshot contains effects up to that transaction, and no digest is
 // compared until it has been replayed. A digest with zxid 0 shows that the snapshot came
-// from a leader; then no digest is compared until Settled or Finish is called.
+// from a leader, unless it is that of a tree without transactions; then no digest is
+// compared until Settled or Finish is called.
 func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	t := l.t
 	if l.begun && !l.rooted {
@@ -138,7 +139,7 @@ func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) err
 		return nil
 	}
 	switch {
-	case digest.Zxid == 0 && zxid == 0: // the tree before the first transaction
+	case digest.Zxid == 0 && zxid == 0 && t.isNew(): // the tree before the first transaction
 	case digest.Zxid == 0:
 		t.digests.fuzzy, t.digests.want = true, unknown
 	case digest.Zxid == zxid:
@@ -148,6 +149,9 @@ func (l *Loader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) err
 	}
 	return nil
 }
+
+// isNew reports whether no transaction has changed the tree, as its digest shows.
+func (t *Tree) isNew() bool { return t.digest == New(Options{}).digest }
 
 // Txn replays a transaction.
 func (l *Loader) Txn(txn *record.Txn) error {
