@@ -91,7 +91,7 @@ func (s *Sim) minority() (drawn []*server) {
 		with := append(slices.Clone(drawn), v)
 		if v.absent || !s.roster.newest.IsVoter(v.id) || !s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
 			o := s.server(id)
-			return !slices.Contains(with, o) && o.has && !o.unknown && !o.rotten
+			return !slices.Contains(with, o) && o.has && !o.unknown && !o.rotten && !o.forgetful
 		}) {
 			continue
 		}
