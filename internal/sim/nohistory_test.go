@@ -12,7 +12,7 @@ import (
 // leader is elected again. The server without history must not make the quorum of this term
 // complete, because then the transaction would be lost.
 func TestWipedServerIsNotInTheQuorumOfATerm(t *testing.T) {
-	for seed := uint64(1); seed <= 5; seed++ {
+	for seed := uint64(1); seed <= 60; seed++ {
 		s := halfDead(t, seed, 3)
 		s.write(s.leader(), 3)
 		old := s.leader()
