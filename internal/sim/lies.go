@@ -38,7 +38,7 @@ type loss struct{ from, to wire.Zxid }
 
 // lossRules are the rules that fail at the first moment at which acknowledged history is
 // missing, or at which an epoch has two leaders.
-var lossRules = []string{"Leadership", "LeadershipTransfers", "PrefixConsistency", "Agreement", "Integrity", "PrimaryIntegrity"}
+var lossRules = []string{"Leadership", "LeadershipTransfers", "PrefixConsistency", "Agreement", "Integrity", "PrimaryIntegrity", "NothingUndone"}
 
 // possibleRule is the rule that asks whether something can be lost, not whether it is. So
 // nobody can ask it while promises are suspended.
