@@ -143,6 +143,7 @@ func TestLongRequests(t *testing.T) {
 	}
 	data := strings.Repeat("x", 6<<20)
 	g.settled().connect().create("/leader", data)
+	g.settled() // on a busy machine the long write may end the term
 	g.follower().connect().create("/follower", data)
 	g.equal()
 }
