@@ -206,9 +206,9 @@ func (e *Ensemble) Kill() {
 	}
 }
 
-// Ports returns the addresses on which a server listens for other servers: its quorum port and its election port.
+// Ports returns the addresses of a server for other servers: its quorum port and its election port.
 func (e *Ensemble) Ports(server int) (quorum, election string) {
-	_, line, _ := strings.Cut(e.Servers[server].lines[server], "=")
+	_, line, _ := strings.Cut(e.Servers[0].lines[server], "=")
 	parts := strings.Split(line, ":") // host, quorum port, election port, role
 	return net.JoinHostPort(parts[0], parts[1]), net.JoinHostPort(parts[0], parts[2])
 }
