@@ -18,12 +18,12 @@ import (
 var errEmptyNotAllowed = errors.New("the data directory has no history and db.autocreate is false; " +
 	"create an empty file named initialize in dataDir, or check that dataDir is the right one")
 
-// load fills the tree from the disk. If the disk has no snapshot that the log continues,
-// load writes one.
+// load reads a new tree from the disk and makes it the server's. The admin port reads the former one,
+// which is empty, in the meantime. If the disk has no snapshot that the log continues, load writes one.
 func (s *Server) load() error {
 	defer s.disk.whole()()
 	start := time.Now()
-	t := s.Tree()
+	t := s.newTree()
 	loader := t.Loader()
 	var sink store.Sink = loader
 	var tail *logTail
@@ -42,6 +42,7 @@ func (s *Server) load() error {
 		s.log.Warn(n)
 	}
 	removed := s.closeLoader(loader)
+	s.tree.Store(t)
 	s.logObservations(t)
 	s.describe(t)
 	if res.LastZxid < 0 && s.member == nil {
