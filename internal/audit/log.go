@@ -204,7 +204,7 @@ func (l *Log) take(buffer []byte) (taken []byte, lost int) {
 func (l *Log) settle(taken []byte) (over bool) {
 	l.mu.Lock()
 	l.taken = len(taken)
-	ended, more := l.ended, len(l.pending) > 0
+	ended, more := l.ended, len(l.pending) > 0 || l.lost > 0
 	if ended && len(taken) > 0 {
 		missing := bytes.Count(taken, newline) + bytes.Count(l.pending, newline)
 		l.total += missing
