@@ -20,7 +20,8 @@ import (
 
 // costOfMetrics measures the processor time of a server for an operation, with metrics as they
 // are and a scrape each second, and with a program that does not update metrics and is not
-// scraped. Both servers run all the time; the loads take turns.
+// scraped. A second server without metrics is the control: its difference from the first one shows
+// what the measurement itself adds. All servers run all the time; the loads take turns.
 func costOfMetrics(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "bellwether-compare-")
 	if err != nil {
@@ -40,24 +41,27 @@ func costOfMetrics(ctx context.Context, kind target.Kind, p plan) ([]figure, err
 	if found == nil {
 		return nil, errors.New("the log names no port for metrics")
 	}
-	off, err := m.startWithoutMetrics()
+	off, err := m.startWithoutMetrics(2)
+	for _, s := range off {
+		defer s.Kill()
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer off.Kill()
 	for _, load := range []bench.Load{
 		{Kind: bench.Read, Connections: 16, Outstanding: 8, Keys: 1000, Size: 100},
 		{Kind: bench.Write, Connections: 16, Outstanding: 8, Keys: 1000, Size: 100},
 	} {
-		if err := m.pairs(load, on, off, found[1]); err != nil {
+		if err := m.pairs(load, [3]*target.Server{on, off[0], off[1]}, found[1]); err != nil {
 			return nil, err
 		}
 	}
 	return m.figures, nil
 }
 
-// startWithoutMetrics builds and starts a server that does not update metrics.
-func (m *tlsMeter) startWithoutMetrics() (*target.Server, error) {
+// startWithoutMetrics builds a server that does not update metrics, and starts n of them. It also
+// returns those that have started if another one does not.
+func (m *tlsMeter) startWithoutMetrics(n int) (started []*target.Server, err error) {
 	root, err := target.Root()
 	if err != nil {
 		return nil, err
@@ -76,36 +80,50 @@ func (m *tlsMeter) startWithoutMetrics() (*target.Server, error) {
 			os.Setenv(variable, before)
 		}
 	}()
-	s, _, err := m.start("")
-	return s, err
+	for range n {
+		s, _, err := m.start("")
+		if err != nil {
+			return started, err
+		}
+		started = append(started, s)
+	}
+	return started, nil
 }
 
-// pairs puts a load on both servers by turns, and shows the median difference of the pairs. page is
-// the address of on's metrics.
-func (m *tlsMeter) pairs(load bench.Load, on, off *target.Server, page string) error {
-	var turns [2][]turn
-	var differences []int64 // in thousandths of a percent
+// pairs puts a load on the servers by turns: with metrics, without, and without again. It shows the median
+// differences from the second one. page is the address of the first one's metrics.
+func (m *tlsMeter) pairs(load bench.Load, servers [3]*target.Server, page string) error {
+	pages := [3]string{page}
+	var turns [3][]turn
 	for n := range m.plan.pairs {
-		for i := range 2 {
-			way := (n + i) % 2 // so that neither is always the first
-			s := []*target.Server{on, off}[way]
+		for i := range servers {
+			way := (n + i) % len(servers) // so that none is always the first
+			s := servers[way]
 			load.Connect = func(ctx context.Context) (*zk.Client, error) { return zk.Connect(ctx, s.Addr, nil) }
 			load.Root, load.Duration = fmt.Sprintf("/%s-%d", load.Kind, n), m.plan.duration
-			t, err := m.scraped(s, load, []string{page, ""}[way])
+			t, err := m.scraped(s, load, pages[way])
 			if err != nil {
 				return err
 			}
 			turns[way] = append(turns[way], t)
 		}
-		differences = append(differences, 100_000*turns[0][n].cpu/max(turns[1][n].cpu, 1)-100_000)
 	}
 	m.say(medians(turns[0]).String(), "%s, metrics on, scraped every second", load.Kind)
 	m.say(medians(turns[1]).String(), "%s, metrics off", load.Kind)
-	slices.Sort(differences)
-	percent := func(quarter int) float64 { return float64(differences[quarter*(len(differences)-1)/4]) / 1000 }
-	m.say(fmt.Sprintf("%+.2f %% (%+.2f to %+.2f)", percent(2), percent(1), percent(3)),
-		"%s, processor time for an operation, median and quartiles of %d pairs", load.Kind, m.plan.pairs)
+	m.say(difference(turns[0], turns[1]), "%s, metrics on against off, processor time for an operation", load.Kind)
+	m.say(difference(turns[2], turns[1]), "%s, control: off against off", load.Kind)
 	return nil
+}
+
+// difference returns by how much more processor time an operation takes in a's turns than in b's.
+func difference(a, b []turn) string {
+	differences := make([]float64, len(a)) // in percent
+	for n := range a {
+		differences[n] = 100*float64(a[n].cpu)/float64(max(b[n].cpu, 1)) - 100
+	}
+	slices.Sort(differences)
+	quarter := func(n int) float64 { return differences[n*(len(differences)-1)/4] }
+	return fmt.Sprintf("%+.2f %% (%+.2f to %+.2f), median and quartiles of %d pairs", quarter(2), quarter(1), quarter(3), len(differences))
 }
 
 // scraped puts a load on a server, and meanwhile reads the page with its metrics every second; empty:
