@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/*.txtar. Besides testscript's own commands they use:
 //
 //	status N CMD…        run CMD, which must end with exit status N
+//	until N REGEX CMD…   run CMD until it ends with exit status N and its output has a match
 //	start NAME CMD…      run CMD beside the script; its output goes to NAME.out and NAME.err
 //	serve NAME FLAG…     start bellwether serve and wait until it serves; its address is
 //	                     then $NAME and, for the client's commands, $BELLWETHER_SERVER
@@ -71,7 +72,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": transferLeadership, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
+			"status": status, "until": until, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": transferLeadership, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
 			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold, "garbage": garbage, "issued": issued,
 		},
@@ -174,18 +175,33 @@ func refuse(ts *testscript.TestScript, neg bool, args []string, least int, usage
 
 func status(ts *testscript.TestScript, neg bool, args []string) {
 	refuse(ts, neg, args, 2, "status N CMD…")
-	err := ts.Exec(args[1], args[2:]...)
+	if got := exitStatus(ts, args[1:]); got != args[0] {
+		ts.Fatalf("exit status %s, want %s", got, args[0])
+	}
+}
+
+// exitStatus runs a command and returns its exit status.
+func exitStatus(ts *testscript.TestScript, command []string) string {
+	err := ts.Exec(command[0], command[1:]...)
 	var ended *exec.ExitError
-	if err != nil && !errors.As(err, &ended) {
+	switch {
+	case errors.As(err, &ended):
+		return strconv.Itoa(ended.ExitCode())
+	case err != nil:
 		ts.Fatalf("%v", err)
 	}
-	got := 0
-	if ended != nil {
-		got = ended.ExitCode()
-	}
-	if strconv.Itoa(got) != args[0] {
-		ts.Fatalf("exit status %d, want %s", got, args[0])
-	}
+	return "0"
+}
+
+// until repeats a command that may give up too early on a busy machine.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 3, "until N REGEX CMD…")
+	re, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	waitFor(ts, "exit status "+args[0]+" and "+args[1], func() bool {
+		got := exitStatus(ts, args[2:])
+		return got == args[0] && re.MatchString(ts.ReadFile("stdout")+ts.ReadFile("stderr"))
+	})
 }
 
 func start(ts *testscript.TestScript, neg bool, args []string) {
