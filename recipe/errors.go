@@ -117,6 +117,6 @@ type OtherRecipeError = claim.OtherRecipeError
 type LeaderTaken = lines.LeaderTaken
 
 // NoProof says why the end of a handle's context proves nothing: the session's Timeout is
-// not longer than Delay, the time within which the server that expires sessions learns of
+// too short beside Delay, the time within which the server that expires sessions learns of
 // an answered ping. Its fields are Timeout and Delay time.Duration.
 type NoProof = claim.NoProof

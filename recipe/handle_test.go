@@ -197,7 +197,7 @@ func TestWallClockJumpEndsTheHandle(t *testing.T) {
 }
 
 // TestNoProofSaysSo checks that Proof of a handle returns an error if the session timeout
-// is not longer than the delay.
+// is too short beside the delay.
 func TestNoProofSaysSo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *fakeServer) {
 		h := campaign(t, s.elect("a", &ElectionOptions{LeaseDelay: 10 * time.Second}))

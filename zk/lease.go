@@ -14,7 +14,7 @@ import (
 const leaseDelayUnknown = 14 * time.Second
 
 // Lease holds what the client can prove about its session: the session lives at least until
-// Confirmed + Timeout - Delay, less one percent for clocks that drift.
+// Confirmed + Timeout - Delay, less one percent for clocks that drift. See [Lease.Term].
 type Lease struct {
 	Session SessionID // 0: no session or a closing one, nothing is proved
 	// Confirmed is when the last answered ping, or the ConnectRequest of the last
@@ -30,13 +30,18 @@ type Lease struct {
 	DelayKnown bool
 }
 
-// Term returns how long one confirmation lasts: Timeout - Delay - 1 %. If it is not
-// positive the lease proves nothing.
+// termMin is a term that is always long enough to be useful.
+const termMin = time.Second
+
+// Term returns how long one confirmation lasts: Timeout - Delay - 1 %. It returns 0 if the
+// lease proves nothing: there is no session, or less than a third of Timeout and less than
+// a second is left, because the next confirmation could come too late to use that.
 func (l Lease) Term() time.Duration {
-	if l.Session == 0 {
+	term := l.Timeout - l.Delay - l.Timeout/100
+	if l.Session == 0 || term < min(l.Timeout/3, termMin) {
 		return 0
 	}
-	return l.Timeout - l.Delay - l.Timeout/100
+	return term
 }
 
 // Left returns how long the session is sure to live from now on; it is negative when

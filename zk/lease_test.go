@@ -101,6 +101,13 @@ func TestLeaseTakesTheLargerClock(t *testing.T) {
 // TestLeaseProvesNothing: there is no lease without a session, or if the server's knowledge may be too
 // old.
 func TestLeaseProvesNothing(t *testing.T) {
+	for delay, want := range map[time.Duration]time.Duration{
+		200 * time.Millisecond: 394 * time.Millisecond, 500 * time.Millisecond: 0, // a third of the timeout is 200 ms
+	} {
+		if got := (Lease{Session: 1, Timeout: 600 * time.Millisecond, Delay: delay}).Term(); got != want {
+			t.Errorf("timeout 600 ms, delay %v: term %v, want %v", delay, got, want)
+		}
+	}
 	if l := (Lease{}); l.Left() > 0 || l.Term() != 0 {
 		t.Errorf("no session: %v left", l.Left())
 	}

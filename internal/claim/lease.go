@@ -27,31 +27,48 @@ type Lease struct {
 	Delay   time.Duration // D, within which the server that expires sessions learns of an answered ping
 }
 
-// NoProof is the error for a session whose timeout is too short to prove any deadline.
+// NoProof is the error for a session whose timeout is too short to prove a deadline.
 type NoProof struct{ Timeout, Delay time.Duration }
 
 func (e *NoProof) Error() string {
-	return fmt.Sprintf("session timeout %v is not longer than the %v within which the server learns of a ping: "+
-		"ask for a longer timeout, or say how soon this server confirms", e.Timeout, e.Delay)
+	return fmt.Sprintf("session timeout %v is too short beside the %v within which the server learns of a ping: "+
+		"ask for at least %v, or say how soon this server confirms", e.Timeout, e.Delay, e.enough())
+}
+
+// enough returns a timeout with which the deadline would be proven: the solution of [Lease.provable] for the
+// timeout, rounded up to 10 ms.
+func (e *NoProof) enough() time.Duration {
+	const step = 10 * time.Millisecond
+	t := min(e.Delay*300/197, (e.Delay+provenMin)*100/99)
+	return (t + 2*step - 1).Truncate(step)
 }
 
 // Proof returns nil if the deadline of the lease is proven, otherwise a [*NoProof].
 func (l Lease) Proof() error {
-	if l.proven() <= 0 {
+	if !l.provable() {
 		return &NoProof{l.Timeout, l.Delay}
 	}
 	return nil
 }
 
+// provenMin is a window that is always long enough to be useful.
+const provenMin = time.Second
+
+// provable reports whether the proven window is long enough to be useful: a third of the timeout, or
+// provenMin. The window begins when a ping is sent, and a follower answers the ping only when its leader has
+// confirmed it, up to two heartbeats later. With a shorter window every proof could have expired when it
+// arrives. Then the first bid in line would never lead, and nobody behind it either.
+func (l Lease) provable() bool { return l.Timeout > 0 && l.proven() >= min(l.Timeout/3, provenMin) }
+
 // proven returns T - D - 1 % of T. The last term is a margin for clocks that run at different speeds. No
 // server expires the session, and so deletes its bids, sooner than this after Sent.
 func (l Lease) proven() time.Duration { return l.Timeout - l.Delay - l.Timeout/100 }
 
-// Window returns how long after Sent a term lasts. If no deadline can be proven, it returns two thirds of
+// Window returns how long after Sent a term lasts. If no deadline is proven, it returns two thirds of
 // the timeout, the time after which a client gives up a silent connection. See [Lease.Proof].
 func (l Lease) Window() time.Duration {
-	if w := l.proven(); w > 0 {
-		return w
+	if l.provable() {
+		return l.proven()
 	}
 	return l.Timeout * 2 / 3
 }

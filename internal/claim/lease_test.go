@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLeaseDeadlines checks that a lease lasts T - D - 1 % of T, or is not proven if nothing is left.
+// TestLeaseDeadlines checks that a lease lasts T - D - 1 % of T, or is not proven if less than a third of T and less
+// than a second is left.
 func TestLeaseDeadlines(t *testing.T) {
 	for _, c := range []struct {
 		timeout, delay, window time.Duration
@@ -20,6 +21,10 @@ func TestLeaseDeadlines(t *testing.T) {
 		{9 * time.Second, 14 * time.Second, 6 * time.Second, false},
 		{9 * time.Second, 9 * time.Second, 6 * time.Second, false},
 		{100 * time.Second, 99 * time.Second, 200 * time.Second / 3, false}, // the margin takes the rest
+		{600 * time.Millisecond, 500 * time.Millisecond, 400 * time.Millisecond, false},
+		{900 * time.Millisecond, 500 * time.Millisecond, 391 * time.Millisecond, true}, // more than a third is left
+		{16 * time.Second, 14 * time.Second, 1840 * time.Millisecond, true},            // more than a second is left
+		{15 * time.Second, 14 * time.Second, 10 * time.Second, false},
 	} {
 		l := Lease{Timeout: c.timeout, Delay: c.delay}
 		if got := l.Window(); got != c.window {
@@ -28,6 +33,19 @@ func TestLeaseDeadlines(t *testing.T) {
 		var none *NoProof
 		if err := l.Proof(); (err == nil) != c.proven || err != nil && !errors.As(err, &none) {
 			t.Errorf("T %v, D %v: proof %v", c.timeout, c.delay, err)
+		}
+	}
+}
+
+// TestNoProofSaysWhatIsEnough checks that the timeout that a NoProof names is enough, and hardly longer than needed.
+func TestNoProofSaysWhatIsEnough(t *testing.T) {
+	for _, delay := range []time.Duration{1, 200 * time.Millisecond, 500 * time.Millisecond, 2 * time.Second, 14 * time.Second, time.Hour} {
+		enough := (&NoProof{Delay: delay}).enough()
+		if err := (Lease{Timeout: enough, Delay: delay}).Proof(); err != nil {
+			t.Errorf("D %v: %v", delay, err)
+		}
+		if less := enough - 30*time.Millisecond; less > 0 && (Lease{Timeout: less, Delay: delay}).Proof() == nil {
+			t.Errorf("D %v: %v would also be enough", delay, less)
 		}
 	}
 }
