@@ -19,6 +19,9 @@ var firing = []struct{ patch, rules string }{
 	{"fires-order", "TotalOrder,LocalPrimaryOrder,GlobalPrimaryOrder"},
 	{"2845", "PrimaryIntegrity"},
 	{"4785", "Durability"},
+	{"fires-lease", "Leases"},
+	{"fires-promise", "Quorums"},
+	{"fires-kept", "KeptConnections"},
 }
 
 // TestRulesFire shows that the rules of the simulator detect bugs in the code, not only the

@@ -46,7 +46,7 @@ func (v *server) tick() {
 // later batch. A tick comes after all events that have arrived.
 func (v *server) batch() {
 	v.due = false
-	v.at = v.Clock.Time(v.sim.now)
+	v.at, v.began = v.Clock.Time(v.sim.now), v.sim.now
 	n := len(v.inbox)
 	if n > 1 && v.sim.random.Below(8) == 0 {
 		if n = int(v.sim.random.Between(1, int64(n))); n < len(v.inbox) {
@@ -164,11 +164,22 @@ func (v *server) step(e replica.Event) {
 // endBatch ends a batch.
 func (v *server) endBatch() {
 	v.stepped = false
+	v.keeps()
 	v.led = v.standing.Serving
 	v.lease = driver.LeaseOf(v.replica.Lease(), v.at)
 	v.setAlarm()
 	if len(v.inbox) > 0 || v.ticked {
 		v.scheduleBatch()
+	}
+}
+
+// keeps reports the connections that the server has kept over a change of leaders.
+func (v *server) keeps() {
+	for _, c := range v.conns {
+		if c.from != 0 && !c.ended {
+			v.sim.see(check.Kept{Server: v.id, From: c.from, To: v.standing.Epoch})
+		}
+		c.from = 0
 	}
 }
 

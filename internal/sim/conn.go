@@ -30,6 +30,7 @@ type conn struct {
 	closing     bool         // a closeSession request was passed to the loop
 	outstanding int
 	epoch       wire.Epoch // the epoch in which its server last began to serve
+	from        wire.Epoch // the epoch in which its server served before, if it has just begun to serve again; 0: it has not
 	zxid        wire.Zxid  // zxid of the reply that is being built
 	seen        wire.Zxid  // the beginning of an epoch, if that is what the client has seen last: replies show no smaller zxid
 }
@@ -83,6 +84,9 @@ func (c *conn) take(load any) {
 	case client.Request:
 		if c.ended {
 			return
+		}
+		if q.Op == wire.OpPing || q.Op == wire.OpSync {
+			c.v.sim.see(check.Asked{Server: c.v.id, Conn: c.id, Op: q.Op, At: c.v.sim.now})
 		}
 		if c.direct(q.Op, noted) {
 			c.read(q.Xid, q.Op, q.Body)
@@ -199,6 +203,9 @@ func (c *conn) reply(h wire.ReplyHeader, record wire.Record) {
 		record = nil
 	}
 	h.Zxid = max(h.Zxid, c.seen)
+	if h.Xid == wire.XidPing && !c.readOnly {
+		c.v.sim.see(check.Replied{Server: c.v.id, Conn: c.id, Op: wire.OpPing})
+	}
 	c.tcp.send(1, client.Response{Header: h, Record: record})
 }
 
@@ -218,6 +225,9 @@ func (v *server) effect(o *replica.Output) {
 		c.tcp.send(1, client.Welcome{Session: o.Session, TimeoutMS: o.TimeoutMS, Password: o.Password, ReadOnly: o.ReadOnly})
 	case replica.Reply:
 		c.outstanding--
+		if o.Request != nil && o.Request.Op == wire.OpSync && !c.readOnly {
+			c.v.sim.see(check.Replied{Server: v.id, Conn: c.id, Op: wire.OpSync})
+		}
 		c.reply(o.Header, o.Response)
 	case replica.Turn:
 		c.outstanding--

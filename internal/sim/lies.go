@@ -77,6 +77,7 @@ func (v *server) noteFallback(has promise) {
 func (v *server) forgot(zxid wire.Zxid) {
 	s, c := v.sim, v.claims
 	v.forgetful = true
+	s.see(check.Forgot{Server: v.id})
 	s.losses = append(s.losses, loss{zxid, c.zxid})
 	s.tell("server %d has lost what its disk had promised: its history ends at %v, not at %v, and it had promised epoch %d", v.id, zxid, c.zxid, c.accepted)
 	s.weigh()

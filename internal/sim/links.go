@@ -24,6 +24,7 @@ type link struct {
 	diff             []wire.Zxid
 	inDiff, upToDate bool
 
+	term   wire.Epoch  // the epoch that the leader has announced
 	stream *snapStream // the snapshot that the leader is sending; nil: there is none
 	pieces int         // pieces of a snapshot that have arrived at the learner, while the rest has not
 }
@@ -163,7 +164,7 @@ func (v *server) sendPacket(m zab.Message) {
 	if l == nil {
 		return
 	}
-	v.sim.see(v.promises(l.ends[1-i], i == 0, m.Packet))
+	v.sim.see(v.promises(l, i, m.Packet))
 	switch {
 	case m.Snapshot:
 		v.stream(l, i, m)
@@ -181,10 +182,14 @@ func (v *server) sendPacket(m zab.Message) {
 }
 
 // promises returns what the checkers see of a packet to another server.
-func (v *server) promises(to *server, byLearner bool, p *peerwire.QuorumPacket) check.Promised {
+func (v *server) promises(l *link, end int, p *peerwire.QuorumPacket) check.Promised {
+	to, byLearner := l.ends[1-end], end == 0
+	if p.Type == peerwire.PacketLeaderInfo {
+		l.term = p.Zxid.Epoch()
+	}
 	return check.Promised{
-		Server: v.id, ByLearner: byLearner, Packet: p, Epoch: v.standing.Epoch, Log: v.log.Last(),
-		Disk: check.Durable{Accepted: v.saved.Accepted, Current: v.saved.Current, Zxid: v.store.Synced()},
+		Server: v.id, ByLearner: byLearner, Packet: p, Link: l.id, At: v.sim.now, Since: v.began, Term: l.term, Epoch: v.standing.Epoch, Log: v.log.Last(),
+		Disk: v.diskFor(p),
 		To:   check.Receiver{Server: to.id, Zxid: to.durable(), Wiped: to.unknown && !to.has || to.forgetful},
 	}
 }

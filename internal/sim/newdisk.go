@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bellwether/internal/ensemble"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 )
@@ -22,6 +23,7 @@ func (v *server) wipe() {
 		v.fs = store.NewMem(v.sim.random.Next())
 		v.restore()
 		v.unknown = true
+		v.sim.see(check.Forgot{Server: v.id})
 		v.newDisk()
 		v.sim.reach(situationWiped)
 	}

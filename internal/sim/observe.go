@@ -15,6 +15,7 @@ import (
 
 // makeCheckers returns the checkers of all rules that are checked at each step.
 func (s *Sim) makeCheckers() []check.Checker {
+	s.register.Now = func() int64 { return s.now }
 	all := append(check.Protocol(&s.history), check.Clients(&s.history, &s.present, s)...)
 	return append(all, &s.register)
 }
@@ -24,6 +25,7 @@ func (s *Sim) see(o any) {
 	if s.ended() {
 		return
 	}
+	s.premises.See(o)
 	for _, c := range s.checkers {
 		wrong := c.See(o)
 		if wrong == "" || s.suspended != "" && c.Name() == possibleRule {
@@ -45,6 +47,7 @@ type present struct {
 	*client.Group
 	sim     *Sim
 	servers []check.Server
+	disks   []check.Disk
 }
 
 func (p *present) Recipe() check.Recipe {
@@ -59,13 +62,21 @@ func (p *present) Recipe() check.Recipe {
 func (p *present) Servers() []check.Server {
 	p.servers = p.servers[:0]
 	for _, v := range p.sim.servers {
-		w := check.Server{ID: v.id, Up: v.up, Members: v.members, Started: v.log != nil, Wiped: (v.unknown || v.forgetful) && !v.has, Current: v.saved.Current, WouldHave: v.wouldHave}
+		w := check.Server{ID: v.id, Compatible: v.compatible, Up: v.up, Members: v.members, Started: v.log != nil, Wiped: (v.unknown || v.forgetful) && !v.has, Current: v.saved.Current, WouldHave: v.wouldHave}
 		if w.Started {
 			w.Zxid = v.reaches()
 		}
 		p.servers = append(p.servers, w)
 	}
 	return p.servers
+}
+
+func (p *present) Disks(history bool) []check.Disk {
+	p.disks = p.disks[:0]
+	for _, v := range p.sim.servers {
+		p.disks = append(p.disks, check.Disk{ID: v.id, Durable: v.onDisk(history)})
+	}
+	return p.disks
 }
 
 func (p *present) Sessions(id ensemble.ServerID) (all []wire.SessionID) {

@@ -74,6 +74,8 @@ type server struct {
 	lease             driver.Lease // the lease at the end of the last batch
 	led               bool         // it served at the end of the last batch
 	at                replica.Time // time of the last batch
+	began             int64        // µs at which the last batch began
+	acks              int          // packets of acknowledgement that it has sent
 	writer            writer
 	electionConns     map[ensemble.ServerID]*electionConn
 	dialsLeader       ensemble.ServerID

@@ -35,9 +35,10 @@ type Sim struct {
 
 	history  check.History
 	checkers []check.Checker
+	premises *check.Premises
 	reached  [situations]int
 	present  present
-	register check.Register
+	register check.Registers
 
 	trace    trace
 	detailed bool
@@ -65,6 +66,7 @@ func New(o Options) *Sim {
 	if o.rule != nil {
 		s.checkers = append(s.checkers, o.rule())
 	}
+	s.premises = check.NewPremises(s.checkers)
 	for _, v := range s.servers {
 		if at := s.random.Below(300 * machine.Millisecond); !o.off {
 			s.at(at, v.start)
@@ -197,11 +199,12 @@ type Result struct {
 	Notes     []string       // which promises did not hold in the run, and why
 	Over      bool           // the run ended early because such a promise was broken
 	Reached   map[string]int // how often each situation occurred, by name
+	Premises  map[string]int // how often the premise of each rule was met, by the names of the rule and the premise
 }
 
 func (s *Sim) result() Result {
 	r := Result{Options: s.opt, Events: s.steps, Simulated: s.now, Leaders: s.reached[situationLeader], Handovers: s.clients.Handovers,
-		Committed: len(s.history.Entries) - 1, Digest: s.trace.digest, Notes: s.notes, Over: s.over, Reached: map[string]int{}}
+		Committed: len(s.history.Entries) - 1, Digest: s.trace.digest, Notes: s.notes, Over: s.over, Reached: map[string]int{}, Premises: s.premises.Counts()}
 	for _, c := range s.clients.All {
 		r.Answered += c.Answered
 	}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,13 +35,18 @@ const fixedSeeds, fixedSeedsMax = 100, 400
 
 // TestFixedSeeds checks that the fixed seeds break no rule, that leaders change in a run
 // with default options, and that the seeds together reach every situation, except those
-// that only scenarios reach.
+// that only scenarios reach, and meet every premise of every rule.
 func TestFixedSeeds(t *testing.T) {
-	reached := map[string]int{}
+	reached, met := map[string]int{}, map[string]int{}
 	missing := func() (names []string) {
 		for x, name := range situationNames {
 			if reached[name] == 0 && byScenario[situation(x)] == nil {
 				names = append(names, name)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(met)) {
+			if met[name] == 0 {
+				names = append(names, "the premise of "+name)
 			}
 		}
 		return names
@@ -54,10 +61,16 @@ func TestFixedSeeds(t *testing.T) {
 		for name, n := range r.Reached {
 			reached[name] += n
 		}
+		for name, n := range r.Premises {
+			met[name] += n
+		}
 		seed++
 	}
 	for _, name := range situationNames {
 		t.Logf("%6d %s", reached[name], name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(met)) {
+		t.Logf("%8d %s", met[name], name)
 	}
 	for _, name := range missing() {
 		t.Errorf("%d seeds have not reached: %s", seed, name)

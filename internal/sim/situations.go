@@ -175,6 +175,7 @@ func (s *Sim) arrived(v *server) {
 	for _, c := range v.conns {
 		if c.session != 0 && c.epoch != 0 && c.epoch != v.standing.Epoch {
 			s.reach(situationKept)
+			c.from = c.epoch
 			if c.outstanding > 0 {
 				s.reach(situationKeptHeld)
 			}

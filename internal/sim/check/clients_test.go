@@ -1,6 +1,8 @@
 package check
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ type present struct {
 	registrants []Registrant
 	servers     []Server
 	sessions    []wire.SessionID
+	disks       []Disk
 }
 
 func (p *present) Recipe() Recipe                              { return p.recipe }
@@ -28,6 +31,7 @@ func (p *present) Locks() []Lock                               { return p.locks 
 func (p *present) Owners() []Owner                             { return p.owners }
 func (p *present) Registrants() []Registrant                   { return p.registrants }
 func (p *present) Servers() []Server                           { return p.servers }
+func (p *present) Disks(bool) []Disk                           { return p.disks }
 func (p *present) Sessions(ensemble.ServerID) []wire.SessionID { return p.sessions }
 
 // closes returns the transaction that ends a session.
@@ -274,22 +278,52 @@ func submits(v ensemble.ServerID, task string) Committed {
 	return wrote(v, 9, &record.CreateTxn{Path: ShareTasks + "/" + task})
 }
 
-// TestARegisterCanBeBroken checks that a register from which a client reads an overwritten
-// value has no explanation.
+// TestARegisterCanBeBroken checks which results of operations on a register have an explanation, also behind the
+// first window, and with a write whose answer is lost.
 func TestARegisterCanBeBroken(t *testing.T) {
-	write := func(at int64, v string) Answered {
-		return Answered{Request: Request{Client: int(at), Op: wire.OpSetData, Path: RegisterPath, Value: v, Issued: at}, At: at + 1}
+	path := RegisterPaths[1]
+	write := func(at int64, op wire.OpCode, v string) Answered {
+		return Answered{Request: Request{Client: int(at), Op: op, Path: path, Value: v, Issued: at}, At: at + 1}
 	}
+	set := func(at int64, v string) Answered { return write(at, wire.OpSetData, v) }
 	read := func(at int64, v string) Answered {
-		return Answered{Request: Request{Client: int(at), Op: wire.OpGetData, Path: RegisterPath, Synced: true, Issued: at}, At: at + 1, Record: &wire.DataResponse{Data: []byte(v)}}
+		return Answered{Request: Request{Client: int(at), Op: wire.OpGetData, Path: path, Synced: true, Issued: at}, At: at + 1, Record: &wire.DataResponse{Data: []byte(v)}}
 	}
-	for last, whole := range map[string]bool{"b": true, "a": false} {
-		var r Register
-		for _, o := range []Answered{write(1, "a"), read(3, "a"), write(5, "b"), read(7, last)} {
+	none := func(at int64) Answered {
+		return Answered{Request: Request{Client: int(at), Op: wire.OpGetData, Path: path, Synced: true, Issued: at}, At: at + 1, Header: wire.ReplyHeader{Err: wire.ErrNoNode}}
+	}
+	lost := Lost{Request{Session: 1, Xid: 9, Op: wire.OpSetData, Path: path, Value: "lost", Issued: 6}}
+	done := Committed{Txn: &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Cxid: 9, Type: wire.OpSetData}}}
+	long := []any{write(0, wire.OpCreate, "0")}
+	for i := int64(1); i <= 3*windowOps; i++ {
+		long = append(long, set(3*i, fmt.Sprint(i)))
+	}
+	end := int64(9*windowOps + 10)
+	for _, c := range []struct {
+		name  string
+		whole bool
+		seen  []any
+	}{
+		{"the last value", true, []any{set(1, "a"), read(3, "a"), set(5, "b"), read(7, "b")}},
+		{"an overwritten value", false, []any{set(1, "a"), read(3, "a"), set(5, "b"), read(7, "a")}},
+		{"a value of nobody", false, []any{set(1, "a"), read(3, "x")}},
+		{"a deleted value", false, []any{set(1, "a"), write(3, wire.OpDelete, ""), read(5, "a")}},
+		{"nothing after a delete", true, []any{set(1, "a"), write(3, wire.OpDelete, ""), none(5), write(7, wire.OpCreate, "b"), read(9, "b")}},
+		{"nothing after a write", false, []any{set(1, "a"), none(3)}},
+		{"a write of nothing", false, []any{none(1), set(3, "a")}},
+		{"a second create", false, []any{write(1, wire.OpCreate, "a"), write(3, wire.OpCreate, "b")}},
+		{"a write whose answer is lost", true, []any{set(1, "a"), lost, done, read(21, "lost")}},
+		{"a write that is lost", false, []any{set(1, "a"), lost, read(21, "lost")}},
+		{"a lost write that comes too late", false, []any{set(1, "a"), lost, done, read(21, "lost"), read(31, "a")}},
+		{"many operations", true, append(slices.Clone(long), read(end, fmt.Sprint(3*windowOps)))},
+		{"an overwritten value after many operations", false, append(slices.Clone(long), read(end, fmt.Sprint(3*windowOps-5)))},
+	} {
+		r := Registers{Now: func() int64 { return 11 }}
+		for _, o := range c.seen {
 			r.See(o)
 		}
-		if wrong := r.Explained(); (wrong == "") != whole {
-			t.Errorf("read %q last: %q", last, wrong)
+		if wrong := r.Explained(); (wrong == "") != c.whole {
+			t.Errorf("%s: %q", c.name, wrong)
 		}
 	}
 }

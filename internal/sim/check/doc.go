@@ -11,6 +11,6 @@
 // for what is true at the moment of an observation, such as who holds a lock then. Present also
 // returns values. [History] is the committed history, with which several checkers compare.
 //
-// [Protocol] returns the checkers of servers, and [Clients] those of clients. [Register]
-// checks linearizability after a run. Read observed.go first.
+// [Protocol] returns the checkers of servers, and [Clients] those of clients. [Registers]
+// checks linearizability after a run. [Premises] counts how often each rule could have been broken. Read observed.go first.
 package check

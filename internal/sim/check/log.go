@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
-	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -46,27 +45,4 @@ func (c *noHole) See(o any) string {
 // follows reports whether next can come directly after z in a log.
 func follows(z, next wire.Zxid) bool {
 	return next == z+1 || next.Epoch() > z.Epoch() && next.Counter() == 1
-}
-
-// durability checks that what a learner acknowledges or promises is on its disk.
-type durability struct{}
-
-func (durability) Name() string { return "Durability" }
-
-func (durability) See(o any) string {
-	e, ok := o.(Promised)
-	if !ok {
-		return ""
-	}
-	z, disk := e.Packet.Zxid, e.Disk
-	switch {
-	case !e.ByLearner && e.Packet.Type == peerwire.PacketLeaderInfo && disk.Accepted < z.Epoch():
-		return fmt.Sprintf("leader %d announces epoch %d, but its disk has epoch %d", e.Server, z.Epoch(), disk.Accepted)
-	case !e.ByLearner:
-	case e.Packet.Type == peerwire.PacketAck && z.Counter() == 0 && disk.Current < z.Epoch():
-		return fmt.Sprintf("server %d acknowledges epoch %d, but its disk has epoch %d", e.Server, z.Epoch(), disk.Current)
-	case e.Packet.Type == peerwire.PacketAck && z.Counter() != 0 && disk.Zxid < z:
-		return fmt.Sprintf("server %d acknowledges %v, but only transactions up to %v are durable", e.Server, z, disk.Zxid)
-	}
-	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -21,8 +22,8 @@ type Checker interface {
 func Protocol(h *History) []Checker {
 	return []Checker{
 		newLeadership(h), newPrefixConsistency(h), newIntegrity(), newAgreement(), newTotalOrder(),
-		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), durability{},
-		equalDigest{h}, nothingUndone{h}, newEphemerals(h), newLeadershipTransfers(),
+		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), &durability{},
+		equalDigest{h}, nothingUndone{h}, newEphemerals(h), newLeadershipTransfers(), &keptConnections{},
 	}
 }
 
@@ -33,6 +34,8 @@ type (
 		Server ensemble.ServerID
 		Log    wire.Zxid
 	}
+	// Forgot says that the disk of a server was replaced, or has lost what it had promised.
+	Forgot struct{ Server ensemble.ServerID }
 	// Rebuilt says that a server has another tree, made from a snapshot or from its disk.
 	Rebuilt struct{ Server ensemble.ServerID }
 	// Established says that a server begins to serve clients, with everything up to Zxid
@@ -62,15 +65,14 @@ type (
 		Server    ensemble.ServerID
 		ByLearner bool
 		Packet    *peerwire.QuorumPacket
+		Link      zab.LinkID
+		At        int64      // µs
+		Since     int64      // µs at which the batch that sends the packet began
+		Term      wire.Epoch // the epoch that was announced on the link
 		Epoch     wire.Epoch // the epoch in which the sender serves
 		Log       wire.Zxid  // where the sender's log in memory ends
 		Disk      Durable    // the sender's disk
 		To        Receiver
-	}
-	// Durable holds what a server has on its disk.
-	Durable struct {
-		Accepted, Current wire.Epoch
-		Zxid              wire.Zxid
 	}
 	// Receiver is a server to which a packet is sent. Wiped says that its disk was replaced
 	// and that it was not synchronised since.

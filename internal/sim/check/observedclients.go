@@ -67,6 +67,25 @@ type (
 		Session  wire.SessionID
 		ReadOnly bool
 	}
+	// Asked says that a client's ping or sync reaches a server. Replied says that the server answers the
+	// oldest one of the connection.
+	Asked struct {
+		Server ensemble.ServerID
+		Conn   replica.ConnID
+		Op     wire.OpCode
+		At     int64 // µs
+	}
+	Replied struct {
+		Server ensemble.ServerID
+		Conn   replica.ConnID
+		Op     wire.OpCode
+	}
+	// Kept says that a server, which serves again in epoch To, has kept a client's connection that it
+	// served last in epoch From.
+	Kept struct {
+		Server   ensemble.ServerID
+		From, To wire.Epoch
+	}
 	// TurnedAway says that a client is told that its session has expired.
 	TurnedAway struct {
 		Server    ensemble.ServerID
@@ -264,6 +283,8 @@ type Present interface {
 	Registrants() []Registrant
 	// Servers returns all servers.
 	Servers() []Server
+	// Disks returns what is on the disks of all servers; without history, only the epochs.
+	Disks(history bool) []Disk
 	// Sessions returns the sessions in the tree of a server.
 	Sessions(ensemble.ServerID) []wire.SessionID
 }
@@ -278,6 +299,12 @@ type Recipe struct {
 
 // The values that Present returns.
 type (
+	// Disk is what a server would find on its disk after a power failure. It is not known if the disk was
+	// replaced, has lied, or has decayed.
+	Disk struct {
+		ID ensemble.ServerID
+		Durable
+	}
 	// Holder is a candidate. Left is how long its term still lasts at least.
 	Holder struct {
 		Client    int
@@ -311,13 +338,14 @@ type (
 	// Server holds what decides whether a server could be elected. Zxid is where its
 	// history ends: what it has applied or ordered to be logged.
 	Server struct {
-		ID      ensemble.ServerID
-		Up      bool
-		Members *ensemble.Membership
-		Started bool // its process was started at least once
-		Wiped   bool // its disk was replaced, and it was not synchronised since
-		Current wire.Epoch
-		Zxid    wire.Zxid
+		ID         ensemble.ServerID
+		Compatible bool // it behaves as a server of ZooKeeper
+		Up         bool
+		Members    *ensemble.Membership
+		Started    bool // its process was started at least once
+		Wiped      bool // its disk was replaced, and it was not synchronised since
+		Current    wire.Epoch
+		Zxid       wire.Zxid
 		// WouldHave reports whether the server would have a session if it led with its
 		// present log.
 		WouldHave func(wire.SessionID) bool

@@ -103,7 +103,7 @@ var brokenRules = []broken{
 			Ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(z(2, 3), "x")}}, false},
 		}
 	}},
-	{"an epoch promised before it is saved", func(*History) Checker { return durability{} }, func(_ *History) []any {
+	{"an epoch promised before it is saved", func(*History) Checker { return &durability{} }, func(_ *History) []any {
 		disk := Durable{Accepted: 2, Current: 1}
 		return []any{
 			Promised{Server: a, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: z(2, 0)}, Disk: disk},
@@ -111,7 +111,7 @@ var brokenRules = []broken{
 			Promised{Server: a, ByLearner: true, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(2, 0)}, Disk: disk},
 		}
 	}},
-	{"a transaction acknowledged before it is durable", func(*History) Checker { return durability{} }, func(_ *History) []any {
+	{"a transaction acknowledged before it is durable", func(*History) Checker { return &durability{} }, func(_ *History) []any {
 		ack := &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: z(1, 1)}
 		return []any{
 			Promised{Server: a, ByLearner: true, Packet: ack, Disk: Durable{Zxid: z(1, 1)}},
@@ -163,7 +163,7 @@ func transfers(leader, to ensemble.ServerID, end wire.Zxid) Promised {
 
 func TestEachRuleCanBeBroken(t *testing.T) {
 	for _, b := range slices.Concat(brokenRules, brokenRequests, brokenClaims, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenTreeWatches,
-		brokenAnnouncements, brokenShares, brokenMultiLocks, brokenRegistrations, brokenLocals) {
+		brokenAnnouncements, brokenShares, brokenMultiLocks, brokenRegistrations, brokenLocals, brokenLeases) {
 		t.Run(b.rule, func(t *testing.T) {
 			h := NewHistory(tree.New(tree.Options{Seed: 1, ExtendedTypes: true}))
 			c := b.rules(&h)

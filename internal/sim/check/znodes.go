@@ -6,7 +6,6 @@ const (
 	LeaderPath   = ElectionPath + "/LEADER"
 	ConfigPath   = "/configuration" // what leaders announce
 	GuardedPath  = "/guarded"       // holders write their tokens here, and check their bids in the same transaction
-	RegisterPath = "/r0"            // read and written by clients without a recipe
 	TxRoot       = "/tx"            // transactions of two phases
 
 	QueueItems  = "/queue/entries"
@@ -21,6 +20,9 @@ const (
 	ShareParts  = ShareParent + "/parts"
 	ShareTasks  = ShareParent + "/tasks"
 )
+
+// RegisterPaths are the znodes that clients without a recipe read and write.
+var RegisterPaths = []string{"/r0", "/r1", "/r2"}
 
 // Places are the znodes at which registrants register.
 var Places = []string{"/places/a", "/places/b"}

@@ -33,7 +33,7 @@ func (c *Client) work() {
 // change issues one or two requests.
 func (c *Client) change() {
 	d := c.random
-	reg := fmt.Sprintf("/r%d", d.Below(registerCount))
+	reg := check.RegisterPaths[d.Below(registerCount)]
 	node := fmt.Sprintf("/n%d", d.Below(6))
 	switch d.Below(16) {
 	case 0, 1, 2, 3:
@@ -55,7 +55,7 @@ func (c *Client) change() {
 	case 13:
 		c.create(fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3)), wire.FlagEphemeral)
 	case 14:
-		c.multi(fmt.Sprintf("/r%d", 1+d.Below(registerCount-1)), node)
+		c.multi(check.RegisterPaths[1+d.Below(registerCount-1)], node)
 	default:
 		if d.Below(40) == 0 {
 			if c.Xid%2 == 0 { // the session is closed while a create waits behind a sync
@@ -70,7 +70,7 @@ func (c *Client) change() {
 }
 
 // registerCount is the number of znodes that serve only for reading and writing.
-const registerCount = 3
+var registerCount = int64(len(check.RegisterPaths))
 
 // watchOf returns a watch of a znode that tells no state machine.
 func watchOf(path string) *watch { return &watch{Watch: check.Watch{Path: path}} }

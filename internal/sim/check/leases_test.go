@@ -1,0 +1,110 @@
+package check
+
+import (
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// three returns what the checkers see of an ensemble of three voters: a, b and 3.
+func three(disks ...Disk) *present {
+	m, err := ensemble.Parse("server.1=h:1:2\nserver.2=h:3:4\nserver.3=h:5:6\n")
+	if err != nil {
+		panic(err)
+	}
+	return &present{disks: disks, servers: []Server{{ID: a, Members: m, Up: true}, {ID: b, Members: m, Up: true}, {ID: 3, Members: m, Up: true}}}
+}
+
+// leasesOf and quorumsOf are rules over three voters.
+func leasesOf(*History) Checker { return newLeases(three()) }
+
+func quorumsOf(disks ...Disk) func(*History) Checker {
+	return func(*History) Checker { return newQuorums(three(disks...)) }
+}
+
+const ms = int64(1000) // µs
+
+// packetOf returns a packet of the leader a to b, or of b to a, on link 1.
+func packetOf(at int64, byLearner bool, kind peerwire.PacketType, z wire.Zxid, data wire.Record) Promised {
+	p := Promised{Server: a, To: Receiver{Server: b}, ByLearner: byLearner, Link: 1, At: at, Since: at, Packet: &peerwire.QuorumPacket{Type: kind, Zxid: z}}
+	if byLearner {
+		p.Server, p.To.Server = b, a
+	}
+	if data != nil {
+		p.Packet.Data = wire.Append(nil, data)
+	}
+	return p
+}
+
+// beats returns a heartbeat of a that confirms this many answers of b, and answers returns the answer of b.
+func beats(at, confirmed int64) Promised {
+	return packetOf(at, false, peerwire.PacketPing, 0, &peerwire.PingInfo{Confirmed: confirmed})
+}
+
+func answers(at int64) Promised { return packetOf(at, true, peerwire.PacketPing, 0, nil) }
+
+// followed returns the observations until b follows a, and more.
+func followed(more ...any) []any {
+	return append([]any{
+		packetOf(0, true, peerwire.PacketFollowerInfo, 0, nil), packetOf(0, false, peerwire.PacketUpToDate, 0, nil),
+		Established{Server: a, Role: peerwire.Leading, Epoch: 1}, Established{Server: b, Role: peerwire.Following, Epoch: 1},
+	}, more...)
+}
+
+func asks(v ensemble.ServerID, op wire.OpCode, at int64) Asked { return Asked{v, 7, op, at} }
+
+// brokenLeases are sequences of observations that break the rules of heartbeats and quorums.
+var brokenLeases = []broken{
+	{"an answer to a heartbeat that was not sent", leasesOf, func(*History) []any {
+		return followed(beats(1, 0), answers(2), answers(3))
+	}},
+	{"sessions confirmed without a lease", leasesOf, func(*History) []any {
+		return followed(beats(1*ms, 0), answers(2*ms), beats(400*ms, 1), answers(401*ms), beats(1000*ms, 2))
+	}},
+	{"a ping answered by a leader without a lease", leasesOf, func(*History) []any {
+		return followed(beats(1*ms, 0), answers(2*ms), asks(a, wire.OpPing, 400*ms), Replied{a, 7, wire.OpPing},
+			asks(a, wire.OpPing, 600*ms), Replied{a, 7, wire.OpPing})
+	}},
+	{"a ping answered by a follower before its leader knows of it", leasesOf, func(*History) []any {
+		return followed(beats(1*ms, 0), asks(b, wire.OpPing, 2*ms), answers(3*ms), beats(4*ms, 1), Replied{b, 7, wire.OpPing},
+			asks(b, wire.OpPing, 5*ms), Replied{b, 7, wire.OpPing})
+	}},
+	{"a sync answered because of an earlier heartbeat", leasesOf, func(*History) []any {
+		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), Replied{b, 7, wire.OpSync},
+			asks(b, wire.OpSync, 3*ms), beats(4*ms, 0), Replied{b, 7, wire.OpSync})
+	}},
+	{"a connection kept over a term that was missed", func(*History) Checker { return &keptConnections{} }, func(*History) []any {
+		leads := func(e wire.Epoch) Established { return Established{Server: a, Role: peerwire.Leading, Epoch: e} }
+		return []any{leads(1), Kept{b, 1, 2}, leads(2), Kept{b, 1, 2}, leads(3), Kept{b, 1, 3}}
+	}},
+	{"an epoch promised to two leaders", quorumsOf(), func(*History) []any {
+		promise := func(to ensemble.ServerID, link zab.LinkID) []any {
+			p := packetOf(0, true, peerwire.PacketAckEpoch, 0, &peerwire.EpochAck{CurrentEpoch: 1})
+			info := packetOf(0, false, peerwire.PacketLeaderInfo, z(2, 0), nil)
+			p.To.Server, p.Link, info.Link = to, link, link
+			return []any{info, p}
+		}
+		again := append(promise(a, 1), promise(a, 2)...)
+		return append(append(again, append([]any{Forgot{b}}, promise(3, 3)...)...), promise(a, 4)...)
+	}},
+	{"a term that a quorum has not promised", quorumsOf(disk(a, 2, 1), disk(b, 1, 1), Disk{ID: 3, Durable: Durable{Known: true, Accepted: 1}}), func(*History) []any {
+		return []any{packetOf(0, false, peerwire.PacketNewLeader, z(1, 0), nil), packetOf(0, false, peerwire.PacketNewLeader, z(2, 0), nil)}
+	}},
+	{"a leader that a quorum has not acknowledged", quorumsOf(disk(a, 2, 2), Disk{ID: b}, disk(3, 2, 1)), func(*History) []any {
+		return []any{Established{Server: a, Role: peerwire.Leading, Epoch: 2}, Established{Server: 3, Role: peerwire.Leading, Epoch: 3}}
+	}},
+	{"a transaction that no quorum has", quorumsOf(disk(a, 1, 1), disk(b, 1, 1), disk(3, 1, 1)), func(*History) []any {
+		all := []any{Established{Server: a, Role: peerwire.Leading, Epoch: 1}}
+		for i := range commitsEvery {
+			all = append(all, Committed{a, i, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, uint32(i+1))}}})
+		}
+		return all
+	}},
+}
+
+// disk returns a disk with an empty history.
+func disk(id ensemble.ServerID, accepted, current wire.Epoch) Disk {
+	return Disk{ID: id, Durable: Durable{Known: true, Accepted: accepted, Current: current}}
+}
