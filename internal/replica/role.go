@@ -130,7 +130,6 @@ func (r *Replica) leave(why string) {
 // leadership.
 func (r *Replica) ended(why string, next *zab.Successor) {
 	r.failedTerm(why)
-	r.member.noteEnd(next)
 	r.suspend()
 	r.reset()
 	r.tree.Discard()
@@ -254,7 +253,6 @@ func (r *Replica) serve(e *zab.Established) {
 		m.compatible = e.Epoch
 	}
 	m.failed = nil
-	m.noteServes(e.Epoch)
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.locals.renew(r.now.Mono)
 	r.settleTerm(e.Epoch)

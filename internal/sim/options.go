@@ -50,8 +50,6 @@ type Options struct {
 	// Lies makes some disks lie: their fsyncs report success, and a power failure loses what
 	// they were to keep. Acknowledged writes can then be lost, as lies.go says: 1 yes, -1 no.
 	Lies int
-	// Priorities prefers some servers as leaders: 1 yes, -1 no.
-	Priorities int
 	// Lasting is a fault that a minority of the voters keeps after the other faults have
 	// ended, while the others must serve; NoLasting: none.
 	Lasting Lasting
@@ -141,7 +139,6 @@ func drawn(o Options, d *machine.Random) Options {
 	drawOwn(&o.Racks, o.Seed^0x2ac5, 25)
 	drawOwn(&o.Rot, o.Seed^0x207, 20)
 	drawOwn(&o.Lies, o.Seed^0x11e5, 12)
-	drawOwn(&o.Priorities, o.Seed^0x9e1f, 25)
 	return o
 }
 

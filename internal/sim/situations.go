@@ -103,7 +103,6 @@ const (
 	situationRegained          // such a server has everything again
 	situationSuspended         // because of such servers, acknowledged writes may be lost
 	situationAckedLost         // acknowledged writes were lost in this way
-	situationPreferred         // a leader has made a preferred server the leader
 	// The healthy servers have served while others kept a lasting fault.
 	situationLastingDead
 	situationLastingPaused
@@ -139,7 +138,6 @@ var situationNames = [situations]string{
 	"rack without power", "switch out of order", "several disks full",
 	"older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error", "decayed log not sent to a learner",
 	"disk lost that others need", "too few voters have a history", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
-	"preferred server leads",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",

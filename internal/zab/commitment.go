@@ -197,7 +197,7 @@ func (l *Leader) acked(k *link, z wire.Zxid) string {
 	case k.observer || z.Counter() == 0:
 		return ""
 	}
-	k.durable, k.ackedAt = max(k.durable, z), l.now
+	k.durable = max(k.durable, z)
 	if k.watched != 0 && z >= k.watched {
 		l.watch(k)
 	}
