@@ -133,6 +133,8 @@ func (s *Sim) doProcess(v *server, a Act) bool {
 		v.wakeUp()
 	case SetClock:
 		switch {
+		case a.Value < 0 && v.Clock.Slept >= 0:
+			return true // a server cannot notice that it was suspended if its wall clock was set back meanwhile
 		case a.Value < 0:
 			s.reach(situationClockBack)
 		case a.Value >= 3600*machine.Second:

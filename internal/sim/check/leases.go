@@ -60,6 +60,7 @@ type heartbeats struct {
 	sent            []int64 // µs at which the heartbeats were sent that are not answered yet
 	answers         int64   // how many the learner has answered
 	confirmed       int64   // how many answers the leader has confirmed
+	synced          int64   // µs: the latest time that a quorum had confirmed when the leader answered a sync of its learner; 0: it has answered none
 }
 
 // pingOfClient is a client's ping when it arrived: the time, the link of the server with its leader
@@ -155,6 +156,8 @@ func (c *leases) fromLeader(e *Promised) string {
 			h.sent = append(h.sent, e.At)
 		}
 		return c.confirms(h, e)
+	case peerwire.PacketSync:
+		h.synced = max(h.synced, c.confirmedTime(h.leader))
 	}
 	return ""
 }
@@ -263,15 +266,17 @@ func (c *leases) synced(e *Replied) string {
 	}
 	arrived := waiting[0]
 	c.syncs[e.Conn] = waiting[1:]
-	leader := e.Server
+	leader, at := e.Server, int64(0)
 	if h := c.links[c.follows[e.Server]]; h != nil && !c.leads[e.Server] {
-		leader = h.leader
+		leader, at = h.leader, h.synced // the leader may have ended since
+	} else {
+		at = c.confirmedTime(leader)
 	}
 	if !c.native(e.Server) || !c.native(leader) {
 		return ""
 	}
 	c.met[syncAnswered]++
-	if at := c.confirmedTime(leader); at < arrived {
+	if at < arrived {
 		return fmt.Sprintf("server %d answers a sync although no quorum has answered a heartbeat that leader %d sent in the %d ms after it arrived",
 			e.Server, leader, (arrived-at)/1000)
 	}

@@ -72,8 +72,14 @@ var brokenLeases = []broken{
 			asks(b, wire.OpPing, 5*ms), Replied{b, 7, wire.OpPing})
 	}},
 	{"a sync answered because of an earlier heartbeat", leasesOf, func(*History) []any {
-		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), Replied{b, 7, wire.OpSync},
-			asks(b, wire.OpSync, 3*ms), beats(4*ms, 0), Replied{b, 7, wire.OpSync})
+		answer := packetOf(3*ms, false, peerwire.PacketSync, 0, nil)
+		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), answer, Replied{b, 7, wire.OpSync},
+			asks(b, wire.OpSync, 4*ms), beats(5*ms, 0), answer, answers(6*ms), Replied{b, 7, wire.OpSync})
+	}},
+	{"a sync answered because of what a leader that has ended had confirmed later", leasesOf, func(*History) []any {
+		answer := packetOf(3*ms, false, peerwire.PacketSync, 0, nil)
+		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), answer, Restarted{Server: a}, Replied{b, 7, wire.OpSync},
+			asks(b, wire.OpSync, 4*ms), Replied{b, 7, wire.OpSync})
 	}},
 	{"a connection kept over a term that was missed", func(*History) Checker { return &keptConnections{} }, func(*History) []any {
 		leads := func(e wire.Epoch) Established { return Established{Server: a, Role: peerwire.Leading, Epoch: e} }
