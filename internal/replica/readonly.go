@@ -18,7 +18,8 @@ import (
 // Clients read the tree as clients last saw it. The transactions that a start, a
 // truncation or a leader's snapshot has put into the tree may not be committed. The
 // server does not show such a tree before it has served in a term with it, unless the
-// operator has set Member.ReadUncommitted.
+// operator has set Member.ReadUncommitted. The same holds for a tree that a full disk has taken
+// back to a leader's snapshot, which has effects of transactions that are missing now.
 type readOnly struct {
 	serves bool
 	since  int64 // Mono time since which it looks for a leader
@@ -54,7 +55,9 @@ func ReadOnlyRefuses(op wire.OpCode) bool {
 func (r *Replica) readOnlyAt() int64 {
 	m := r.member
 	switch {
-	case m.role != peerwire.Looking || !m.readers.shown && !(m.opt.ReadOnly && m.opt.ReadUncommitted) || m.log.Fresh():
+	case m.role != peerwire.Looking || m.log.Fresh():
+		return Never
+	case (!m.readers.shown || r.tree.Fuzzy()) && !(m.opt.ReadOnly && m.opt.ReadUncommitted):
 		return Never
 	case m.disabled != "":
 		return 0

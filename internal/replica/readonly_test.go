@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
+	"bellwether/internal/tree"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -249,6 +250,27 @@ func TestReadOnlyOnFullDisk(t *testing.T) {
 	h.run(2000)
 	if st := full.r.Status(); !st.Serving {
 		t.Errorf("the server does not become a full member again: %+v", st)
+	}
+}
+
+// TestReadOnlyHidesAFuzzyTree: a server whose full disk takes it back to a leader's snapshot does not show that tree.
+func TestReadOnlyHidesAFuzzyTree(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	full := s[0]
+	z, gen := full.r.member.log.Last(), full.r.member.generation
+	fuzzy := tree.New(tree.Options{Seed: 1})
+	l := fuzzy.Loader()
+	l.Reset()
+	l.CloseFuzzy()
+	full.inbox = append(full.inbox, LogFull{z, gen}, Zab{zab.Refused{Zxid: z, Generation: gen, Why: "no space"}}, Rebuilt{fuzzy})
+	h.run(10)
+	if st := full.r.Status(); st.ReadOnly || st.Disabled == "" {
+		t.Errorf("%+v", st)
+	}
+	fuzzy.Settled()
+	h.run(1000)
+	if st := full.r.Status(); !st.ReadOnly {
+		t.Errorf("the tree is settled: %+v", st)
 	}
 }
 

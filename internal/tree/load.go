@@ -195,6 +195,14 @@ func (t *Tree) Describe(members string, version, wallMS int64) {
 		&record.TxnHeader{Zxid: wire.Zxid(version), Time: wallMS})
 }
 
+// Fuzzy reports whether the tree comes from a snapshot that may contain effects of transactions which the
+// tree has not applied yet. Such a tree is in a state in which it never was.
+func (t *Tree) Fuzzy() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.digests.fuzzy
+}
+
 // Settled says that every transaction whose effects the snapshot may contain has been
 // applied. From then on digests are compared.
 func (t *Tree) Settled() {
