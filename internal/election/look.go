@@ -359,13 +359,17 @@ func (e *Election) heardSettled(h Heard) {
 }
 
 // followed reports whether the servers that sent the same as b are a quorum, and the
-// leader they name leads.
+// leader they name leads. A proposed membership does not count here, except for a server
+// that would lead: it may never be committed, and then only that leader can undo it.
 func (e *Election) followed(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	has := func(id ensemble.ServerID) bool {
 		o, ok := votes[id]
 		return ok && o.agrees(b)
 	}
-	return e.leads(votes, b) && e.quorum(has)
+	if b.Leader == e.id {
+		return e.leads(votes, b) && e.quorum(has)
+	}
+	return e.leads(votes, b) && e.committed.HasQuorum(has)
 }
 
 // leads reports whether the leader of b says that it leads. This server can become leader
