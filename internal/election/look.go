@@ -359,17 +359,13 @@ func (e *Election) heardSettled(h Heard) {
 }
 
 // followed reports whether the servers that sent the same as b are a quorum, and the
-// leader they name leads. A proposed membership does not count here, except for a server
-// that would lead: it may never be committed, and then only that leader can undo it.
+// leader they name leads.
 func (e *Election) followed(votes map[ensemble.ServerID]ballot, b ballot) bool {
 	has := func(id ensemble.ServerID) bool {
 		o, ok := votes[id]
 		return ok && o.agrees(b)
 	}
-	if b.Leader == e.id {
-		return e.leads(votes, b) && e.quorum(has)
-	}
-	return e.leads(votes, b) && e.committed.HasQuorum(has)
+	return e.leads(votes, b) && e.quorum(has)
 }
 
 // leads reports whether the leader of b says that it leads. This server can become leader

@@ -230,9 +230,6 @@ func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 		return nil, wire.OK
 	}
 	r.asked = req
-	if r.member != nil && req.Op == wire.OpReconfig {
-		r.asked.Reconfigure = r.reconfigure
-	}
 	txn, code := r.tree.Prepare(&r.asked, z, r.now.Wall)
 	r.asked = tree.Request{WithoutStat: r.asked.WithoutStat}
 	if txn != nil {

@@ -88,7 +88,6 @@ func (r *Learner) activated(p *peerwire.QuorumPacket) {
 	if m == nil {
 		return
 	}
-	r.configured(m)
 	r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{p.Zxid, m, a.Leader})
 	r.report(Activated{p.Zxid, m.Version(), a.Leader})
 	if why := r.whyTermEnds(m, a.Leader); why != "" {

@@ -407,7 +407,7 @@ func (l *Leader) checkQuorum() {
 // them in the next term too, so the term lasts at least leftMinMS.
 func (l *Leader) checkLinked() {
 	begun := l.phase == promising || l.phase == synchronising
-	if l.LostQuorum() || begun && l.now >= l.began+leftMinMS && !l.quorum(l.mayTakePart) {
+	if l.LostQuorum() || begun && l.now >= l.began+leftMinMS && !l.committed.HasQuorum(l.mayTakePart) {
 		l.giveUp("no quorum is connected any more")
 	}
 }

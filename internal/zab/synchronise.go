@@ -117,7 +117,6 @@ func (l *Leader) establish() {
 	l.log.fresh = false
 	if m.Version() != l.committed.Version() {
 		est.Members, l.committed, l.lastSeen = m, m, nil
-		l.configured(m)
 	}
 	l.ready.Established = est
 	l.nextLinkCheck, l.pings.due, l.nextQuorumCheck = l.now, l.now, l.now+l.opt.TickMS
