@@ -55,9 +55,9 @@ func ReadOnlyRefuses(op wire.OpCode) bool {
 func (r *Replica) readOnlyAt() int64 {
 	m := r.member
 	switch {
-	case m.role != peerwire.Looking || m.log.Fresh():
+	case m.role != peerwire.Looking || !m.readers.shown && !(m.opt.ReadOnly && m.opt.ReadUncommitted) || m.log.Fresh():
 		return Never
-	case (!m.readers.shown || r.tree.Fuzzy()) && !(m.opt.ReadOnly && m.opt.ReadUncommitted):
+	case r.tree.Fuzzy() && !(m.opt.ReadOnly && m.opt.ReadUncommitted):
 		return Never
 	case m.disabled != "":
 		return 0
