@@ -82,9 +82,6 @@ func (v *server) continueBatch() {
 					v.order.Hear(&c.hearing, c.session, c.timeoutMS)
 				}
 			}
-			if v.leads() {
-				v.sim.see(check.Ticked{Server: v.id, Epoch: v.standing.Epoch})
-			}
 			v.order.Tick()
 		case driver.AllStepped:
 			if v.getsBusy(v.continueBatch) || v.pauses() {
@@ -180,7 +177,7 @@ func (v *server) endBatch() {
 func (v *server) keeps() {
 	for _, c := range v.conns {
 		if c.from != 0 && !c.ended {
-			v.sim.see(check.Kept{Server: v.id, From: c.from, To: v.standing.Epoch, Session: c.session})
+			v.sim.see(check.Kept{Server: v.id, From: c.from, To: v.standing.Epoch})
 		}
 		c.from = 0
 	}

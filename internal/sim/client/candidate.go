@@ -109,13 +109,9 @@ func (k *Candidate) left() time.Duration { return k.line.Left(k.now()) }
 // holds reports whether the candidate may consider itself a holder now.
 func (k *Candidate) holds() bool { return k.left() > 0 }
 
-// proof reports whether it is proven that the session lives as long as the term.
-func (k *Candidate) proof() bool { return k.line.Proof() == nil }
-
 // observed returns the candidate as the checkers see it.
 func (k *Candidate) observed() check.Holder {
-	return check.Holder{Client: k.c.ID, Session: k.c.Session, Shared: k.shared, Exclusive: k.exclusive(), Proven: k.proof(), Left: k.left(),
-		Timeout: time.Duration(k.c.TimeoutMS) * time.Millisecond}
+	return check.Holder{Client: k.c.ID, Session: k.c.Session, Shared: k.shared, Exclusive: k.exclusive(), Left: k.left()}
 }
 
 // Resign makes the candidate give its bid up.

@@ -130,7 +130,7 @@ func (c *Client) Connect() {
 // timeout returns the timeout of the session or, without a session, the one to request.
 func (c *Client) timeout() int32 {
 	if c.TimeoutMS == 0 {
-		return c.group.Settings().SessionMS
+		return int32(c.group.Settings().TickMS * 8)
 	}
 	return c.TimeoutMS
 }
@@ -139,7 +139,7 @@ func (c *Client) sendHello() {
 	if c.Reader {
 		c.renew()
 	}
-	h := Hello{ReadOnly: c.Reader, Session: c.Session, TimeoutMS: c.group.Settings().SessionMS, Seen: max(c.Seen, c.lastEvent)}
+	h := Hello{ReadOnly: c.Reader, Session: c.Session, TimeoutMS: int32(c.group.Settings().TickMS * 8), Seen: max(c.Seen, c.lastEvent)}
 	if c.Session != 0 {
 		p := c.Session.Password()
 		h.Password = p[:]

@@ -66,7 +66,6 @@ type Settings struct {
 	Leases          int
 	TermMS          int64
 	TickMS, ThinkMS int64
-	SessionMS       int32 // the session timeout to ask for
 	LocalSessions   bool
 }
 
