@@ -21,7 +21,7 @@ import (
 // costOfMetrics measures the processor time of a server for an operation, with metrics as they
 // are and a scrape each second, and with a program that does not update metrics and is not
 // scraped. A second server without metrics is the control: its difference from the first one shows
-// what the measurement itself adds. All servers run all the time; the loads take turns.
+// what the measurement itself adds.
 func costOfMetrics(ctx context.Context, kind target.Kind, p plan) ([]figure, error) {
 	dir, err := os.MkdirTemp("", "bellwether-compare-")
 	if err != nil {
@@ -32,46 +32,78 @@ func costOfMetrics(ctx context.Context, kind target.Kind, p plan) ([]figure, err
 		"admin.enableServer": "false", "metricsProvider.httpHost": "127.0.0.1", "metricsProvider.httpPort": "0",
 		"metricsProvider.className": "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
 	}}}
-	on, _, err := m.start("")
+	without, err := buildWithoutMetrics(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer on.Kill()
-	found := regexp.MustCompile(`metrics at (http://[^ "]+)`).FindStringSubmatch(on.Log())
-	if found == nil {
-		return nil, errors.New("the log names no port for metrics")
-	}
-	off, err := m.startWithoutMetrics(2)
-	for _, s := range off {
-		defer s.Kill()
-	}
-	if err != nil {
-		return nil, err
-	}
-	for _, load := range []bench.Load{
+	loads := []bench.Load{
 		{Kind: bench.Read, Connections: 16, Outstanding: 8, Keys: 1000, Size: 100},
 		{Kind: bench.Write, Connections: 16, Outstanding: 8, Keys: 1000, Size: 100},
-	} {
-		if err := m.pairs(load, [3]*target.Server{on, off[0], off[1]}, found[1]); err != nil {
+	}
+	turns := make([][3][]turn, len(loads))
+	for n := range p.pairs {
+		if err := m.round(n, loads, without, turns); err != nil {
 			return nil, err
 		}
+	}
+	for i, load := range loads {
+		m.sayCost(string(load.Kind), turns[i])
 	}
 	return m.figures, nil
 }
 
-// startWithoutMetrics builds a server that does not update metrics, and starts n of them. It also
-// returns those that have started if another one does not.
-func (m *tlsMeter) startWithoutMetrics(n int) (started []*target.Server, err error) {
+// buildWithoutMetrics builds a program that does not update metrics, and returns its path.
+func buildWithoutMetrics(dir string) (string, error) {
 	root, err := target.Root()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	binary := filepath.Join(m.dir, "bellwether-nometrics")
+	binary := filepath.Join(dir, "bellwether-nometrics")
 	build := exec.Command("go", "build", "-tags", "nometrics", "-o", binary, "./cmd/bellwether")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build without metrics: %w\n%s", err, out)
+		return "", fmt.Errorf("build without metrics: %w\n%s", err, out)
 	}
+	return binary, nil
+}
+
+// round starts three new servers, one with metrics and two without, puts each load on them by turns, and adds to the
+// turns of each load. Two processes of one program differ by several percent, so each round has its own.
+func (m *tlsMeter) round(n int, loads []bench.Load, without string, turns [][3][]turn) error {
+	on, _, err := m.start("")
+	if err != nil {
+		return err
+	}
+	defer on.Kill()
+	page := regexp.MustCompile(`metrics at (http://[^ "]+)`).FindStringSubmatch(on.Log())
+	if page == nil {
+		return errors.New("the log names no port for metrics")
+	}
+	servers, pages := [3]*target.Server{on}, [3]string{page[1]}
+	for i := range 2 {
+		if servers[1+i], err = m.startProgram(without); err != nil {
+			return err
+		}
+		defer servers[1+i].Kill()
+	}
+	for i, load := range loads {
+		for k := range servers {
+			way := (n + k) % len(servers) // so that none is always the first
+			s := servers[way]
+			load.Connect = func(ctx context.Context) (*zk.Client, error) { return zk.Connect(ctx, s.Addr, nil) }
+			load.Root, load.Duration = fmt.Sprintf("/%s", load.Kind), m.plan.duration
+			t, err := m.scraped(s, load, pages[way])
+			if err != nil {
+				return err
+			}
+			turns[i][way] = append(turns[i][way], t)
+		}
+	}
+	return nil
+}
+
+// startProgram starts a server of another program than the one under test.
+func (m *tlsMeter) startProgram(binary string) (*target.Server, error) {
 	const variable = "INTEROP_BINARY" // package target starts the program that it names
 	before, set := os.LookupEnv(variable)
 	os.Setenv(variable, binary)
@@ -80,39 +112,21 @@ func (m *tlsMeter) startWithoutMetrics(n int) (started []*target.Server, err err
 			os.Setenv(variable, before)
 		}
 	}()
-	for range n {
-		s, _, err := m.start("")
-		if err != nil {
-			return started, err
-		}
-		started = append(started, s)
-	}
-	return started, nil
+	s, _, err := m.start("")
+	return s, err
 }
 
-// pairs puts a load on the servers by turns: with metrics, without, and without again. It shows the median
-// differences from the second one. page is the address of the first one's metrics.
-func (m *tlsMeter) pairs(load bench.Load, servers [3]*target.Server, page string) error {
-	pages := [3]string{page}
-	var turns [3][]turn
-	for n := range m.plan.pairs {
-		for i := range servers {
-			way := (n + i) % len(servers) // so that none is always the first
-			s := servers[way]
-			load.Connect = func(ctx context.Context) (*zk.Client, error) { return zk.Connect(ctx, s.Addr, nil) }
-			load.Root, load.Duration = fmt.Sprintf("/%s-%d", load.Kind, n), m.plan.duration
-			t, err := m.scraped(s, load, pages[way])
-			if err != nil {
-				return err
-			}
-			turns[way] = append(turns[way], t)
-		}
+// sayCost shows what metrics cost under a load: the median difference between the server with metrics and the mean of
+// the two without.
+func (m *tlsMeter) sayCost(load string, turns [3][]turn) {
+	mean := make([]turn, len(turns[1]))
+	for n := range mean {
+		mean[n].cpu = (turns[1][n].cpu + turns[2][n].cpu) / 2
 	}
-	m.say(medians(turns[0]).String(), "%s, metrics on, scraped every second", load.Kind)
-	m.say(medians(turns[1]).String(), "%s, metrics off", load.Kind)
-	m.say(difference(turns[0], turns[1]), "%s, metrics on against off, processor time for an operation", load.Kind)
-	m.say(difference(turns[2], turns[1]), "%s, control: off against off", load.Kind)
-	return nil
+	m.say(medians(turns[0]).String(), "%s, metrics on, scraped every second", load)
+	m.say(medians(turns[1]).String(), "%s, metrics off", load)
+	m.say(difference(turns[0], mean), "%s, metrics on against off, processor time for an operation", load)
+	m.say(difference(turns[2], turns[1]), "%s, control: off against off", load)
 }
 
 // difference returns by how much more processor time an operation takes in a's turns than in b's.
