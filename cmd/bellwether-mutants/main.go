@@ -26,7 +26,8 @@ func main() { os.Exit(shell.Execute(newRoot(), os.Args[1:])) }
 // options holds the flags of the command.
 type options struct {
 	root, results, set, only, carry, cache string
-	every, jobs                            int
+	sample, jobs                           int
+	seed                                   uint64
 	budget                                 time.Duration
 	noUnit, noSimulator, table, list       bool
 }
@@ -45,7 +46,7 @@ func newRoot() *cobra.Command {
 		Use:   "bellwether-mutants",
 		Short: "measure how many faults in the core the tests find",
 		Long:  long,
-		Example: "  bellwether-mutants --set semantic --budget 1m\n  bellwether-mutants --set generated --every 20 --no-simulator\n" +
+		Example: "  bellwether-mutants --set semantic --budget 1m\n  bellwether-mutants --set generated --sample 60 --no-simulator\n" +
 			"  bellwether-mutants --only '^internal/zab/ping.go:'\n  bellwether-mutants --table",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -57,7 +58,8 @@ func newRoot() *cobra.Command {
 	f.StringVar(&o.results, "results", "", "the file of results (default: "+measure.ResultsFile+" in the module)")
 	f.StringVar(&o.set, "set", "", "judge only mutants of this set: semantic or generated")
 	f.StringVar(&o.only, "only", "", "judge only mutants whose name matches this expression")
-	f.IntVar(&o.every, "every", 1, "judge about each n-th generated mutant only")
+	f.IntVar(&o.sample, "sample", 0, "judge only so many generated mutants of each package, chosen at random; 0: all")
+	f.Uint64Var(&o.seed, "seed", 1, "the seed that chooses the sample")
 	f.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "the number of mutants that are judged at the same time")
 	f.DurationVar(&o.budget, "budget", 10*time.Minute, "processor time for one mutant in the simulator")
 	f.BoolVar(&o.noUnit, "no-unit", false, "do not run unit tests")
@@ -71,12 +73,12 @@ func newRoot() *cobra.Command {
 
 // selection returns what the flags select.
 func (o *options) selection() (s measure.Selection, err error) {
-	s = measure.Selection{Set: mutants.Set(o.set), Every: o.every, Unit: !o.noUnit, Simulator: !o.noSimulator}
+	s = measure.Selection{Set: mutants.Set(o.set), Sample: o.sample, Seed: o.seed, Unit: !o.noUnit, Simulator: !o.noSimulator}
 	switch {
 	case s.Set != "" && s.Set != mutants.Semantic && s.Set != mutants.Generated:
 		return s, fmt.Errorf("--set %q: the sets are semantic and generated", o.set)
-	case o.every < 1:
-		return s, fmt.Errorf("--every %d: the least number is 1", o.every)
+	case o.sample < 0:
+		return s, fmt.Errorf("--sample %d: the least number is 0, which stands for all", o.sample)
 	case o.jobs < 1:
 		return s, fmt.Errorf("--jobs %d: the least number is 1", o.jobs)
 	case o.budget <= 0:
@@ -109,10 +111,8 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 	case o.table:
 		return r.WriteDocument()
 	case o.list:
-		for i := range m.Mutants {
-			if x := &m.Mutants[i]; s.Includes(x) {
-				fmt.Fprintf(out, "%s: %s\n", x.Name, x.What)
-			}
+		for _, x := range s.Of(m.Mutants) {
+			fmt.Fprintf(out, "%s: %s\n", x.Name, x.What)
 		}
 		return nil
 	}

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"time"
 
@@ -36,27 +34,6 @@ type Runner struct {
 	known     mutants.Results
 	baselines map[string]*baseline
 	judged    int
-}
-
-// Selection says which mutants are judged, and by what.
-type Selection struct {
-	Set             mutants.Set    // empty: both
-	Only            *regexp.Regexp // of the name; nil: all
-	Every           int            // of the generated mutants, about each Every-th one; 0: all
-	Unit, Simulator bool
-}
-
-// Includes reports whether a mutant is selected.
-func (s *Selection) Includes(m *mutants.Mutant) bool {
-	switch {
-	case s.Set != "" && m.Set() != s.Set, s.Only != nil && !s.Only.MatchString(m.Name):
-		return false
-	case s.Every > 1 && m.Set() == mutants.Generated:
-		h := fnv.New32a()
-		h.Write([]byte(m.Name))
-		return h.Sum32()%uint32(s.Every) == 0
-	}
-	return true
 }
 
 // Run judges the selected mutants whose results are not known, and appends the results. It
@@ -88,16 +65,16 @@ func (r *Runner) Run(ctx context.Context, s Selection) error {
 			}
 		})
 	}
-	for i := range r.Module.Mutants {
-		m := &r.Module.Mutants[i]
-		if s.Includes(m) && r.Module.Equivalent[m.Name] == "" {
-			select {
-			case next <- m:
-				continue
-			case <-ctx.Done():
-			}
-			break
+	for _, m := range s.Of(r.Module.Mutants) {
+		if r.Module.Equivalent[m.Name] != "" {
+			continue
 		}
+		select {
+		case next <- m:
+			continue
+		case <-ctx.Done():
+		}
+		break
 	}
 	close(next)
 	workers.Wait()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -228,7 +229,7 @@ func TestEndless(t *testing.T) { Endless(3) }
 	if text, err := r.build(t.Context(), overlay, program, "internal/election"); err != nil {
 		t.Fatal(err, text)
 	}
-	test, err := r.killer(t.Context(), "internal/election", program, "", time.Second)
+	test, err := r.killer(t.Context(), "internal/election", program, "", []group{{tests: []string{"TestEndless", "TestLarger"}, limit: time.Second}})
 	if err != nil || test != "TestEndless" {
 		t.Errorf("%q, %v", test, err)
 	}
@@ -289,7 +290,7 @@ func TestOutput(t *testing.T) {
 		"=== RUN   TestA\n=== PAUSE TestA\n=== RUN   TestB\n=== CONT  TestA\nfatal error: stack overflow\n":         "TestA",
 		"=== RUN   TestB\npanic: test timed out after 1s\n\trunning tests:\n\t\tTestA/x (1s)\n\ngoroutine 7:\nx.go": "TestA",
 	} {
-		run := new(testRun)
+		run := &testRun{durations: map[string]time.Duration{}}
 		for i := range len(out) { // in pieces
 			run.Write([]byte(out[i : i+1]))
 		}
@@ -299,6 +300,49 @@ func TestOutput(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%q names %q, want %q", out, got, want)
+		}
+	}
+}
+
+// TestFastTestsFirst shows in which groups the tests of a package run. A test with parallel
+// subtests, whose own line has no time, takes as long as the longest of them.
+func TestFastTestsFirst(t *testing.T) {
+	run := &testRun{durations: map[string]time.Duration{}}
+	run.Write([]byte("--- PASS: TestSlow (2.50s)\n--- PASS: TestFast (0.00s)\n--- SKIP: TestNone (0.00s)\n" +
+		"--- PASS: TestParallel (0.00s)\n    --- PASS: TestParallel/a (0.10s)\n    --- PASS: TestParallel/b (30.00s)\n" +
+		"--- PASS: TestMedium (0.10s)\n    --- PASS: TestMedium/a_b (0.05s)\nPASS\n"))
+	want := []group{
+		{[]string{"TestFast", "TestNone"}, limitMin},
+		{[]string{"TestMedium"}, limitMin},
+		{[]string{"TestParallel", "TestSlow"}, limitFactor * 32500 * time.Millisecond},
+	}
+	if got := groupTests(run.durations); !reflect.DeepEqual(got, want) {
+		t.Errorf("the groups are %v, want %v", got, want)
+	}
+}
+
+// TestKillerOfAnyGroup shows that a test that kills a mutant is found in the last group, that
+// the recorded killer is tried first, and that it is forgotten if it does not kill any more.
+func TestKillerOfAnyGroup(t *testing.T) {
+	r, dir := smallRunner(t)
+	write(t, dir, map[string]string{"internal/election/b_test.go": `package election
+
+import "testing"
+
+func TestFirst(t *testing.T) {}
+
+func TestSecond(t *testing.T) { t.Error("it fails") }
+
+func TestThird(t *testing.T) { t.Error("it fails") }
+`})
+	program := filepath.Join(dir, "tests")
+	if text, err := r.build(t.Context(), "", program, "internal/election"); err != nil {
+		t.Fatal(err, text)
+	}
+	groups := []group{{[]string{"TestFirst"}, time.Minute}, {[]string{"TestSecond"}, time.Minute}, {[]string{"TestThird"}, time.Minute}}
+	for known, want := range map[string]string{"": "TestSecond", "TestThird": "TestThird", "TestFirst": "TestSecond", "TestGone": "TestSecond"} {
+		if test, err := r.killer(t.Context(), "internal/election", program, known, groups); err != nil || test != want {
+			t.Errorf("known %q: %q, %v; want %s", known, test, err, want)
 		}
 	}
 }

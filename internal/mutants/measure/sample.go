@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"bellwether/internal/mutants"
 )
@@ -71,4 +72,4 @@ func (r *Runner) Check(ctx context.Context, x mutants.Result) error {
 }
 
 // checkLimit is the time limit of one test that has killed a mutant before.
-const checkLimit = 2 * limitMin
+const checkLimit = 2 * time.Minute
