@@ -126,7 +126,7 @@ func (s *Sim) weigh() {
 // nothing.
 func (s *Sim) missing() string {
 	last := s.history.Last().Zxid
-	if s.canDecide(func(v *server) bool { return v.durable() < last }) {
+	if s.canDecide(func(v *server) bool { return v.durable() < last || v.saved.Current < last.Epoch() }) { // a vote gives the epoch before the zxid
 		return fmt.Sprintf("a quorum of voters can elect a leader without %v, which is committed", last)
 	}
 	twice := wire.Epoch(0)

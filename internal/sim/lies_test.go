@@ -157,6 +157,34 @@ func TestEpochsCanBeForgotten(t *testing.T) {
 	}
 }
 
+// TestALogOfAnEarlierEpochIsOutvoted checks that promises are suspended if a server has a committed transaction on
+// its disk but votes with an earlier epoch, so that a server without the transaction can be elected by it.
+func TestALogOfAnEarlierEpochIsOutvoted(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	first := s.leader()
+	s.Do(Act{Kind: Kill, A: int(first.id)})
+	s.until("another server leads", 20*machine.Second, func() bool { return s.leader() != nil && s.leader() != first })
+	s.Do(Act{Kind: Start, A: int(first.id)})
+	s.until("all serve again", 20*machine.Second, func() bool { return s.allServe() == "" })
+	leader, f := s.leader(), s.other()
+	for _, v := range s.servers {
+		if v != leader && v != f {
+			s.Do(Act{Kind: PowerOff, A: int(v.id)})
+		}
+	}
+	c := s.client(leader)
+	s.carried(c.Ask(c.Creation("/a")))
+	f.forgot(f.durable())
+	if s.suspended != "" {
+		t.Errorf("the leader and server %d have everything: %s", f.id, s.suspended)
+	}
+	f.saved.Current--
+	s.weigh()
+	if !strings.Contains(s.suspended, "elect a leader without") {
+		t.Errorf("server %d votes with epoch %d: %q", f.id, f.saved.Current, s.suspended)
+	}
+}
+
 // TestLiesGoOnWithFullRules plays seeds in which disks lie, and checks that most of them
 // reach their end with nothing lost.
 func TestLiesGoOnWithFullRules(t *testing.T) {
