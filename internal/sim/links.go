@@ -186,6 +186,7 @@ func (v *server) promises(l *link, end int, p *peerwire.QuorumPacket) check.Prom
 	to, byLearner := l.ends[1-end], end == 0
 	if p.Type == peerwire.PacketLeaderInfo {
 		l.term = p.Zxid.Epoch()
+		v.sim.nemesis.announced(v, to, l.term)
 	}
 	return check.Promised{
 		Server: v.id, ByLearner: byLearner, Packet: p, Link: l.id, At: v.sim.now, Since: v.began, Term: l.term, Epoch: v.standing.Epoch, Log: v.log.Last(),

@@ -6,6 +6,7 @@ import (
 	"bellwether/internal/peerwire"
 	"bellwether/internal/sim/client"
 	"bellwether/internal/sim/machine"
+	"bellwether/wire"
 )
 
 // nemesis draws faults, and keeps those that were carried out.
@@ -14,7 +15,9 @@ type nemesis struct {
 	random *machine.Random
 	done   []Act
 	// streamed draws the faults that hit snapshots on their way; nil: no faults are drawn.
-	streamed *machine.Random
+	streamed  *machine.Random
+	splits    *machine.Random // draws which announcements of epochs are hit; nil: none
+	lastSplit wire.Epoch      // the last epoch for which that was drawn
 }
 
 // begin starts the faults: the acts of the options or, if they contain none, random ones.
@@ -23,6 +26,7 @@ func (n *nemesis) begin(s *Sim) {
 	if s.opt.Acts == nil {
 		n.next()
 		n.streamed = machine.NewRandom(s.opt.Seed ^ 0x57ea)
+		n.splits = machine.NewRandom(s.opt.Seed ^ 0x5b117)
 		if s.opt.Moves > 0 {
 			n.migrate()
 		}
