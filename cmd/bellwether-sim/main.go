@@ -116,8 +116,10 @@ func (s *simulation) one(out io.Writer) error {
 		fmt.Fprintf(out, "seed %d: %s\n", r.Options.Seed, note)
 	}
 	if s.during == 0 {
-		for _, name := range slices.Sorted(maps.Keys(r.Reached)) {
-			fmt.Fprintf(out, "%8d  %s\n", r.Reached[name], name)
+		for _, counts := range []map[string]int{r.Reached, r.Premises} {
+			for _, name := range slices.Sorted(maps.Keys(counts)) {
+				fmt.Fprintf(out, "%8d  %s\n", counts[name], name)
+			}
 		}
 	}
 	return err

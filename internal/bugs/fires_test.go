@@ -9,19 +9,21 @@ import (
 // of these rules, the test must find a seed that breaks it.
 var firing = []struct{ patch, rules string }{
 	{"fires-quorum", "PrefixConsistency,Leadership,Agreement,EqualDigest,AtMostOnce,AsIssued,Shown"},
-	{"fires-expiry", "PossibleLeaders,Claims"},
+	{"fires-expiry", "PossibleLeaders,Claims,Expiry"},
 	{"fires-hole", "NoHole,NothingUndone"},
 	{"fires-content", "Integrity"},
 	{"fires-ephemeral", "EphemeralsOfSessions"},
 	{"fires-client", "AckedWrites,SessionOrder,WatchOrder,RealEvents"},
 	{"fires-token", "Fence"},
-	{"fires-sync", "RealTime,Linearizability"},
+	{"fires-sync", "RealTime,Linearizability,Fresh"},
 	{"fires-order", "TotalOrder,LocalPrimaryOrder,GlobalPrimaryOrder"},
 	{"2845", "PrimaryIntegrity"},
 	{"4785", "Durability"},
 	{"fires-lease", "Leases"},
 	{"fires-promise", "Quorums"},
 	{"fires-kept", "KeptConnections"},
+	{"fires-late", "Expiry"},
+	{"fires-window", "Promises"},
 }
 
 // TestRulesFire shows that the rules of the simulator detect bugs in the code, not only the

@@ -82,6 +82,9 @@ func (v *server) continueBatch() {
 					v.order.Hear(&c.hearing, c.session, c.timeoutMS)
 				}
 			}
+			if v.leads() {
+				v.sim.see(check.Ticked{Server: v.id, Epoch: v.standing.Epoch})
+			}
 			v.order.Tick()
 		case driver.AllStepped:
 			if v.getsBusy(v.continueBatch) || v.pauses() {
@@ -177,7 +180,7 @@ func (v *server) endBatch() {
 func (v *server) keeps() {
 	for _, c := range v.conns {
 		if c.from != 0 && !c.ended {
-			v.sim.see(check.Kept{Server: v.id, From: c.from, To: v.standing.Epoch})
+			v.sim.see(check.Kept{Server: v.id, From: c.from, To: v.standing.Epoch, Session: c.session})
 		}
 		c.from = 0
 	}

@@ -77,11 +77,13 @@ func (c *conn) take(load any) {
 	noted := c.touch(c.now())
 	switch q := load.(type) {
 	case client.Hello:
+		c.v.sim.see(check.Heard{Session: q.Session})
 		if q.Seen.Counter() == 0 {
 			c.seen = q.Seen
 		}
 		c.v.push(replica.Connect{Conn: c.id, Session: q.Session, Password: q.Password, TimeoutMS: q.TimeoutMS, Seen: q.Seen, ReadOnly: q.ReadOnly})
 	case client.Request:
+		c.v.sim.see(check.Heard{Session: c.session})
 		if c.ended {
 			return
 		}

@@ -23,6 +23,8 @@ const (
 	machinesMax = 31
 	eventsMax   = 1_000_000_000
 	hourMS      = 3_600_000
+
+	sessionTicksMax = 1000
 )
 
 // voteLeast, tickLeastMS and counterLeast are the smallest values that make sense. Below them an
@@ -49,6 +51,7 @@ var Fields = []Field{
 	number("read-only", "servers without a leader answer reads: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.ReadOnly }),
 	number("local-sessions", "sessions live on one server: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.LocalSessions }),
 	orDrawn("tick-ms", "tickTime", tickLeastMS, hourMS, func(o *Options) *int64 { return &o.TickMS }),
+	orDrawn("session-ticks", "the session timeout that clients ask for, in ticks", 1, sessionTicksMax, func(o *Options) *int { return &o.SessionTicks }),
 	number("think-ms", "how long a client waits between requests", 0, hourMS, func(o *Options) *int64 { return &o.ThinkMS }),
 	number("groups", "five voters or more stand in groups: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Groups }),
 	number("moves", "servers come, go and change places: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Moves }),

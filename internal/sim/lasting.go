@@ -69,11 +69,10 @@ func (s *Sim) endure(steady int64) (lasted int64) {
 	for _, v := range s.sick {
 		s.sicken(v)
 	}
-	tick := s.opt.TickMS * machine.Millisecond
 	fault := fmt.Sprintf("although %s %s", names(s.sick), s.opt.Lasting)
-	s.await("the healthy servers have one leader and serve, "+fault, 2*(recoverBound+recoverTicks*tick), s.healthyServe)
+	s.await("the healthy servers have one leader and serve, "+fault, 2*s.recoverWithin(), s.healthyServe)
 	last := map[*client.Client]*client.Call{}
-	s.await("every client has written through a healthy server, "+fault, 2*(recoverBound+recoverTicks*tick), func() string { return s.lastWrites(last) })
+	s.await("every client has written through a healthy server, "+fault, 2*s.recoverWithin(), func() string { return s.lastWrites(last) })
 	s.idle = true
 	s.steady(steady, fault)
 	if s.over {

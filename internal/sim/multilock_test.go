@@ -31,7 +31,7 @@ func TestMultiLocks(t *testing.T) {
 	for seed := range uint64(3) {
 		s := New(Options{
 			Seed: seed + 1, Events: 100_000, Recipe: client.MultiLocks, Lies: -1,
-			Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
+			Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200, SessionTicks: 8,
 			rule: func() check.Checker { return all },
 		})
 		s.finish()

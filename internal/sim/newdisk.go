@@ -3,7 +3,6 @@ package sim
 import (
 	"bellwether/internal/ensemble"
 	"bellwether/internal/sim/check"
-	"bellwether/internal/sim/machine"
 	"bellwether/internal/store"
 )
 
@@ -66,7 +65,7 @@ func (s *Sim) tooFewKnow() bool {
 // waitsForHistory lets an ensemble in which too few voters have a history wait. It reports
 // whether the run is over, because the ensemble has waited as it must.
 func (s *Sim) waitsForHistory() bool {
-	for until := s.now + 2*recoverBound + recoverTicks*s.opt.TickMS*machine.Millisecond; len(s.losses) > 0 && s.tooFewKnow(); {
+	for until := s.now + recoverBound + s.recoverWithin(); len(s.losses) > 0 && s.tooFewKnow(); {
 		if s.now > until {
 			s.reach(situationWaits)
 			s.endEarly("the voters that have a history are no quorum, so that the ensemble waits for others that have one")

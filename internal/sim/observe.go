@@ -50,9 +50,11 @@ type present struct {
 	disks   []check.Disk
 }
 
+func (p *present) Now() int64 { return p.sim.now }
+
 func (p *present) Recipe() check.Recipe {
 	o := &p.sim.opt
-	r := check.Recipe{GateSize: p.GateSize(), KazooBarrier: o.Recipe == client.KazooBarrier, LocalSessions: o.LocalSessions > 0}
+	r := check.Recipe{GateSize: p.GateSize(), KazooBarrier: o.Recipe == client.KazooBarrier, LocalSessions: o.LocalSessions > 0, TickMS: o.TickMS}
 	if o.Recipe == client.Semaphore {
 		r.Leases = o.Leases
 	}

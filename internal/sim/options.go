@@ -34,6 +34,8 @@ type Options struct {
 	LocalSessions int
 	// TickMS is tickTime. ThinkMS is the mean time between two requests of a client.
 	TickMS, ThinkMS int64
+	// SessionTicks is the session timeout that clients ask for, in ticks.
+	SessionTicks int
 	// Groups puts five or more voters into three groups, not all with the same weight: 1
 	// yes, -1 no. Moves adds and removes servers and changes their places in the list,
 	// unless there are groups: 1 yes, -1 no.
@@ -139,6 +141,7 @@ func drawn(o Options, d *machine.Random) Options {
 	drawOwn(&o.Racks, o.Seed^0x2ac5, 25)
 	drawOwn(&o.Rot, o.Seed^0x207, 20)
 	drawOwn(&o.Lies, o.Seed^0x11e5, 12)
+	o.drawSessionTicks()
 	return o
 }
 
@@ -163,6 +166,18 @@ func (o *Options) drawLocalSessions() {
 		}
 	}
 }
+
+// drawSessionTicks draws Options.SessionTicks from the seed, unless it is set. It uses a
+// random source of its own, so that other draws do not change.
+func (o *Options) drawSessionTicks() {
+	if n := machine.NewRandom(o.Seed ^ 0x5e55).Below(int64(len(sessionTicks))); o.SessionTicks == 0 {
+		o.SessionTicks = sessionTicks[n]
+	}
+}
+
+// sessionTicks are the session timeouts that are drawn, in ticks. With the shortest one, some terms
+// are without proof. Under the longest one, servers keep and clients wait for a long time.
+var sessionTicks = []int{3, 8, 8, 8, 20, 100}
 
 // drawOwn draws an option that is 1 or -1, unless it is set. It uses a random source of its
 // own, so that other draws do not change.

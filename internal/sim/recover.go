@@ -14,12 +14,25 @@ import (
 // These bounds, each a time in µs plus a number of ticks, limit how long an ensemble may take
 // after the faults have ended: recoverBound until it serves again, then finishBound until writes
 // are done, and recipeBound until a recipe has ended. Runs take up to a little more than half of
-// that, because a term that fails at its beginning is given up only after ten ticks.
+// that, because a term that fails at its beginning is given up only after ten ticks. They hold for
+// sessions of at most sessionTicksShort; with longer ones, clients find out later that a connection is
+// dead, and a recipe waits longer for the sessions of the dead.
 const (
 	recoverBound, recoverTicks = 8 * machine.Second, 12
 	finishBound, finishTicks   = 2 * machine.Second, 5
 	recipeBound, recipeTicks   = 30 * machine.Second, 60 // sessions have to expire before recipes can end
 )
+
+// sessionTicksShort is the longest session timeout for which the bounds hold as they are.
+const sessionTicksShort = 8
+
+// longer returns by how many ticks the session timeout is longer than the bounds allow for.
+func (s *Sim) longer() int64 { return max(0, int64(s.opt.SessionTicks)-sessionTicksShort) }
+
+// recoverWithin returns how long the ensemble may take until it serves again, in µs.
+func (s *Sim) recoverWithin() int64 {
+	return recoverBound + (recoverTicks+s.longer())*s.opt.TickMS*machine.Millisecond
+}
 
 // recover ends the faults and waits until the ensemble has recovered: there is one leader,
 // every server serves, every request is answered, and all trees are equal.
@@ -47,12 +60,12 @@ func (s *Sim) recover() {
 	lasted := s.endure(steadyTime)
 	s.healAll()
 	tick := s.opt.TickMS * machine.Millisecond
-	within := recoverBound + recoverTicks*tick
+	within := s.recoverWithin()
 	if s.opt.Compatible > 0 {
 		within += lasted // TCP resends after growing pauses, and ZooKeeper's servers keep such a connection
 	}
 	s.await("there is one leader, all servers follow it, and every client is connected", within, s.allServe)
-	finish, recipes := finishBound+finishTicks*tick, recipeBound+recipeTicks*tick
+	finish, recipes := finishBound+(finishTicks+s.longer())*tick, recipeBound+(recipeTicks+7*s.longer())*tick
 	s.finishDoubleBarriers(recipes)
 	s.finishRegistrations(recipes)
 	s.finishMultiLocks(recipes)

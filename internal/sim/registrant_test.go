@@ -49,7 +49,7 @@ func TestRegistrations(t *testing.T) {
 	for seed := range uint64(7) {
 		s := New(Options{
 			Seed: seed + 1, Events: 60_000, Recipe: client.Registration, TermMS: 300, Lies: -1,
-			Voters: 3, Observers: -1, Clients: -1, Candidates: 4 + int(seed%2), TickMS: 200,
+			Voters: 3, Observers: -1, Clients: -1, Candidates: 4 + int(seed%2), TickMS: 200, SessionTicks: 8,
 			rule: func() check.Checker { return all },
 		})
 		s.finish()

@@ -37,7 +37,7 @@ func newScene(t *testing.T, o Options) *scene {
 	if o.Busy == 0 {
 		o.Busy = -1
 	}
-	o.TickMS = 500
+	o.TickMS, o.SessionTicks = 500, 8
 	if o.LocalSessions == 0 {
 		o.LocalSessions = -1
 	}

@@ -43,7 +43,7 @@ func TestSharing(t *testing.T) {
 			for seed := range uint64(3) {
 				s := New(Options{
 					Seed: seed + 1, Events: 60_000, Recipe: x.recipe,
-					Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200,
+					Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200, SessionTicks: 8,
 					rule: func() check.Checker { return all },
 				})
 				s.finish()

@@ -6,7 +6,7 @@ import (
 	"bellwether/wire"
 )
 
-// claims checks that a candidate's session lives as long as the candidate's deadline has
+// claims checks, for terms with a proof, that a candidate's session lives as long as the candidate's deadline has
 // not passed. It also checks that no more candidates than allowed have such a deadline at
 // the same time: one, or readers only, or as many as the semaphore has leases.
 type claims struct{ present Present }
@@ -16,9 +16,11 @@ func (claims) Name() string { return "Claims" }
 func (c claims) See(o any) string {
 	switch e := o.(type) {
 	case TermBegan:
-		return c.beside(e.Holder)
+		if e.Proven {
+			return c.beside(e.Holder)
+		}
 	case TermProven:
-		if e.Left > 0 {
+		if e.Proven && e.Left > 0 {
 			return c.beside(e.Holder)
 		}
 	case Committed:

@@ -23,8 +23,10 @@ type present struct {
 	servers     []Server
 	sessions    []wire.SessionID
 	disks       []Disk
+	now         int64
 }
 
+func (p *present) Now() int64                                  { return p.now }
 func (p *present) Recipe() Recipe                              { return p.recipe }
 func (p *present) Holders() []Holder                           { return p.holders }
 func (p *present) Locks() []Lock                               { return p.locks }
@@ -131,16 +133,16 @@ var brokenClaims = []broken{
 		return []any{Committed{a, 1, setTxn(z(1, 1), "x")}, Committed{a, 1, closes(9)}, Committed{a, 1, closes(1)}}
 	}},
 	{"two candidates that lead", claimRule(0, holder(1)), func(*History) []any {
-		return []any{TermBegan{holder(1), 1}, TermBegan{holder(2), 2}}
+		return []any{TermBegan{holder(1), 1, ""}, TermBegan{holder(2), 2, ""}}
 	}},
 	{"a term that is prolonged into another's", claimRule(0, holder(1), holder(2)), func(*History) []any {
 		return []any{TermProven{Holder{Client: 3}}, TermProven{holder(1)}}
 	}},
 	{"a reader beside a writer", claimRule(0, reads(1)), func(*History) []any {
-		return []any{TermBegan{reads(2), 1}, TermBegan{holder(3), 2}}
+		return []any{TermBegan{reads(2), 1, ""}, TermBegan{holder(3), 2, ""}}
 	}},
 	{"more than the leases", claimRule(2, holder(1), holder(2)), func(*History) []any {
-		return []any{TermBegan{holder(2), 1}, TermBegan{holder(3), 2}}
+		return []any{TermBegan{holder(2), 1, ""}, TermBegan{holder(3), 2, ""}}
 	}},
 	{"an end of a holder's session in the log of who could lead", electedRule(true), func(*History) []any {
 		end := &replica.Duty{Append: []*record.Txn{closes(1)}}
@@ -152,7 +154,7 @@ var brokenClaims = []broken{
 	{"a token that is older than the last", fenceRule, func(*History) []any {
 		k := holder(1)
 		k.Exclusive = true
-		return []any{TermBegan{k, 2}, TermBegan{k, 3}, TermBegan{holder(1), 1}, TermBegan{k, 2}}
+		return []any{TermBegan{k, 2, ""}, TermBegan{k, 3, ""}, TermBegan{holder(1), 1, ""}, TermBegan{k, 2, ""}}
 	}},
 	{"an old token that is admitted", fenceRule, func(*History) []any {
 		return []any{ResourceUsed{1, 2, true, false}, ResourceUsed{1, 3, true, false}, ResourceUsed{1, 2, false, false}, ResourceUsed{1, 2, true, false}}
@@ -172,7 +174,7 @@ var brokenClaims = []broken{
 
 // holder returns a candidate that holds a claim. Its session has the client's number.
 func holder(client int) Holder {
-	return Holder{Client: client, Session: wire.SessionID(client), Left: time.Second}
+	return Holder{Client: client, Session: wire.SessionID(client), Proven: true, Left: time.Second}
 }
 
 func reads(client int) Holder {
@@ -232,7 +234,7 @@ func multiLockRule(*History) Checker {
 
 // lock returns a lock that a client holds.
 func lock(client int, path string) Lock {
-	return Lock{Client: client, Session: wire.SessionID(client), Path: path}
+	return Lock{Client: client, Session: wire.SessionID(client), Path: path, Proven: true}
 }
 
 // brokenShares are sequences of observations that break the rule of shared parts.
@@ -271,7 +273,7 @@ func shareRule(h *History) Checker {
 
 // owner returns a member that owns a part.
 func owner(member string, session wire.SessionID, part string) Owner {
-	return Owner{Member: member, Session: session, Part: part}
+	return Owner{Member: member, Session: session, Part: part, Proven: true}
 }
 
 func submits(v ensemble.ServerID, task string) Committed {

@@ -83,7 +83,7 @@ var brokenLeases = []broken{
 	}},
 	{"a connection kept over a term that was missed", func(*History) Checker { return &keptConnections{} }, func(*History) []any {
 		leads := func(e wire.Epoch) Established { return Established{Server: a, Role: peerwire.Leading, Epoch: e} }
-		return []any{leads(1), Kept{b, 1, 2}, leads(2), Kept{b, 1, 2}, leads(3), Kept{b, 1, 3}}
+		return []any{leads(1), Kept{b, 1, 2, 7}, leads(2), Kept{b, 1, 2, 7}, leads(3), Kept{b, 1, 3, 7}}
 	}},
 	{"an epoch promised to two leaders", quorumsOf(), func(*History) []any {
 		promise := func(to ensemble.ServerID, link zab.LinkID) []any {

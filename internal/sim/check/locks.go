@@ -48,6 +48,9 @@ func (c *multiLocks) See(o any) string {
 // beside returns what is wrong if the same lock is held by another client, or by the same
 // client with another bid.
 func (c *multiLocks) beside(k Lock) string {
+	if !k.Proven {
+		return ""
+	}
 	for _, other := range c.present.Locks() {
 		if (other.Client != k.Client || other.Attempt != k.Attempt) && other.Path == k.Path {
 			return fmt.Sprintf("multi-lock clients %d and %d hold %s at the same time", k.Client, other.Client, k.Path)

@@ -88,6 +88,11 @@ type (
 		Index  int
 		Txn    *record.Txn
 	}
+	// Ticked says that the loop of a leader that serves takes note of the time. It does so four times a tick.
+	Ticked struct {
+		Server ensemble.ServerID
+		Epoch  wire.Epoch
+	}
 	// Applies says that a transaction is the next one that a server applies.
 	Applies struct {
 		Server ensemble.ServerID

@@ -67,6 +67,8 @@ type (
 		Session  wire.SessionID
 		ReadOnly bool
 	}
+	// Heard says that a server reads something of a session's client.
+	Heard struct{ Session wire.SessionID }
 	// Asked says that a client's ping or sync reaches a server. Replied says that the server answers the
 	// oldest one of the connection.
 	Asked struct {
@@ -85,6 +87,7 @@ type (
 	Kept struct {
 		Server   ensemble.ServerID
 		From, To wire.Epoch
+		Session  wire.SessionID
 	}
 	// TurnedAway says that a client is told that its session has expired.
 	TurnedAway struct {
@@ -118,6 +121,7 @@ type (
 	TermBegan struct {
 		Holder
 		Token wire.Zxid
+		Bid   string // its path
 	}
 	// TermProven says that the session of a candidate was proven alive, which prolongs its
 	// term. Left is 0 if the candidate holds nothing.
@@ -270,10 +274,13 @@ type CacheContent interface {
 // Present tells a checker what is true at the moment of an observation. It returns values;
 // slices are valid until the next call.
 type Present interface {
+	// Now returns the time in µs.
+	Now() int64
 	// Recipe returns what the checkers must know of the recipe. A scenario may change it during a
 	// run.
 	Recipe() Recipe
-	// Holders returns the candidates that may consider themselves holders of a claim.
+	// Holders returns the candidates that may consider themselves holders of a claim. It and the next two
+	// methods leave out those without a proof: nothing is promised of their sessions.
 	Holders() []Holder
 	// Locks returns the locks that multi-lock clients may consider theirs.
 	Locks() []Lock
@@ -295,6 +302,7 @@ type Recipe struct {
 	GateSize      int  // how many members must be at the double barrier before any is let in
 	KazooBarrier  bool // the double barrier is of kazoo's variant
 	LocalSessions bool // servers may give local sessions
+	TickMS        int64
 }
 
 // The values that Present returns.
@@ -311,20 +319,24 @@ type (
 		Session   wire.SessionID
 		Shared    bool // it reads
 		Exclusive bool // nobody else may hold at the same time
+		Proven    bool // it is proven that the session lives as long as the term
 		Left      time.Duration
+		Timeout   time.Duration // of the session
 	}
 	// Lock is a lock that a client holds.
 	Lock struct {
 		Client  int
 		Session wire.SessionID
 		Path    string
-		Attempt int // tells apart the attempts of one client, each of which has a bid of its own
+		Proven  bool // as that of a Holder
+		Attempt int  // tells apart the attempts of one client, each of which has a bid of its own
 	}
 	// Owner is a member that owns a part.
 	Owner struct {
 		Member  string
 		Session wire.SessionID
 		Part    string
+		Proven  bool // as that of a Holder
 		Deleted bool // a scenario has deleted its bid, and the owner may not know it yet
 		Attempt int  // tells apart the owners of one member, each of which has a bid of its own
 	}

@@ -8,7 +8,7 @@ import (
 	"bellwether/wire"
 )
 
-// possibleLeaders checks that, as long as a deadline of a claim has not passed, every
+// possibleLeaders checks that, as long as a proven deadline of a claim has not passed, every
 // server that could be elected now has the claim's session, and that its log contains no
 // end of that session, committed or not.
 type possibleLeaders struct{ present Present }
@@ -20,9 +20,11 @@ func (c possibleLeaders) See(o any) string {
 	case Ordered:
 		return c.logged(e.Server, e.Duty)
 	case TermBegan:
-		return c.everywhere(e.Holder)
+		if e.Proven {
+			return c.everywhere(e.Holder)
+		}
 	case TermProven:
-		if e.Left > 0 {
+		if e.Proven && e.Left > 0 {
 			return c.everywhere(e.Holder)
 		}
 	}

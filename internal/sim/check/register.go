@@ -121,6 +121,8 @@ func shownOf(e *Answered) (in registerInput, ok bool) {
 	switch r := e.Record.(type) {
 	case *wire.DataResponse:
 		return registerInput{before: before{exists: true, known: true, data: string(r.Data)}}, e.Header.Err == wire.OK
+	case *wire.StatResponse:
+		return registerInput{before: before{exists: true}}, e.Header.Err == wire.OK
 	}
 	return registerInput{before: before{absent: true}}, e.Header.Err == wire.ErrNoNode
 }

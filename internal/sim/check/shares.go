@@ -54,6 +54,9 @@ func (c *shares) See(o any) string {
 // beside returns what is wrong if another owner has the same part: another member, or the
 // same member with another bid.
 func (c *shares) beside(o Owner) string {
+	if !o.Proven {
+		return ""
+	}
 	for _, other := range c.present.Owners() {
 		if (other.Member != o.Member || other.Attempt != o.Attempt) && other.Part == o.Part && !other.Deleted {
 			return fmt.Sprintf("members %s and %s own %s at the same time", o.Member, other.Member, o.Part)

@@ -19,6 +19,7 @@ type bidder interface {
 	Ready() claim.Ready
 	State() lines.State
 	Left(now claim.Moment) time.Duration
+	Proof() error
 }
 
 // The namings whose bids may stand in the same line.
@@ -77,7 +78,7 @@ func (k *Candidate) recordTerm(h lines.Leads) {
 	if k.termBegan != nil {
 		k.termBegan(t)
 	}
-	s.See(check.TermBegan{Holder: k.observed(), Token: h.Token})
+	s.See(check.TermBegan{Holder: k.observed(), Token: h.Token, Bid: t.bid})
 }
 
 // resignLater makes a holder give up its claim after a while. In some runs every holder

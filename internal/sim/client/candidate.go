@@ -41,11 +41,7 @@ func (k *Candidate) attached() {
 func (c *Client) prove(l *claim.Lease, then func()) {
 	timeout := time.Duration(c.TimeoutMS) * time.Millisecond
 	tick := time.Duration(c.group.Settings().TickMS) * time.Millisecond
-	sent := c.Clock.Moment(c.group.Now())
-	back := time.Duration(c.mono()-c.helloAt+1) * time.Millisecond
-	sent.Mono -= back
-	sent.Wall -= back
-	*l = claim.Lease{Sent: sent, Timeout: timeout, Delay: 7 * tick}
+	*l = claim.Lease{Sent: c.helloAt, Timeout: timeout, Delay: 7 * tick}
 	c.Send(&Call{Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: leasequery.Question}), Then: func(r *Response) {
 		if r == nil || r.Header.Err != wire.OK {
 			return
@@ -109,9 +105,13 @@ func (k *Candidate) left() time.Duration { return k.line.Left(k.now()) }
 // holds reports whether the candidate may consider itself a holder now.
 func (k *Candidate) holds() bool { return k.left() > 0 }
 
+// proof reports whether it is proven that the session lives as long as the term.
+func (k *Candidate) proof() bool { return k.line.Proof() == nil }
+
 // observed returns the candidate as the checkers see it.
 func (k *Candidate) observed() check.Holder {
-	return check.Holder{Client: k.c.ID, Session: k.c.Session, Shared: k.shared, Exclusive: k.exclusive(), Left: k.left()}
+	return check.Holder{Client: k.c.ID, Session: k.c.Session, Shared: k.shared, Exclusive: k.exclusive(), Proven: k.proof(), Left: k.left(),
+		Timeout: time.Duration(k.c.TimeoutMS) * time.Millisecond}
 }
 
 // Resign makes the candidate give its bid up.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bellwether/internal/claim"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
@@ -26,11 +27,11 @@ type Client struct {
 	conn           Connection        // nil: there is none
 	At, lastServer ensemble.ServerID // the server to which the client is connected; the server on which its session was last; 0: none
 	Attached       bool
-	helloAt        int64   // Mono ms at which it sent the hello of this connection
-	leaderless     bool    // there was no leader when it connected
-	lastReceived   int64   // Mono ms of the last message from the server
-	lastSent       int64   // Mono ms of the last message to the server
-	Calls          []*Call // under way, in the order in which they were sent
+	helloAt        claim.Moment // when it sent the hello of this connection, by both clocks
+	leaderless     bool         // there was no leader when it connected
+	lastReceived   int64        // Mono ms of the last message from the server
+	lastSent       int64        // Mono ms of the last message to the server
+	Calls          []*Call      // under way, in the order in which they were sent
 	watches        []watch
 	treeWatches    []*treeWatch      // watches of trees, for caches
 	lastEvent      wire.Zxid         // zxid of the newest event; the next server must have applied that zxid
@@ -130,7 +131,7 @@ func (c *Client) Connect() {
 // timeout returns the timeout of the session or, without a session, the one to request.
 func (c *Client) timeout() int32 {
 	if c.TimeoutMS == 0 {
-		return int32(c.group.Settings().TickMS * 8)
+		return c.group.Settings().SessionMS
 	}
 	return c.TimeoutMS
 }
@@ -139,13 +140,14 @@ func (c *Client) sendHello() {
 	if c.Reader {
 		c.renew()
 	}
-	h := Hello{ReadOnly: c.Reader, Session: c.Session, TimeoutMS: int32(c.group.Settings().TickMS * 8), Seen: max(c.Seen, c.lastEvent)}
+	h := Hello{ReadOnly: c.Reader, Session: c.Session, TimeoutMS: c.group.Settings().SessionMS, Seen: max(c.Seen, c.lastEvent)}
 	if c.Session != 0 {
 		p := c.Session.Password()
 		h.Password = p[:]
 	}
 	c.leaderless = !c.group.HasLeader()
-	c.helloAt, c.lastReceived, c.lastSent = c.mono(), c.mono(), c.mono()
+	c.helloAt = c.Clock.Moment(c.group.Now())
+	c.lastReceived, c.lastSent = c.mono(), c.mono()
 	c.conn.Send(h)
 	c.watchdog()
 }

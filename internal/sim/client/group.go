@@ -90,7 +90,7 @@ func (s *Group) Holders() []check.Holder {
 	p := &s.present
 	p.holders = p.holders[:0]
 	for _, c := range s.All {
-		if k := c.candidate; k != nil && k.holds() {
+		if k := c.candidate; k != nil && k.holds() && k.proof() {
 			p.holders = append(p.holders, k.observed())
 		}
 	}
@@ -117,13 +117,14 @@ func (s *Group) Owners() []check.Owner {
 	return p.owners
 }
 
-// appendHeld appends what the checkers see of those clients that may consider themselves holders.
+// appendHeld appends what the checkers see of those clients that may consider themselves holders and have a proof.
 func appendHeld[V any, K interface {
 	holds() bool
+	proof() bool
 	observed() V
 }](to []V, clients []K) []V {
 	for _, k := range clients {
-		if k.holds() {
+		if k.holds() && k.proof() {
 			to = append(to, k.observed())
 		}
 	}

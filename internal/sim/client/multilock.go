@@ -180,9 +180,12 @@ func (g *multiLock) crashed() {
 // holds reports whether the client may consider the lock its own now.
 func (k *lockAttempt) holds() bool { return k.line != nil && k.line.Left(k.now()) > 0 }
 
+// proof reports whether it is proven that the session lives as long as the term.
+func (k *lockAttempt) proof() bool { return k.line.Proof() == nil }
+
 // observed returns the lock as the checkers see it.
 func (k *lockAttempt) observed() check.Lock {
-	return check.Lock{Client: k.c.ID, Session: k.c.Session, Path: k.path, Attempt: k.number}
+	return check.Lock{Client: k.c.ID, Session: k.c.Session, Path: k.path, Proven: k.proof(), Attempt: k.number}
 }
 
 // held returns the locks that the client holds now.

@@ -53,9 +53,12 @@ func (o *Owner) Bid() string { return claim.Join(o.parent(), o.line.State().Bid)
 // holds reports whether the owner may consider the part its own now.
 func (o *Owner) holds() bool { return o.line != nil && o.line.Left(o.now()) > 0 }
 
+// proof reports whether it is proven that the session lives as long as the term.
+func (o *Owner) proof() bool { return o.line.Proof() == nil }
+
 // observed returns the owner as the checkers see it.
 func (o *Owner) observed() check.Owner {
-	return check.Owner{Member: o.s.id, Session: o.c.Session, Part: o.Part, Deleted: o.BidDeleted, Attempt: o.attempt}
+	return check.Owner{Member: o.s.id, Session: o.c.Session, Part: o.Part, Proven: o.proof(), Deleted: o.BidDeleted, Attempt: o.attempt}
 }
 
 // bid makes the bid.

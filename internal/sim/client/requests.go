@@ -36,12 +36,16 @@ func (c *Client) change() {
 	reg := check.RegisterPaths[d.Below(registerCount)]
 	node := fmt.Sprintf("/n%d", d.Below(6))
 	switch d.Below(16) {
-	case 0, 1, 2, 3:
+	case 0, 1, 2:
 		c.set(reg)
+	case 3:
+		c.changeRegister(reg)
 	case 4, 5:
 		c.Send(Get(reg, false))
-	case 6, 7:
+	case 6:
 		c.sync(reg)
+	case 7:
+		c.syncExists(reg)
 	case 8:
 		c.Send(Get(reg, true))
 	case 9:
@@ -51,7 +55,7 @@ func (c *Client) change() {
 	case 11:
 		c.create(node, wire.FlagPersistent)
 	case 12:
-		c.Send(&Call{Op: wire.OpDelete, Path: node, Body: wire.Append(nil, &wire.PathVersionRequest{Path: node, Version: -1})})
+		c.delete(node)
 	case 13:
 		c.create(fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3)), wire.FlagEphemeral)
 	case 14:
@@ -67,6 +71,22 @@ func (c *Client) change() {
 		}
 		c.set(reg)
 	}
+}
+
+// changeRegister issues one of the rarer requests that change a register.
+func (c *Client) changeRegister(reg string) {
+	switch c.random.Below(3) {
+	case 0:
+		c.set(reg)
+	case 1:
+		c.create(reg, wire.FlagPersistent)
+	default:
+		c.delete(reg)
+	}
+}
+
+func (c *Client) delete(path string) {
+	c.Send(&Call{Op: wire.OpDelete, Path: path, Body: wire.Append(nil, &wire.PathVersionRequest{Path: path, Version: -1})})
 }
 
 // registerCount is the number of znodes that serve only for reading and writing.
@@ -115,6 +135,12 @@ func (c *Client) sync(path string) {
 	k := Get(path, false)
 	k.Synced = !c.NoQuorum
 	c.Send(k)
+}
+
+// syncExists sends a sync and asks behind it whether a znode exists.
+func (c *Client) syncExists(path string) {
+	c.Send(&Call{Op: wire.OpSync, Path: path, Body: wire.Append(nil, &wire.PathRequest{Path: path})})
+	c.Send(&Call{Op: wire.OpExists, Path: path, Body: pathWatch(path, false), Synced: !c.NoQuorum})
 }
 
 func (c *Client) create(path string, flags int32) {

@@ -154,7 +154,7 @@ func (p *Party) beginLater() {
 
 // VoteTimeout returns how long parties wait for votes.
 func (s *Group) VoteTimeout() time.Duration {
-	return time.Duration(16*s.Settings().TickMS) * time.Millisecond
+	return time.Duration(2*s.Settings().SessionMS) * time.Millisecond
 }
 
 // newDeal returns the next transaction, of either kind, with all sites.

@@ -66,6 +66,7 @@ type Settings struct {
 	Leases          int
 	TermMS          int64
 	TickMS, ThinkMS int64
+	SessionMS       int32 // the session timeout to ask for
 	LocalSessions   bool
 }
 

@@ -1,0 +1,200 @@
+package check
+
+import (
+	"fmt"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/record"
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
+
+// expiry checks when servers end sessions by themselves. T is the timeout of the session.
+//
+//   - Not too early: the end is committed no sooner than T - D - 1% after a client has sent a ping that was
+//     answered. D is LeaseMS, or lateCompatible ticks where servers of ZooKeeper take part.
+//   - Not too late: a leader that serves without interruption proposes the end no later than T and lateMax after
+//     the session was last heard from.
+//
+// A session is heard from when a server reads something of its client, when a server gives the session to a
+// connection or keeps its connection over a change of leaders, and when a write of it is committed. A new
+// leader gives each session its full timeout again.
+type expiry struct {
+	present Present
+	open    map[wire.SessionID]*lifetime
+	leader  ensemble.ServerID // the server that has ticked last as the leader
+	epoch   wire.Epoch        // its epoch
+	since   int64             // µs since when it has ticked without interruption
+	ticked  int64             // µs at which it has ticked last
+	met     [expiryRules]int
+}
+
+// lifetime is a session that no transaction has ended.
+type lifetime struct {
+	timeout int64 // T in µs
+	heard   int64 // µs at which it was last heard from
+	proven  int64 // µs at which its client sent the latest ping that was answered; 0: none
+	ending  bool  // the leader has proposed its end
+}
+
+// The premises of the rules.
+const (
+	expiredShort    = iota // a session of at most shortTicks expires
+	expiredUsual           // one of at most usualTicks
+	expiredLonger          // one of at most longerTicks
+	expiredLong            // a longer one
+	expiredProven          // a session expires of which a ping was answered
+	expiredByLeader        // a leader that serves proposes the end of a session
+	expiryRules
+)
+
+// The timeouts that are counted apart, in ticks.
+const shortTicks, usualTicks, longerTicks = 3, 8, 20
+
+// lateTicks and lateMS are by how much a session may outlive its timeout: the answers of a follower that tell
+// its leader of a session may be under way for syncLimit ticks.
+const lateTicks, lateMS = 10, 500
+
+// lateCompatible is how many ticks after its leader has ended a server of ZooKeeper may still answer a ping.
+const lateCompatible = 7
+
+func newExpiry(p Present) *expiry { return &expiry{present: p, open: map[wire.SessionID]*lifetime{}} }
+
+func (*expiry) Name() string { return "Expiry" }
+
+// Met returns the counts of the rules.
+func (c *expiry) Met() []Count {
+	return []Count{{"a session of 3 ticks expires", c.met[expiredShort]}, {"a session of 8 ticks expires", c.met[expiredUsual]},
+		{"a session of 20 ticks expires", c.met[expiredLonger]}, {"a session of 100 ticks expires", c.met[expiredLong]},
+		{"a session expires whose client has got answers to pings", c.met[expiredProven]},
+		{"a leader that serves ends a session", c.met[expiredByLeader]}}
+}
+
+func (c *expiry) See(o any) string {
+	switch e := o.(type) {
+	case Heard:
+		c.hear(e.Session)
+	case Attached:
+		c.hear(e.Session)
+	case Kept:
+		c.hear(e.Session)
+	case Answered:
+		if s := c.open[e.Session]; s != nil && e.Op == wire.OpPing && e.Header.Err == wire.OK && !e.NoQuorum {
+			s.proven = max(s.proven, e.Issued)
+		}
+	case Ordered:
+		if e.Server == c.leader {
+			c.ordered(e.Duty)
+		}
+	case Undone:
+		if e.Server == c.leader {
+			c.leader = 0
+		}
+	case Committed:
+		return c.committed(&e)
+	case Ticked:
+		return c.tick(&e)
+	}
+	return ""
+}
+
+func (c *expiry) hear(id wire.SessionID) {
+	if s := c.open[id]; s != nil {
+		s.heard = max(s.heard, c.present.Now())
+	}
+}
+
+// ordered records the ends that the leader proposes.
+func (c *expiry) ordered(d *replica.Duty) {
+	for _, t := range d.Append {
+		if s := c.open[t.Session]; s != nil && t.Type == wire.OpCloseSession {
+			s.ending = true
+			if t.Cxid == 0 {
+				c.met[expiredByLeader]++
+			}
+		}
+	}
+}
+
+func (c *expiry) committed(e *Committed) string {
+	t := e.Txn
+	if t.Type == wire.OpCreateSession {
+		if b, ok := t.Body.(*record.CreateSessionTxn); ok {
+			c.open[t.Session] = &lifetime{timeout: int64(b.TimeoutMS) * 1000, heard: c.present.Now()}
+		}
+		return ""
+	}
+	s := c.open[t.Session]
+	switch {
+	case s == nil:
+		return ""
+	case t.Type != wire.OpCloseSession:
+		s.heard = c.present.Now()
+		return ""
+	}
+	delete(c.open, t.Session)
+	if t.Cxid > 0 {
+		return "" // its client has closed it
+	}
+	return c.early(t.Session, s)
+}
+
+// early checks a session that has expired.
+func (c *expiry) early(id wire.SessionID, s *lifetime) string {
+	at, tick := c.present.Now(), c.present.Recipe().TickMS*1000
+	switch n := s.timeout / tick; {
+	case n <= shortTicks:
+		c.met[expiredShort]++
+	case n <= usualTicks:
+		c.met[expiredUsual]++
+	case n <= longerTicks:
+		c.met[expiredLonger]++
+	default:
+		c.met[expiredLong]++
+	}
+	if s.proven == 0 {
+		return ""
+	}
+	c.met[expiredProven]++
+	if least := s.proven + s.timeout - delayOf(c.present) - s.timeout/100; at < least {
+		return fmt.Sprintf("session %v, whose timeout is %d ms, expires %d ms after its client sent a ping that was answered, and %d ms too early",
+			id, s.timeout/1000, (at-s.proven)/1000, (least-at+999)/1000)
+	}
+	return ""
+}
+
+// delayOf returns D, in µs.
+func delayOf(p Present) int64 {
+	for _, v := range p.Servers() {
+		if v.Compatible {
+			return lateCompatible * p.Recipe().TickMS * 1000
+		}
+	}
+	return LeaseMS * 1000
+}
+
+// tick checks the sessions that are due while a leader serves.
+func (c *expiry) tick(e *Ticked) string {
+	now, tick := c.present.Now(), c.present.Recipe().TickMS*1000
+	if e.Server != c.leader || e.Epoch != c.epoch || now > c.ticked+tick {
+		c.leader, c.epoch, c.since = e.Server, e.Epoch, now
+		for _, s := range c.open {
+			s.ending = false
+		}
+	}
+	c.ticked = now
+	late, first := int64(0), wire.SessionID(0)
+	for id, s := range c.open {
+		if s.ending {
+			continue
+		}
+		if by := now - max(s.heard, c.since) - s.timeout - lateTicks*tick - lateMS*1000; by > 0 && (first == 0 || id < first) {
+			late, first = by, id
+		}
+	}
+	if first == 0 {
+		return ""
+	}
+	return fmt.Sprintf("leader %d, which serves, ends session %v not in time: its timeout of %d ms and %d ticks more were over %d ms ago",
+		e.Server, first, c.open[first].timeout/1000, lateTicks, late/1000+lateMS)
+}

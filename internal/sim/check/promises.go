@@ -1,0 +1,142 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"bellwether/internal/claim"
+	"bellwether/internal/record"
+	"bellwether/wire"
+)
+
+// promises checks each term against what is promised for it, whether it has a proof or not.
+//
+//   - The token is the zxid of the transaction by which the holder's session made its bid.
+//   - A term has a proof only if the session timeout allows one.
+//   - A term lasts no longer than its window after the client has sent the latest ping that was answered, or after it
+//     has got its session: T - D - 1% with a proof, and two thirds of T without.
+//   - A write that the bid guards is carried out only while the bid exists.
+//
+// Claims and PossibleLeaders check what only a proof promises.
+type promises struct {
+	present Present
+	history *History
+	alive   map[wire.SessionID]int64 // µs at which the client sent the latest ping that was answered, or got its session
+	bids    map[wire.Zxid]string     // bids by token
+	met     [promiseRules]int
+}
+
+// The premises of the rules.
+const (
+	termWithProof = iota
+	termWithoutProof
+	proofProlongs
+	windowProlongs
+	guardPasses
+	promiseRules
+)
+
+func newPromises(p Present, h *History) *promises {
+	return &promises{present: p, history: h, alive: map[wire.SessionID]int64{}, bids: map[wire.Zxid]string{}}
+}
+
+func (*promises) Name() string { return "Promises" }
+
+// Met returns the counts of the rules.
+func (c *promises) Met() []Count {
+	return []Count{{"a term with a proof begins", c.met[termWithProof]}, {"a term without a proof begins", c.met[termWithoutProof]},
+		{"a term with a proof is prolonged", c.met[proofProlongs]}, {"a term without a proof is prolonged", c.met[windowProlongs]},
+		{"a guarded write is carried out", c.met[guardPasses]}}
+}
+
+func (c *promises) See(o any) string {
+	switch e := o.(type) {
+	case Attached:
+		c.alive[e.Session] = max(c.alive[e.Session], c.present.Now())
+	case Answered:
+		if e.Op == wire.OpPing && !e.NoQuorum {
+			c.alive[e.Session] = max(c.alive[e.Session], e.Issued)
+		}
+	case TermBegan:
+		return c.began(&e)
+	case TermProven:
+		if e.Left > 0 {
+			c.met[prolongs(&e.Holder)]++
+			return c.lasts(&e.Holder)
+		}
+	case Committed:
+		if token, ok := guardedWrite(e.Txn); ok {
+			return c.guarded(token, e.Txn)
+		}
+	}
+	return ""
+}
+
+func prolongs(k *Holder) int {
+	if k.Proven {
+		return proofProlongs
+	}
+	return windowProlongs
+}
+
+func (c *promises) began(e *TermBegan) string {
+	kind := termWithoutProof
+	if e.Proven {
+		kind = termWithProof
+	}
+	c.met[kind]++
+	c.bids[e.Token] = e.Bid
+	i, known := c.history.Index[e.Token]
+	switch {
+	case !known:
+		return fmt.Sprintf("candidate %d gets token %v, which is no transaction", e.Client, e.Token)
+	case c.history.Entries[i].Txn.Session != e.Session:
+		return fmt.Sprintf("candidate %d in session %v gets token %v, which is of session %v", e.Client, e.Session, e.Token, c.history.Entries[i].Txn.Session)
+	case !creates(c.history.Entries[i].Txn, e.Bid):
+		return fmt.Sprintf("candidate %d gets token %v, but that transaction has not made its bid %s", e.Client, e.Token, e.Bid)
+	}
+	return c.lasts(&e.Holder)
+}
+
+func creates(t *record.Txn, path string) bool {
+	for _, body := range changesOf(t) {
+		if b, ok := body.(*record.CreateTxn); ok && b.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+// lasts checks that a term may last as long as the holder takes it to.
+func (c *promises) lasts(k *Holder) string {
+	delay := time.Duration(min(LeaseMS, lateCompatible*c.present.Recipe().TickMS)) * time.Millisecond // the least D of any server
+	lease := claim.Lease{Timeout: k.Timeout, Delay: delay}
+	if k.Proven && lease.Proof() != nil {
+		return fmt.Sprintf("the term of candidate %d has a proof, but the session timeout %v allows none", k.Client, k.Timeout)
+	}
+	window := k.Timeout * 2 / 3
+	if k.Proven {
+		window = k.Timeout - delay - k.Timeout/100
+	}
+	elapsed := time.Duration(c.present.Now()-c.alive[k.Session]) * time.Microsecond
+	if most := window - elapsed + window/100 + time.Millisecond; k.Left > most { // the clocks run at different speeds
+		return fmt.Sprintf("the term of candidate %d lasts %v more, but its client has got the latest answer to a ping that was sent %v ago, and the window is %v",
+			k.Client, k.Left, elapsed, window)
+	}
+	return ""
+}
+
+// guarded checks a write that a bid guards.
+func (c *promises) guarded(token wire.Zxid, t *record.Txn) string {
+	c.met[guardPasses]++
+	bid, known := c.bids[token]
+	if !known {
+		return fmt.Sprintf("%v is guarded by token %v, which no candidate has got", t.Zxid, token)
+	}
+	if ch := c.history.Changes[bid]; ch != nil {
+		if _, lives := ch.AsOf(t.Zxid); lives {
+			return ""
+		}
+	}
+	return fmt.Sprintf("%v is guarded by bid %s, which no longer exists", t.Zxid, bid)
+}
