@@ -25,7 +25,7 @@ type agent struct {
 	clock  clock
 
 	leaseDelay time.Duration // 0: the delay that the client knows
-	keepAlive  time.Duration // between two frequent pings; 0: a tenth of the session timeout
+	keepAlive  time.Duration // between two frequent pings; 0: see pace
 	cleanUp    time.Duration // how long a call whose context has ended waits for the removal of what it created
 
 	over error   // wrapped by the error of an operation whose handle is over
@@ -101,6 +101,15 @@ func (a *agent) lease(id zk.SessionID) (claim.Lease, bool) {
 		l.Delay = a.leaseDelay
 	}
 	return claim.Lease{Sent: a.clock.moment(l.Confirmed), Timeout: l.Timeout, Delay: l.Delay}, true
+}
+
+// pace returns the time between two frequent pings. An interval of the caller counts only as far as the lease lasts
+// long enough for it.
+func (a *agent) pace(l claim.Lease) time.Duration {
+	if a.keepAlive > 0 {
+		return min(a.keepAlive, l.Window()/4)
+	}
+	return l.Pace()
 }
 
 // pause waits before the next try. claim.Backoff says how the pauses grow.

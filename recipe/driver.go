@@ -82,8 +82,9 @@ type driver struct {
 	requesting bool // a request is under way
 	resigned   bool // the end of run's context was stepped
 	watches    map[string]*setWatch
-	stream     *zk.Stream // stream of tree events; nil: none. While requesting is true, carry owns it.
-	stopPings  func()     // ends the frequent pings; nil: no frequent pings
+	stream     *zk.Stream    // stream of tree events; nil: none. While requesting is true, carry owns it.
+	pace       time.Duration // between two frequent pings; 0: no frequent pings
+	stopPings  func()        // ends the frequent pings; nil: no frequent pings
 	timer      *time.Timer
 
 	events  chan input // from the other goroutines, unbuffered
@@ -254,14 +255,24 @@ func (d *driver) step(ctx context.Context, ev claim.Event) {
 	}
 }
 
-// ping starts or stops frequent pings of the session.
+// ping starts or stops frequent pings of the session. It adapts their pace to the lease, whose delay may have changed.
 func (d *driver) ping(on bool) {
-	switch {
-	case on && d.stopPings == nil:
-		d.stopPings = d.a.c.KeepAlive(d.a.keepAlive)
-	case !on && d.stopPings != nil:
-		d.stopPings()
-		d.stopPings = nil
+	pace := d.pace
+	if !on {
+		pace = 0
+	} else if l, ok := d.a.lease(d.status.Session); ok {
+		pace = d.a.pace(l)
+	}
+	if pace == d.pace {
+		return
+	}
+	stop := d.stopPings
+	d.pace, d.stopPings = pace, nil
+	if pace > 0 {
+		d.stopPings = d.a.c.KeepAlive(pace)
+	}
+	if stop != nil {
+		stop()
 	}
 }
 

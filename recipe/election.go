@@ -62,7 +62,7 @@ type ElectionOptions struct {
 	// (syncLimit + 2) ticks for an ensemble. The default is the delay that the client knows (zk.Lease).
 	LeaseDelay time.Duration
 	// KeepAlive is the time between two pings while this client leads. The default is a tenth
-	// of the session timeout.
+	// of the session timeout. It is at most a quarter of what one answered ping gives the handle.
 	KeepAlive time.Duration
 	// Margin is how long before the deadline a handle ends, for work that
 	// needs time to stop. The bid stays until the deadline, or until Resign.

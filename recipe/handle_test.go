@@ -2,10 +2,12 @@ package recipe
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"bellwether/internal/claim"
 	"bellwether/wire"
 	"bellwether/zk"
 )
@@ -66,6 +68,45 @@ func TestPingsKeepTheHandle(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestPaceOfPings checks that a leader sends at least ten pings in a session timeout, four in what one ping gives its
+// handle, and not fewer if the option KeepAlive asks for a longer interval.
+func TestPaceOfPings(t *testing.T) {
+	for _, c := range []struct {
+		timeout, delay, option, want time.Duration
+	}{
+		{10 * time.Second, time.Second, 0, time.Second},
+		{16 * time.Second, 14 * time.Second, 0, 460 * time.Millisecond},
+		{16 * time.Second, 14 * time.Second, 5 * time.Second, 460 * time.Millisecond},
+		{10 * time.Second, time.Second, 2 * time.Second, 2 * time.Second},
+		{10 * time.Second, time.Second, 100 * time.Millisecond, 100 * time.Millisecond},
+	} {
+		bubble(t, func(t *testing.T, s *fakeServer) {
+			var pings atomic.Int32
+			s.hook(func(_ *peer, op wire.OpCode, _ string) fate {
+				if op == wire.OpPing {
+					pings.Add(1)
+				}
+				return normal
+			})
+			e, err := NewElection(s.connect(zk.Options{SessionTimeout: c.timeout}), parent, "a", &ElectionOptions{LeaseDelay: c.delay, KeepAlive: c.option})
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := campaign(t, e)
+			const n = 200
+			time.Sleep(c.want / 2)
+			before := pings.Load()
+			time.Sleep(n * c.want)
+			if got := pings.Load() - before; got < n-2 || got > n+2 {
+				t.Errorf("%+v: %d pings instead of %d", c, got, n)
+			}
+			if err := h.Lost(); err != nil {
+				t.Errorf("%+v: %v", c, err)
+			}
+		})
+	}
 }
 
 // TestReconnectKeepsTheTerm checks that a reconnect in time keeps the term and its bid.
@@ -212,6 +253,19 @@ func TestNoProofSaysSo(t *testing.T) {
 			t.Errorf("a context without proof lasted %v", took)
 		}
 	})
+}
+
+// TestLeaseOfTheClient checks that package zk proves a lease for exactly as long as the recipes do.
+func TestLeaseOfTheClient(t *testing.T) {
+	for _, delay := range []time.Duration{1, 100, 500, 2000, 14000, 60000} {
+		for timeout := 100 * time.Millisecond; timeout < 80*time.Second; timeout += max(time.Millisecond, timeout/100) {
+			one := claim.Lease{Timeout: timeout, Delay: delay * time.Millisecond}
+			other := zk.Lease{Session: 1, Timeout: timeout, Delay: delay * time.Millisecond}
+			if proven := one.Proof() == nil; proven != (other.Term() > 0) || proven && one.Window() != other.Term() {
+				t.Fatalf("timeout %v, delay %v: a recipe has %v (%v), the client %v", timeout, one.Delay, one.Window(), one.Proof(), other.Term())
+			}
+		}
+	}
 }
 
 // TestGuardedWrites checks that an old handle writes nothing, even if it does not know that it is over.

@@ -30,15 +30,12 @@ type Lease struct {
 	DelayKnown bool
 }
 
-// termMin is a term that is always long enough to be useful.
-const termMin = time.Second
-
 // Term returns how long one confirmation lasts: Timeout - Delay - 1 %. It returns 0 if the
-// lease proves nothing: there is no session, or less than a third of Timeout and less than
-// a second is left, because the next confirmation could come too late to use that.
+// lease proves nothing: there is no session, or less than 300 ms and a tenth of Delay is
+// left, because the next confirmation could come too late to use that.
 func (l Lease) Term() time.Duration {
 	term := l.Timeout - l.Delay - l.Timeout/100
-	if l.Session == 0 || term < min(l.Timeout/3, termMin) {
+	if l.Session == 0 || term < 300*time.Millisecond+l.Delay/10 {
 		return 0
 	}
 	return term

@@ -102,7 +102,7 @@ func TestLeaseTakesTheLargerClock(t *testing.T) {
 // old.
 func TestLeaseProvesNothing(t *testing.T) {
 	for delay, want := range map[time.Duration]time.Duration{
-		200 * time.Millisecond: 394 * time.Millisecond, 500 * time.Millisecond: 0, // a third of the timeout is 200 ms
+		200 * time.Millisecond: 394 * time.Millisecond, 500 * time.Millisecond: 0, // less than 350 ms are left
 	} {
 		if got := (Lease{Session: 1, Timeout: 600 * time.Millisecond, Delay: delay}).Term(); got != want {
 			t.Errorf("timeout 600 ms, delay %v: term %v, want %v", delay, got, want)

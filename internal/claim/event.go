@@ -90,7 +90,7 @@ type Ready struct {
 	// Wake is the time until the next Step is due if no other event arrives. The driver then steps Tick. 0
 	// means that no Step is due.
 	Wake time.Duration
-	// KeepAlive asks the driver to ping the session every tenth of its timeout, and to step each proof as
+	// KeepAlive asks the driver to ping the session as often as [Lease.Pace] says, and to step each proof as
 	// Confirmed.
 	KeepAlive    bool
 	Observations []Observation

@@ -39,7 +39,7 @@ func (e *NoProof) Error() string {
 // timeout, rounded up to 10 ms.
 func (e *NoProof) enough() time.Duration {
 	const step = 10 * time.Millisecond
-	t := min(e.Delay*300/197, (e.Delay+provenMin)*100/99)
+	t := (e.Delay + confirmMax(e.Delay)) * 100 / 99
 	return (t + 2*step - 1).Truncate(step)
 }
 
@@ -51,14 +51,15 @@ func (l Lease) Proof() error {
 	return nil
 }
 
-// provenMin is a window that is always long enough to be useful.
-const provenMin = time.Second
+// confirmMax returns the shortest window that is useful with a delay of D: the longest time that a server needs to
+// answer a ping, and time for a few more pings. A follower answers a ping when its leader has confirmed it. That takes
+// up to two heartbeats, 200 ms. Under a ZooKeeper leader it takes half a tick, a fourteenth of D.
+func confirmMax(d time.Duration) time.Duration { return 300*time.Millisecond + d/10 }
 
-// provable reports whether the proven window is long enough to be useful: a third of the timeout, or
-// provenMin. The window begins when a ping is sent, and a follower answers the ping only when its leader has
-// confirmed it, up to two heartbeats later. With a shorter window every proof could have expired when it
-// arrives. Then the first bid in line would never lead, and nobody behind it either.
-func (l Lease) provable() bool { return l.Timeout > 0 && l.proven() >= min(l.Timeout/3, provenMin) }
+// provable reports whether the proven window is long enough to be useful. It begins when a ping is sent. With a
+// window shorter than confirmMax, every proof could have expired when it arrives, or before the next one. Then the
+// first bid in line would never lead, or would lose its term again and again.
+func (l Lease) provable() bool { return l.Timeout > 0 && l.proven() >= confirmMax(l.Delay) }
 
 // proven returns T - D - 1 % of T. The last term is a margin for clocks that run at different speeds. No
 // server expires the session, and so deletes its bids, sooner than this after Sent.
@@ -72,6 +73,10 @@ func (l Lease) Window() time.Duration {
 	}
 	return l.Timeout * 2 / 3
 }
+
+// Pace returns the time between two pings of a holder: a tenth of the timeout, or a quarter of the window if that is
+// shorter, so that a ping may be answered late.
+func (l Lease) Pace() time.Duration { return min(l.Timeout/10, l.Window()/4) }
 
 // Left returns the time until the deadline; 0 or negative when it has passed.
 func (l Lease) Left(now Moment) time.Duration { return l.Window() - now.Since(l.Sent) }

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLeaseDeadlines checks that a lease lasts T - D - 1 % of T, or is not proven if less than a third of T and less
-// than a second is left.
+// TestLeaseDeadlines checks that a lease lasts T - D - 1 % of T, or is not proven if less than 300 ms and a tenth of
+// D are left.
 func TestLeaseDeadlines(t *testing.T) {
 	for _, c := range []struct {
 		timeout, delay, window time.Duration
@@ -22,8 +22,9 @@ func TestLeaseDeadlines(t *testing.T) {
 		{9 * time.Second, 9 * time.Second, 6 * time.Second, false},
 		{100 * time.Second, 99 * time.Second, 200 * time.Second / 3, false}, // the margin takes the rest
 		{600 * time.Millisecond, 500 * time.Millisecond, 400 * time.Millisecond, false},
-		{900 * time.Millisecond, 500 * time.Millisecond, 391 * time.Millisecond, true}, // more than a third is left
-		{16 * time.Second, 14 * time.Second, 1840 * time.Millisecond, true},            // more than a second is left
+		{860 * time.Millisecond, 500 * time.Millisecond, 351400 * time.Microsecond, true}, // more than 350 ms are left
+		{850 * time.Millisecond, 500 * time.Millisecond, 850 * time.Millisecond * 2 / 3, false},
+		{16 * time.Second, 14 * time.Second, 1840 * time.Millisecond, true}, // more than 1.7 s are left
 		{15 * time.Second, 14 * time.Second, 10 * time.Second, false},
 	} {
 		l := Lease{Timeout: c.timeout, Delay: c.delay}

@@ -44,7 +44,7 @@ func newElect(base maker) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return r.run(cmd.Context(), func(zc *zk.Client) error {
 				e, err := recipe.NewElection(zc, r.parent, r.id, &recipe.ElectionOptions{
-					Leader: leaderPath, LeaseDelay: r.delay, KeepAlive: r.pace(zc), Logger: r.logger(),
+					Leader: leaderPath, LeaseDelay: r.delay, Logger: r.logger(),
 				})
 				r.obtain = func(ctx context.Context) (standing, error) { return e.Campaign(ctx) }
 				return err

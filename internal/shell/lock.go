@@ -60,7 +60,7 @@ func (h *holder) options(zc *zk.Client) (*recipe.LockOptions, error) {
 	if h.try && h.wait > 0 {
 		return nil, errors.New("--try does not wait, so it cannot be combined with --wait")
 	}
-	return &recipe.LockOptions{ID: h.id, Naming: naming, LeaseDelay: h.delay, KeepAlive: h.pace(zc), Logger: h.logger()}, nil
+	return &recipe.LockOptions{ID: h.id, Naming: naming, LeaseDelay: h.delay, Logger: h.logger()}, nil
 }
 
 // obtainBy sets obtain to wait or, with --try, to try.

@@ -274,21 +274,6 @@ func (r *runner) heed(over <-chan struct{}, cancel context.CancelCauseFunc) (by 
 	}
 }
 
-// pace returns the interval between pings of a holder. It is so short that most of the time
-// that one ping proves is left when the next ping is sent, even if the servers do not report
-// their confirmation delay.
-func (r *runner) pace(zc *zk.Client) time.Duration {
-	if zc == nil { // open only checks the arguments
-		return 0
-	}
-	l := r.lease(zc)
-	pace := l.Timeout / 10
-	if w := l.Term(); w > 0 {
-		pace = min(pace, w/4)
-	}
-	return pace
-}
-
 // lease returns the session's lease, with --lease-delay if it is given.
 func (r *runner) lease(zc *zk.Client) zk.Lease {
 	l := zc.Lease()

@@ -20,7 +20,12 @@ type sessionClaim struct {
 
 // claimSession returns the claim made in this session. From now on the client pings often.
 func (r *runner) claimSession(zc *zk.Client, session wire.SessionID) *sessionClaim {
-	zc.KeepAlive(r.pace(zc)) // continues until the client is closed
+	l := r.lease(zc)
+	pace := l.Timeout / 10
+	if w := l.Term(); w > 0 {
+		pace = min(pace, w/4)
+	}
+	zc.KeepAlive(pace) // continues until the client is closed
 	return &sessionClaim{r, zc, session}
 }
 
@@ -35,11 +40,11 @@ func (s *sessionClaim) Token() wire.Zxid { return 0 }
 // what is left of two thirds of the session timeout.
 func (s *sessionClaim) Left() time.Duration {
 	l := s.r.lease(s.zc)
-	if l.Session != s.session {
+	switch {
+	case l.Session != s.session:
 		return 0
-	}
-	if l.Term() <= 0 {
-		l.Delay = l.Timeout / 3
+	case l.Term() <= 0:
+		return l.Left() + l.Timeout*2/3
 	}
 	return l.Left()
 }

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"fmt"
 	"time"
 
 	"bellwether/internal/claim"
@@ -99,6 +100,7 @@ type Line struct {
 	forID   string
 	skip    map[string]bool // persistent children whose names look like bids
 	first   bool            // the last look showed no bid to wait for
+	turn    claim.Timer     // how long the bid may be first, and connected, without a term; zero: not first, or not connected
 
 	pub    publication
 	verify claim.Timer
@@ -127,6 +129,8 @@ func (l *Line) Step(now claim.Moment, ev claim.Event) {
 	switch ev := ev.(type) {
 	case claim.Attached:
 		l.attached(ev.Lease)
+	case claim.Disconnected:
+		l.turn = claim.Timer{}
 	case claim.Expired:
 		l.sessionOver(claim.SessionExpired)
 	case claim.Confirmed:
@@ -137,6 +141,7 @@ func (l *Line) Step(now claim.Moment, ev claim.Event) {
 		l.end(claim.Resigned, nil)
 	}
 	l.tryLead()
+	l.endTurn()
 	l.Proceed(l.plan)
 }
 
@@ -182,7 +187,7 @@ func (l *Line) Proof() error { return l.lease.Proof() }
 // attached processes a new connection. The watch may have fired before it.
 func (l *Line) attached(proof claim.Lease) {
 	l.renew(proof)
-	l.verify = claim.Timer{}
+	l.verify, l.turn = claim.Timer{}, claim.Timer{}
 	if l.phase == Standing {
 		l.look, l.first = true, false
 	}
@@ -237,6 +242,20 @@ func (l *Line) tryLead() {
 	l.verify = claim.Timer{From: l.Now, Wait: l.verifyEvery()}
 	l.pub.wait = claim.Timer{From: l.Now, Wait: l.cfg.Quiet}
 	l.Report(Leads{l.own.Name, l.token, l.left(), l.lease.Proof(), l.cfg.Rule})
+}
+
+// endTurn gives up a bid that has been first for a session timeout without a term, so that the next bid in line has its
+// turn. The session lives, but no answer to a ping has left time for a term: the server answers too late, or the margin
+// is too long.
+func (l *Line) endTurn() {
+	switch {
+	case l.phase != Standing || l.turn.Wait == 0 || !l.turn.Over(l.Now):
+	case l.cfg.Margin >= l.lease.Window():
+		l.end(claim.Refused, fmt.Errorf("the margin of %v leaves no time for a term: one answered ping gives %v with a session timeout of %v",
+			l.cfg.Margin, l.lease.Window(), l.lease.Timeout))
+	default:
+		l.end(claim.LeaseLapsed, nil)
+	}
 }
 
 // end gives up the claim; the first reason is kept. The term is over when end returns, so the bid may be

@@ -163,16 +163,26 @@ func (l *Line) settle(ahead []claim.Bid) {
 	ahead = l.inTheWay(ahead)
 	l.ahead, l.next, l.first = len(ahead), "", len(ahead) == 0
 	if l.first {
-		if !l.proven() {
-			l.Report(First{l.own.Name})
-		}
+		l.awaitProof()
 		return
 	}
+	l.turn = claim.Timer{}
 	l.next = ahead[len(ahead)-1].Name
 	if l.cfg.Rule == Leases {
 		if l.next = anyLease; l.cfg.Try {
 			l.end(claim.Occupied, nil)
 		}
+	}
+}
+
+// awaitProof begins the turn of a bid that is first before its session is proven alive.
+func (l *Line) awaitProof() {
+	if l.proven() {
+		return
+	}
+	l.Report(First{l.own.Name})
+	if l.turn.Wait == 0 && l.Connected {
+		l.turn = claim.Timer{From: l.Now, Wait: l.lease.Timeout}
 	}
 }
 
