@@ -1,0 +1,103 @@
+package zab
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
+
+// servingLearner returns a learner that serves. Its log ends at 1.5.
+func servingLearner(t *testing.T) *Learner {
+	t.Helper()
+	r := soloLearner(t, "1.5", "", false)
+	take(r, pack(peerwire.PacketDiff, "1.5", nil), pack(peerwire.PacketNewLeader, "2.0", nil))
+	carryDisk(r)
+	take(r, pack(peerwire.PacketUpToDate, "0", nil))
+	if r.Ready(); !r.Serving() {
+		t.Fatal("the learner does not serve")
+	}
+	return r
+}
+
+// TestLearnerLeavesALeaderWithAnotherHistory: the term ends with the first packet that does not follow
+// what the learner has, and this packet changes neither the log nor the tree. The learner does not wait
+// for a later packet, and does not guess what the leader means.
+func TestLearnerLeavesALeaderWithAnotherHistory(t *testing.T) {
+	joined := func(t *testing.T) *Learner { return soloLearner(t, "1.4", "1.5", false) }
+	diff := pack(peerwire.PacketDiff, "1.5", nil)
+	first, second, third := pack(peerwire.PacketProposal, "2.1", one("2.1")), pack(peerwire.PacketProposal, "2.2", one("2.2")), pack(peerwire.PacketProposal, "2.3", one("2.3"))
+	for _, c := range []struct {
+		name    string
+		learner func(*testing.T) *Learner
+		before  []*peerwire.QuorumPacket // allowed
+		last    *peerwire.QuorumPacket   // ends the term
+		why     string
+	}{
+		{"NEWLEADER of an earlier epoch", joined, []*peerwire.QuorumPacket{diff}, pack(peerwire.PacketNewLeader, "1.0", nil), "sent NEWLEADER"},
+		{"NEWLEADER of a later epoch", joined, []*peerwire.QuorumPacket{diff}, pack(peerwire.PacketNewLeader, "3.0", nil), "sent NEWLEADER"},
+		{"NEWLEADER with the zxid of a transaction", joined, []*peerwire.QuorumPacket{diff}, pack(peerwire.PacketNewLeader, "2.1", nil), "sent NEWLEADER"},
+		{"commit of what was never proposed", joined, []*peerwire.QuorumPacket{diff}, pack(peerwire.PacketCommit, "2.1", nil), "committed"},
+		{"commit of the second before the first", joined, []*peerwire.QuorumPacket{diff, first, second}, pack(peerwire.PacketCommit, "2.2", nil), "committed"},
+		{"truncation behind the end of the log", joined, nil, pack(peerwire.PacketTrunc, "1.6", nil), "not in the log"},
+		{"serving: proposal after a gap", servingLearner, []*peerwire.QuorumPacket{first}, third, "proposed"},
+		{"serving: commit of what was never proposed", servingLearner, []*peerwire.QuorumPacket{first}, pack(peerwire.PacketCommit, "2.2", nil), "committed"},
+		{"serving: commit of the second before the first", servingLearner, []*peerwire.QuorumPacket{first, second}, pack(peerwire.PacketCommit, "2.2", nil), "committed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := c.learner(t)
+			take(r, c.before...)
+			if out := r.Ready(); out.GiveUp != "" {
+				t.Fatalf("left too early: %s", out.GiveUp)
+			}
+			end := r.log.Last()
+			take(r, c.last)
+			out := r.Ready()
+			if !strings.Contains(out.GiveUp, c.why) || len(out.Close) != 1 {
+				t.Errorf("gave up %q, closed %v, want the reason %q", out.GiveUp, out.Close, c.why)
+			}
+			if len(out.Append)+len(out.Commit) != 0 || out.Truncate != nil || out.Sync || r.log.Last() != end {
+				t.Errorf("the packet had an effect: %+v, log ends at %v", out, r.log.Last())
+			}
+		})
+	}
+}
+
+// TestSyncsAreAnsweredInOrder: an answer to a sync belongs to the oldest sync that waits, because the
+// answers do not say to which sync they belong. This includes the syncs that confirm touches.
+func TestSyncsAreAnsweredInOrder(t *testing.T) {
+	r := servingLearner(t)
+	r.opt.CompatibleOnly = false // the learner itself asks a compatible leader to confirm touches
+	f := Forward{Request: peerwire.ForwardedRequest{Session: 1, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})}}
+	r.Step(0, Sync{Token: 1, Request: f})
+	r.Step(0, Touched{[]peerwire.TouchedSession{{Session: 7, TimeoutMS: 4000}}, 9})
+	take(r, pack(peerwire.PacketPing, "0", nil))
+	r.Step(0, Sync{Token: 2, Request: f})
+	r.Ready()
+	for i, want := range []struct{ sync, confirmed uint64 }{{1, 0}, {0, 9}, {2, 9}} {
+		take(r, pack(peerwire.PacketSync, "0", nil))
+		out := r.Ready()
+		var sync uint64
+		if len(out.Syncs) == 1 {
+			sync = out.Syncs[0]
+		}
+		if sync != want.sync || out.Confirmed != want.confirmed {
+			t.Errorf("answer %d: syncs %v, confirmed %d, want %+v", i+1, out.Syncs, out.Confirmed, want)
+		}
+	}
+}
+
+// TestTruncationIsConfirmedByItsOwnAnswer: a refused truncation is undone, whatever the disk has answered
+// to earlier duties. An answer to the truncation or to a later duty says that the disk has truncated.
+func TestTruncationIsConfirmedByItsOwnAnswer(t *testing.T) {
+	const cut = 5 // the generation of the truncation
+	for answered, want := range map[uint64]string{0: "1.3", cut - 1: "1.3", cut: "1.2", cut + 1: "1.2"} {
+		g := logOf(t, "1.1", "1.2 1.3")
+		g.cut(zx("1.2"), cut)
+		g.confirm(answered)
+		if g.Refuse(Refused{Zxid: zx("1.3"), Generation: cut}); g.Last() != zx(want) {
+			t.Errorf("answer to generation %d, then a refusal: the log ends at %v, want %s", answered, g.Last(), want)
+		}
+	}
+}
