@@ -2,7 +2,9 @@ package measure
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math"
 	"os"
@@ -58,6 +60,9 @@ func (r *Runner) measure(ctx context.Context, pkg string) ([]group, error) {
 	program := filepath.Join(dir, "tests")
 	if text, err := r.build(ctx, "", program, pkg); err != nil {
 		return nil, fmt.Errorf("build the tests of %s: %w\n%s", pkg, err, text)
+	}
+	if _, err := os.Stat(program); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // the package has no tests
 	}
 	run, err := r.run(ctx, pkg, program, time.Hour)
 	switch {

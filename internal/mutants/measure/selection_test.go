@@ -23,9 +23,9 @@ func names(s Selection, all []mutants.Mutant) []string {
 // asked, or all if there are fewer; that the same seed chooses the same ones, another seed
 // others; and that a larger sample contains the smaller one. Semantic mutants are all chosen.
 func TestSampleOfEachPackage(t *testing.T) {
-	r, dir := smallRunner(t)
+	_, dir := smallRunner(t)
 	write(t, dir, map[string]string{"internal/zab/b.go": "package zab\n\nfunc Less(a, b int) bool { return a < b }\n"})
-	r = open(t, dir)
+	r := open(t, dir)
 	all := r.Module.Mutants
 	count := map[string]int{}
 	for _, m := range all {

@@ -43,7 +43,7 @@ func (r *Runner) unit(ctx context.Context, m *mutants.Mutant, dir, overlay strin
 		began := time.Now()
 		program := filepath.Join(dir, fmt.Sprintf("tests-%d", i))
 		if text, err := r.build(ctx, overlay, program, pkg); err != nil {
-			if ctx.Err() == nil && i == 0 && isCompilerError(text) {
+			if ctx.Err() == nil && isCompilerError(text) { // without the mutant it compiles
 				out.Verdict = mutants.Invalid
 				return out, nil
 			}
