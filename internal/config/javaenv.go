@@ -32,6 +32,16 @@ func JVMFlags(path string, env map[string]string) (string, error) {
 	return strings.Join(flags, " "), nil
 }
 
+// EnvironmentFile returns env as changed by the simple assignments of a shell script, such as
+// ZooKeeper's zookeeper-env.sh.
+func EnvironmentFile(path string, env map[string]string) (map[string]string, error) {
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("environment file: %w", err)
+	}
+	return assignments(string(text), env), nil
+}
+
 // assignments applies the simple assignments of a shell script (NAME=value with or
 // without export and quotes) to a copy of env. It skips all other lines.
 func assignments(script string, env map[string]string) map[string]string {

@@ -55,7 +55,7 @@ func (l *loader) applyProperty(f jvmFlag) {
 	s := setting{key: k, file: FlagsSource, name: shown, value: f.value}
 	id := k.name
 	if k.form == pattern {
-		id = strings.TrimPrefix(f.name, "zookeeper.")
+		id = withoutPrefix(f.name)
 	}
 	old, given := l.settings[id]
 	switch {
@@ -111,3 +111,6 @@ func otherFlag(f string) string {
 	}
 	return "is ignored: it is a flag of the Java virtual machine"
 }
+
+// withoutPrefix returns the key of a Java property of ZooKeeper.
+func withoutPrefix(property string) string { return strings.TrimPrefix(property, "zookeeper.") }

@@ -40,6 +40,42 @@ type loader struct {
 // started; see [JVMFlags]. On failure the error joins one [Error] for each fault, in order
 // of their lines; errors.As finds the first one.
 func Load(path, jvmFlags string) (*Config, error) {
+	l, err := begin(path, jvmFlags)
+	if err != nil {
+		return nil, err
+	}
+	if len(l.errs) == 0 {
+		l.loadMembers()
+	}
+	if err := l.end(); err != nil {
+		return nil, err
+	}
+	return l.c, nil
+}
+
+// Examine is Load for a caller that starts no server: with faults too, it returns a configuration, in which the
+// settings at fault have their defaults. It returns none if the data directory or the members are unknown.
+func Examine(path, jvmFlags string) (*Config, error) {
+	l, err := begin(path, jvmFlags)
+	if err != nil {
+		return nil, err
+	}
+	before := l.errs
+	l.errs = nil
+	if l.c.DataDir != "" {
+		l.loadMembers()
+	}
+	known := l.c.DataDir != "" && len(l.errs) == 0
+	l.errs = append(before, l.errs...)
+	err = l.end()
+	if !known {
+		return nil, err
+	}
+	return l.c, err
+}
+
+// begin reads everything except the members.
+func begin(path, jvmFlags string) (*loader, error) {
 	props, text, err := readText(path)
 	if err != nil {
 		return nil, err
@@ -53,19 +89,22 @@ func Load(path, jvmFlags string) (*Config, error) {
 	l.loadJAAS()
 	l.loadSASL()
 	l.check()
-	if len(l.errs) == 0 {
-		l.loadMembers()
-	}
+	return l, nil
+}
+
+// end does what needs a configuration without faults, or returns the faults.
+func (l *loader) end() error {
 	if len(l.errs) == 0 {
 		l.loadQuorumSASL()
 	}
 	if len(l.errs) > 0 {
-		return nil, l.joined()
+		l.sortNotices()
+		return l.joined()
 	}
 	l.warn()
 	l.sortNotices()
 	l.noteGiven()
-	return l.c, nil
+	return nil
 }
 
 // noteGiven stores the written values for Config.Reloaded.
