@@ -132,12 +132,13 @@ var plan = map[string]packageRule{
 	"internal/admin/page":    {layer: 10, imports: "internal/admin/access internal/admin/history internal/admin/theatre internal/ensemble internal/admin/operate internal/admin/view internal/server"},
 	"internal/admin/web":     {layer: 10, imports: "internal/admin internal/admin/access internal/config internal/secure internal/server"},
 	"internal/clientconfig":  {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
+	"internal/preflight":     {layer: 4, imports: "internal/config internal/ensemble internal/fourletter internal/record internal/store wire", libraries: sys},
 	"internal/shell":         {layer: 8, imports: "zk internal/clientconfig internal/fourletter recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota internal/ensemble internal/terminal wire", libraries: cobra + " " + sys},
 	"embed":                  {layer: 11, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/admin/web internal/server internal/store internal/config internal/ensemble zk wire"},
 	"internal/admin/history": {layer: 8, imports: "internal/server", libraries: chartsLib},
 	"internal/admin/theatre": {layer: 5, imports: "internal/admin/elog internal/election internal/ensemble internal/peerwire wire", pure: true},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {layer: 12, imports: "internal/admin/api internal/admin/history internal/admin/operate internal/admin/page internal/admin/view internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/admin/web internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shell internal/store internal/guard internal/record internal/terminal", libraries: cobra + " " + sys},
+	"cmd/bellwether":     {layer: 12, imports: "internal/admin/api internal/admin/history internal/admin/operate internal/admin/page internal/admin/view internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/admin/web internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shell internal/store internal/fourletter internal/guard internal/preflight internal/record internal/terminal", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
 	// Mutants of the program, and the scores that its tests reach against them; for developers too.
 	"internal/mutants":         {layer: 2, imports: "internal/patch", pure: true},

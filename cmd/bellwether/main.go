@@ -24,6 +24,7 @@ a server, and a client for people and scripts.
   bellwether serve                      a server on loopback, data in ./bellwether-data
   bellwether serve --config zoo.cfg     a server with ZooKeeper's configuration file
   bellwether serve --ensemble 3         three servers on this machine that elect a leader
+  bellwether preflight --config FILE    what prevents a takeover of a ZooKeeper server
   bellwether demo                       three servers and five candidates; leaders are killed
   bellwether elect /job -- ./run-me     run a command on exactly one machine
   bellwether lock /backup -- ./backup   run a command while holding a lock
@@ -44,7 +45,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}, shell.Commands()...)
-	root.AddCommand(newServe(), newDemo(), newData(), newTLS(), newVersion(), newCompletion(root))
+	root.AddCommand(newServe(), newDemo(), newData(), newTLS(), newPreflight(), newVersion(), newCompletion(root))
 	root.AddCommand(shell.NewShell(func() []*cobra.Command { return []*cobra.Command{newVersion()} }))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()

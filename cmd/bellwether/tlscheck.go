@@ -74,7 +74,7 @@ func newTLSCheck() *cobra.Command {
 	f.add(c)
 	c.Flags().StringVar(&f.config, "config", "", "a zoo.cfg, to check the files that it names")
 	c.Flags().IntVar(&f.warnDays, "warn-days", 30, "warn if a certificate expires within this number of days")
-	f.port.add(c)
+	f.port.add(c, "with HOST:PORT")
 	return c
 }
 

@@ -61,6 +61,12 @@ func checkTLSFiles(ctx context.Context, r *tlsReport, file string) error {
 	if err != nil {
 		return shell.Usage(err)
 	}
+	r.checkConfig(ctx, c)
+	return nil
+}
+
+// checkConfig adds what a configuration and its files say.
+func (r *tlsReport) checkConfig(ctx context.Context, c *config.Config) {
 	ctx, cancel := context.WithTimeout(ctx, filesMax)
 	defer cancel()
 	for _, n := range remarks(c) {
@@ -81,7 +87,6 @@ func checkTLSFiles(ctx context.Context, r *tlsReport, file string) error {
 	if !c.Standalone() {
 		r.Ports = append(r.Ports, servers)
 	}
-	return nil
 }
 
 func clientPorts(c *config.Config, p *portReport) {

@@ -31,14 +31,15 @@ const (
 	tlsVariables = "BELLWETHER_TLS_"
 )
 
-func (f *portFlags) add(c *cobra.Command) {
+// add adds the flags to a command. when says when they have an effect.
+func (f *portFlags) add(c *cobra.Command, when string) {
 	f.flags = c.Flags()
 	for _, s := range clientconfig.Settings {
 		if strings.HasPrefix(s.Flag, tlsFlags) {
-			f.flags.String(s.Flag, "", "with HOST:PORT: "+s.Usage+" (default $"+s.Env+")")
+			f.flags.String(s.Flag, "", when+": "+s.Usage+" (default $"+s.Env+")")
 		}
 	}
-	f.flags.DurationVar(&f.timeout, "connect-timeout", 10*time.Second, "with HOST:PORT: how long to try")
+	f.flags.DurationVar(&f.timeout, "connect-timeout", 10*time.Second, when+": how long to try")
 }
 
 // seenReport holds what a handshake has shown.
@@ -89,19 +90,31 @@ func (f portFlags) probe(address string) (p secure.Probe, err error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return p, fmt.Errorf("%q: port %q is not a number from 1 to 65535", address, port)
 	}
-	if f.timeout <= 0 {
-		return p, fmt.Errorf("--connect-timeout %v: want more than 0", f.timeout)
+	c, err := f.load()
+	if err != nil {
+		return p, err
 	}
-	c, err := clientconfig.Load(f.value, func(name string) string {
+	return c.Probe(address), nil
+}
+
+// load returns how to connect with TLS.
+func (f portFlags) load() (*clientconfig.Config, error) {
+	if f.timeout <= 0 {
+		return nil, fmt.Errorf("--connect-timeout %v: want more than 0", f.timeout)
+	}
+	return clientconfig.Load(f.value, func(name string) string {
 		if strings.HasPrefix(name, tlsVariables) { // other variables, such as those of a login, are ignored
 			return os.Getenv(name)
 		}
 		return ""
 	})
-	if err != nil {
-		return p, err
-	}
-	return c.Probe(address), nil
+}
+
+// given reports whether any flag for TLS was given.
+func (f portFlags) given() bool {
+	yes := false
+	f.flags.Visit(func(flag *pflag.Flag) { yes = yes || strings.HasPrefix(flag.Name, tlsFlags) })
+	return yes
 }
 
 // value returns the value of a flag, and whether it was given. TLS is always switched on.
