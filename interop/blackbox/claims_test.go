@@ -30,6 +30,8 @@ type claims struct {
 	group sync.WaitGroup
 	ctx   context.Context // the context of the candidates
 	stop  context.CancelFunc
+	// unproven: the servers are ZooKeeper's, which prove no claim
+	unproven bool
 
 	mu  sync.Mutex
 	all []*claim
@@ -157,7 +159,7 @@ func (c *claims) end() {
 		if k.end == 0 {
 			k.end = now
 		}
-		if k.proof != nil {
+		if k.proof != nil && !c.unproven {
 			c.t.Errorf("claim %s was not proven: %v", k, k.proof)
 		}
 		if i == 0 {

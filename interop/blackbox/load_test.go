@@ -38,7 +38,8 @@ type load struct {
 	kept    map[string]string // znodes whose create was acknowledged
 	unsure  map[string]string // znodes whose create had no reply
 	facts   facts
-	writes  int // acknowledged writes of all clients
+	writes  int            // acknowledged writes of all clients
+	errors  map[string]int // how often a request ended with each error
 }
 
 // worker is one client of the load.
@@ -57,7 +58,7 @@ type worker struct {
 // newLoad creates the znodes through c. The caller keeps c.
 func newLoad(t testing.TB, c *zk.Client) *load {
 	t.Helper()
-	l := &load{t: t, began: time.Now(), stop: make(chan struct{}), kept: map[string]string{}, unsure: map[string]string{}, facts: facts{}}
+	l := &load{t: t, began: time.Now(), stop: make(chan struct{}), kept: map[string]string{}, unsure: map[string]string{}, facts: facts{}, errors: map[string]int{}}
 	paths := []string{kept}
 	for key := range registers {
 		paths = append(paths, regPath(key))
@@ -160,6 +161,7 @@ func (w *worker) set(ctx context.Context, in regIn) {
 	case errors.Is(err, zk.ErrBadVersion) && in.version != -1:
 		w.record(in, regOut{bad: true}, call)
 	case errors.As(err, &lost):
+		w.count("unknown outcome")
 		w.record(in, regOut{unknown: true}, call)
 	default:
 		w.unexpected(ctx, err)
@@ -174,6 +176,9 @@ func (w *worker) keep(ctx context.Context, value string) {
 	if err != nil && !errors.As(err, &lost) {
 		w.unexpected(ctx, err)
 		return
+	}
+	if err != nil {
+		w.count("unknown outcome")
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -220,9 +225,21 @@ func (w *worker) syncedGet(ctx context.Context, key int) {
 	w.record(regIn{key: key}, regOut{value: value, version: version}, call)
 }
 
+// count counts a request that ended with an error.
+func (w *worker) count(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errors[what]++
+}
+
 // unexpected reports an error that means that a request was not carried out. Errors of lost
 // connections and of the scene's end are expected.
 func (w *worker) unexpected(ctx context.Context, err error) {
+	for _, known := range []error{zk.ErrConnectionLoss, zk.ErrSessionExpired, zk.ErrNotReadOnly} {
+		if errors.Is(err, known) {
+			w.count(known.Error())
+		}
+	}
 	if ctx.Err() != nil || errors.Is(err, zk.ErrConnectionLoss) || errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrNotReadOnly) {
 		return
 	}

@@ -69,7 +69,7 @@ func (s *Server) writeConfig(extra map[string]string) error {
 	if err := os.MkdirAll(s.Data, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(s.configPath(), []byte(text.String()), 0o644)
+	return os.WriteFile(s.ConfigPath(), []byte(text.String()), 0o644)
 }
 
 // superDigest returns the setting that gives the user "super" its password.
@@ -102,14 +102,14 @@ func (s *Server) program() (*exec.Cmd, error) {
 			return nil, errors.New(jarDir + "zookeeper.jar is missing: make test installs libzookeeper-java")
 		}
 		args := append(append(slices.Clone(s.jvm), s.javaProperties()...),
-			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", ClassPath("slf4j-simple.jar"), apacheMain, s.configPath())
+			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", ClassPath("slf4j-simple.jar"), apacheMain, s.ConfigPath())
 		return exec.Command(java, args...), nil
 	case Bellwether:
 		binary, err := Binary()
 		if err != nil {
 			return nil, err
 		}
-		cmd := exec.Command(binary, "serve", "--config", s.configPath())
+		cmd := exec.Command(binary, "serve", "--config", s.ConfigPath())
 		cmd.Env = append(os.Environ(), "JVMFLAGS="+strings.Join(s.javaProperties(), " "))
 		return cmd, nil
 	}

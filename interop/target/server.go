@@ -173,8 +173,10 @@ func (s *Server) Log() string {
 	return strings.Join(lines[max(0, len(lines)-logTail):], "")
 }
 
-func (s *Server) logPath() string    { return filepath.Join(s.dir, "server.log") }
-func (s *Server) configPath() string { return filepath.Join(s.dir, "zoo.cfg") }
+// ConfigPath returns the path of the server's zoo.cfg.
+func (s *Server) ConfigPath() string { return filepath.Join(s.dir, "zoo.cfg") }
+
+func (s *Server) logPath() string { return filepath.Join(s.dir, "server.log") }
 
 // launch starts the process and waits until it serves.
 func (s *Server) launch() error {
