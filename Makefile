@@ -21,7 +21,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # Packages with goroutines or locks, which also run under the race detector; the slowest
 # ones first.
 RACE := $(addprefix ./internal/,store server tree) ./cmd/... ./embed ./recipe ./zk/... \
-	$(addprefix ./internal/,admin/... audit bench guard local metrics peer sasl/kerberos scrape secure shell terminal)
+	$(addprefix ./internal/,admin/... audit bench guard local metrics peer sasl/kerberos scrape secure shadow/... shell terminal)
 
 # The number of packages, and of interop tests, that run at the same time. They wait for
 # sessions and events more than they compute.

@@ -71,6 +71,7 @@ var plan = map[string]packageRule{
 	"internal/record":     {layer: 2, imports: "wire internal/ensemble", tests: "internal/wiretest", pure: true},
 	"internal/wiretest":   {layer: 3, imports: "wire internal/record"}, // only tests import it
 	"internal/audit":      {layer: 2, imports: "wire"},
+	"internal/shadow":     {layer: 2, imports: "wire", pure: true},
 	"internal/scrape":     {layer: 2, libraries: prometheus},
 	"internal/local":      {layer: 2, imports: "internal/portblock"},
 	"internal/config":     {layer: 3, imports: "internal/ensemble internal/secure internal/sasl internal/sasl/jaas"},
@@ -92,6 +93,7 @@ var plan = map[string]packageRule{
 	"internal/sasl/jaas":       {layer: 2, imports: "internal/sasl", pure: true},
 	"internal/sasl/kerberos":   {layer: 2, imports: "internal/sasl", libraries: gokrb5},
 	"internal/sasl/quorumauth": {layer: 3, imports: "internal/sasl internal/peerwire wire"},
+	"internal/shadow/relay":    {layer: 3, imports: "internal/shadow wire"}, // the sockets of shadow
 	// The state machines of the recipes. One package imports another one only if it is built on that one.
 	"internal/claim/claimtest": {layer: 3, imports: "wire internal/claim"}, // only tests import it
 	"internal/claim/barrier":   {layer: 4, imports: "wire internal/claim", pure: true},
