@@ -57,6 +57,8 @@ type EnsembleOptions struct {
 	Properties []string
 	// Observers is the number of servers, at the end of the list, without a vote.
 	Observers int
+	// Unlisted leaves the observers out of the other servers' configuration.
+	Unlisted bool
 	// Loopback is the loopback address that all servers use; empty: 127.0.0.1.
 	Loopback string
 	// Dead is an additional address of each server, listed before its own, where nobody
@@ -119,7 +121,11 @@ func (o *EnsembleOptions) id(i int) int64 {
 
 // join writes zoo.cfg and myid of one server.
 func (s *Server) join(id int64, links [][2]string, opt EnsembleOptions) error {
+	voters := len(links) - opt.Observers
 	for i, link := range links {
+		if opt.Unlisted && i >= voters && opt.id(i) != id {
+			continue
+		}
 		if other, ok := s.place.Calls[i+1]; ok {
 			link = other
 		}
@@ -136,7 +142,7 @@ func (s *Server) join(id int64, links [][2]string, opt EnsembleOptions) error {
 			both = opt.Dead + ":" + quorum + ":" + port + "|" + both
 		}
 		role := "participant"
-		if i >= len(links)-opt.Observers {
+		if i >= voters {
 			role = "observer"
 		}
 		s.lines = append(s.lines, fmt.Sprintf("server.%d=%s:%s", opt.id(i), both, role))
