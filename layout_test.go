@@ -140,7 +140,7 @@ var plan = map[string]packageRule{
 	"internal/admin/history": {layer: 8, imports: "internal/server", libraries: chartsLib},
 	"internal/admin/theatre": {layer: 5, imports: "internal/admin/elog internal/election internal/ensemble internal/peerwire wire", pure: true},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {layer: 12, imports: "internal/admin/api internal/admin/history internal/admin/operate internal/admin/page internal/admin/view internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/admin/web internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shell internal/store internal/fourletter internal/guard internal/preflight internal/record internal/terminal", libraries: cobra + " " + sys},
+	"cmd/bellwether":     {layer: 12, imports: "internal/admin/api internal/admin/history internal/admin/operate internal/admin/page internal/admin/view internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/admin/web internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shadow internal/shadow/relay internal/shell internal/store internal/fourletter internal/guard internal/preflight internal/record internal/terminal", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
 	// Mutants of the program, and the scores that its tests reach against them; for developers too.
 	"internal/mutants":         {layer: 2, imports: "internal/patch", pure: true},

@@ -32,6 +32,7 @@ a server, and a client for people and scripts.
   bellwether shell                      ZooKeeper's command line and more, at a prompt
   bellwether create /app 'hello'        data commands: also get, set, ls, stat and others
   bellwether status                     the role and state of each server
+  bellwether shadow                     compare a ZooKeeper ensemble with an observer before a migration
 
 Exit status: 0 done, 1 failed, 2 usage, 4 no connection. A command whose output could
 not be written has failed. elect, lock and other commands that run a command pass on
@@ -45,7 +46,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}, shell.Commands()...)
-	root.AddCommand(newServe(), newDemo(), newData(), newTLS(), newPreflight(), newVersion(), newCompletion(root))
+	root.AddCommand(newServe(), newDemo(), newData(), newTLS(), newPreflight(), newShadow(), newVersion(), newCompletion(root))
 	root.AddCommand(shell.NewShell(func() []*cobra.Command { return []*cobra.Command{newVersion()} }))
 	root.SetHelpCommand(newHelp(root))
 	root.InitDefaultHelpCmd()

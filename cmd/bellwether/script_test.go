@@ -49,6 +49,8 @@ func TestMain(m *testing.M) {
 //	refused NAME METHOD PATH STATUS REGEX
 //	                     a call that must be refused with STATUS and a text that matches REGEX
 //	servers NAME         set $NAME, $NAME1, … to the addresses that serve --ensemble has printed
+//	shadow NAME OLD OBSERVER FLAG…
+//	                     start bellwether shadow and wait until it forwards; its address is then $NAME
 //	signal NAME SIG      send a signal to a process that start or serve started
 //	ends NAME N          wait until that process ends, which must be with exit status N
 //	await FILE REGEX     wait until FILE has a match
@@ -72,7 +74,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "until": until, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": transferLeadership, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "signal": sendSignal, "ends": ends,
+			"status": status, "until": until, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": transferLeadership, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "shadow": startShadow, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
 			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold, "garbage": garbage, "issued": issued,
 		},
