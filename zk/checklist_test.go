@@ -468,6 +468,7 @@ func TestChecklist06XidWraps(t *testing.T) {
 			return false
 		}
 		c := e.connect(Options{})
+		synctest.Wait() // until the client has asked for the delay of its lease
 		c.mu.Lock()
 		c.xid = 1<<31 - 3
 		c.mu.Unlock()

@@ -217,7 +217,7 @@ func (a *app) connect(ctx context.Context) (*zk.Client, error) {
 	case err == nil:
 		return c, nil
 	case ctx.Err() != nil, errors.Is(err, zk.ErrAuthFailed):
-		return nil, err
+		return nil, cliError(err)
 	case limited.Err() != nil:
 		return nil, &StatusError{ExitNoConnection, fmt.Errorf("no connection within %v: %w; check that the server is running, or name other servers with --server", a.timeout, err)}
 	}
@@ -301,6 +301,9 @@ func endSession(ctx context.Context, c *zk.Client) {
 
 // cliError returns err in the words of ZooKeeper's CLI, which scripts match.
 func cliError(err error) error {
+	if errors.Is(err, wire.ErrSessionClosedRequireAuth) {
+		return fmt.Errorf("%w: use --sasl-user, --jaas, --kerberos-principal, --auth or --tls-cert; the log of the server names the schemes that it accepts", err)
+	}
 	var op *zk.OpError
 	if !errors.As(err, &op) {
 		return err
@@ -328,9 +331,6 @@ func cliError(err error) error {
 	}
 	if errors.Is(err, zk.ErrUnsupported) && op.Op == wire.OpCreateTTL.String() {
 		return fmt.Errorf("the server does not support TTLs (extendedTypesEnabled=true enables them): %w", err)
-	}
-	if errors.Is(err, wire.ErrSessionClosedRequireAuth) {
-		return fmt.Errorf("%w: use --sasl-user, --jaas, --kerberos-principal, --auth or --tls-cert; the log of the server names the schemes that it accepts", err)
 	}
 	if problem := pathProblem(op.Path); problem != "" && errors.Is(err, zk.ErrBadArguments) {
 		return usagef("%s: %s", problem, printable(op.Path))

@@ -2,7 +2,9 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"bellwether/wire"
@@ -89,6 +91,10 @@ func TestErrorsAsInZooKeeperCLI(t *testing.T) {
 		}
 	}
 	other := errors.New("other")
+	refused := fmt.Errorf("connect to a:1: %w: %w", zk.ErrAuthFailed, wire.ErrSessionClosedRequireAuth) // the server refused before the first request
+	if got := cliError(refused); !strings.Contains(got.Error(), "use --sasl-user") {
+		t.Errorf("%q gives no advice", got)
+	}
 	if cliError(other) != other || cliError(nil) != nil {
 		t.Error("an error that does not come from the server was changed")
 	}
