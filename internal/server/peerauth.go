@@ -25,7 +25,6 @@ import (
 // ask.
 type peerAuth struct {
 	c       *config.Config // the configuration at the start
-	members func() *ensemble.Membership
 	log     *slog.Logger
 	notices *notice.Log
 
@@ -35,12 +34,12 @@ type peerAuth struct {
 }
 
 // openPeerAuth prepares the logins between servers; nil: there are none.
-func openPeerAuth(c *config.Config, members func() *ensemble.Membership, log *slog.Logger, notices *notice.Log) (*peerAuth, error) {
+func openPeerAuth(c *config.Config, log *slog.Logger, notices *notice.Log) (*peerAuth, error) {
 	q := &c.SASL.Quorum
 	if q.Learner == nil {
 		return nil, nil
 	}
-	a := &peerAuth{c: c, members: members, log: log, notices: notices, close: func() {}}
+	a := &peerAuth{c: c, log: log, notices: notices, close: func() {}}
 	if err := a.openLearner(q.Learner); err != nil {
 		return nil, fmt.Errorf("logins to other servers, section %s of the JAAS file: %w", q.LearnerSection, err)
 	}
@@ -91,9 +90,8 @@ func (a *peerAuth) openServer(others *jaas.Login) error {
 	if err != nil {
 		return err
 	}
-	a.accept = func() (sasl.Acceptor, error) {
-		return service.Accept(sasl.AuthorizePeer(memberHosts(a.members())))
-	}
+	authorize := sasl.AuthorizePeer(memberHosts(a.c.Ensemble.Members))
+	a.accept = func() (sasl.Acceptor, error) { return service.Accept(authorize) }
 	return nil
 }
 
@@ -160,7 +158,7 @@ func (a *peerAuth) host(id ensemble.ServerID, address string) string {
 	if err != nil {
 		dialled = address
 	}
-	member, ok := a.members().Server(id)
+	member, ok := a.c.Ensemble.Members.Server(id)
 	if !ok {
 		return dialled
 	}

@@ -96,11 +96,7 @@ func (c *conn) take(load any) {
 		}
 		c.outstanding++
 		c.closing = c.closing || q.Op == wire.OpCloseSession
-		r := &replica.Request{Conn: c.id, Xid: q.Xid, Op: q.Op, Body: q.Body, Started: c.now()}
-		if q.Op == wire.OpReconfig {
-			r.Identities = []wire.ID{{Scheme: "super"}}
-		}
-		c.v.push(r)
+		c.v.push(&replica.Request{Conn: c.id, Xid: q.Xid, Op: q.Op, Body: q.Body, Started: c.now()})
 	}
 }
 

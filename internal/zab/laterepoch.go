@@ -19,7 +19,7 @@ type lookingMember struct {
 
 // looks records the epoch up to which a member that looks for a leader has history.
 func (l *Leader) looks(e Looks) {
-	if l.isMember(e.Server) {
+	if _, member := l.committed.Server(e.Server); member {
 		s := l.lookingMembers[e.Server]
 		s.current = e.Current
 		l.lookingMembers[e.Server] = s
