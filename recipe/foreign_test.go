@@ -184,16 +184,18 @@ func TestStrangersThatCount(t *testing.T) {
 		"a configuration of nobody's is passed over, and replaced": func(t *testing.T, s *fakeServer, c *zk.Client) {
 			s.fill("/app/config")
 			h := campaign(t, made(NewElection(c, "/app/election", "a", nil)))
+			published := make(chan error, 1)
 			time.AfterFunc(time.Second, func() {
-				if err := PublishConfig(context.Background(), h, "/app/config", []byte("x"), nil); err != nil {
-					t.Error(err)
-				}
+				published <- PublishConfig(context.Background(), h, "/app/config", []byte("x"), nil)
 			})
 			for now, err := range WatchConfig(t.Context(), c, "/app/config", nil) {
 				if string(now.Data) != "x" || err != nil {
 					t.Errorf("%+v, %v", now, err)
 				}
 				break
+			}
+			if err := <-published; err != nil {
+				t.Error(err)
 			}
 		},
 		"an item with children stays": func(t *testing.T, s *fakeServer, c *zk.Client) {
