@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"bellwether/internal/claim"
 	"bellwether/recipe"
 	"bellwether/wire"
 	"bellwether/zk"
@@ -21,11 +22,7 @@ type sessionClaim struct {
 // claimSession returns the claim made in this session. From now on the client pings often.
 func (r *runner) claimSession(zc *zk.Client, session wire.SessionID) *sessionClaim {
 	l := r.lease(zc)
-	pace := l.Timeout / 10
-	if w := l.Term(); w > 0 {
-		pace = min(pace, w/4)
-	}
-	zc.KeepAlive(pace) // continues until the client is closed
+	zc.KeepAlive(claim.Lease{Timeout: l.Timeout, Delay: l.Delay}.Pace()) // continues until the client is closed
 	return &sessionClaim{r, zc, session}
 }
 
