@@ -347,6 +347,7 @@ func (c *Client) attached(l *link, resp wire.ConnectResponse, sent time.Time) {
 	l.delay = c.opt.LeaseDelay
 	c.link, c.lastLink, c.lastErr = l, time.Now(), nil
 	c.failures++ // reset when the first ping is answered
+	c.prime(l)
 	state := ReadOnly
 	if !resp.ReadOnly {
 		state = Connected
@@ -389,18 +390,16 @@ func (c *Client) showCredentials(l *link) error {
 	return nil
 }
 
-// prime returns what a new link sends first: the requests that set the watches again.
-func (c *Client) prime(l *link) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []byte
+// prime prepares what a new link sends first: the requests that set the watches again. The
+// caller holds the lock, and only then says that the client is connected. So a stream that is
+// made on this link does not hear that it may have missed events.
+func (c *Client) prime(l *link) {
 	c.watches.again(l, c.zxidAnswered, func(op OpCode, req wire.Record) {
 		k := c.ownCall(op, req, c.watchesAnswered)
 		k.setXid(wire.XidSetWatches)
 		l.sets.push(k)
-		out = append(out, k.frame...)
+		l.first = append(l.first, k.frame...)
 	})
-	return out
 }
 
 // watchesAnswered is called with the answer to each request that set watches again.

@@ -38,6 +38,7 @@ type link struct {
 	timeout  time.Duration
 	readOnly bool
 	scratch  []byte
+	first    []byte // what the client's goroutine writes first
 
 	began time.Time
 	heard atomic.Int64  // time from began to the last bytes of the server, a time.Duration

@@ -77,7 +77,8 @@ func (c *Client) write(l *link) error {
 	if err := l.conn.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
 		return err
 	}
-	out := c.prime(l)
+	out := l.first
+	l.first = nil
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	var more bool
