@@ -87,7 +87,7 @@ var plan = map[string]packageRule{
 	"internal/replica": {layer: 4, imports: "internal/leasequery internal/peerwire internal/record internal/election internal/zab internal/tree internal/ensemble internal/fifo wire", pure: true},
 	// The code for driving a replica that server and sim share, so that the simulator tests what the server
 	// runs.
-	"internal/driver": {layer: 5, imports: "internal/replica internal/zab internal/tree internal/record wire", pure: true},
+	"internal/driver": {layer: 5, imports: "internal/replica internal/zab internal/tree internal/record internal/ensemble wire", pure: true},
 	// Logging in by SASL. zk uses the layer below, servers use these.
 	"zk/kerberos":              {layer: 3, imports: "zk internal/sasl/kerberos"}, // not in zk, which needs no library
 	"internal/sasl/jaas":       {layer: 2, imports: "internal/sasl", pure: true},

@@ -130,6 +130,9 @@ func Open(servers string, o *Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o != nil && o.FollowMembers && (o.TLS != nil || o.TLSFiles != nil || o.TLSConfig != nil) {
+		return nil, errNoTLSPorts
+	}
 	shuffle(list)
 	c := &Client{
 		opt: o.withDefaults(), chroot: chroot, servers: list, lastLink: time.Now(),
@@ -151,6 +154,9 @@ func Open(servers string, o *Options) (*Client, error) {
 		c.tidying.Go(func() { f(ctx) })
 	}
 	go c.run(ctx)
+	if c.opt.FollowMembers {
+		c.clean(c.followMembers)
+	}
 	return c, nil
 }
 
@@ -341,6 +347,11 @@ func (c *Client) SetServers(servers string) error {
 	if chroot != c.chroot {
 		return errors.New("the chroot of a client cannot be changed: open another client for another chroot")
 	}
+	c.useServers(list)
+	return nil
+}
+
+func (c *Client) useServers(list []server) {
 	shuffle(list)
 	c.mu.Lock()
 	c.servers, c.prefer = list, nil
@@ -349,5 +360,4 @@ func (c *Client) SetServers(servers string) error {
 	}
 	c.mu.Unlock()
 	c.wakeWriter()
-	return nil
 }

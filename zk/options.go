@@ -29,6 +29,11 @@ type Options struct {
 	// ReadOnly accepts servers that have lost their quorum; the state is then
 	// ReadOnly, and the client keeps looking for a better server.
 	ReadOnly bool
+	// FollowMembers makes the server list follow the ensemble's configuration: whenever it
+	// changes (see Client.Reconfig), the client uses the addresses of its members for
+	// clients, as if SetServers was called. A configuration in which one member has no client
+	// port changes nothing. It cannot be used with TLS.
+	FollowMembers bool
 	// OneSession ends the client when its session expires; otherwise it opens a new
 	// session.
 	OneSession bool

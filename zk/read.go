@@ -180,13 +180,5 @@ func (c *Client) WhoAmI(ctx context.Context) ([]ClientInfo, error) {
 
 // Config returns the ensemble's configuration text, whatever the chroot is.
 func (c *Client) Config(ctx context.Context) (data []byte, stat Stat, err error) {
-	k := c.newCall(wire.OpGetData)
-	k.path = configPath
-	k.pathWatch = wire.PathWatchRequest{Path: configPath}
-	if err := c.do(ctx, k, configPath, &k.pathWatch, &k.data); err != nil {
-		return nil, stat, err
-	}
-	data, stat = k.data.Data, k.data.Stat
-	k.free()
-	return data, stat, nil
+	return c.config(ctx, nil)
 }

@@ -12,7 +12,7 @@ var ensembleKeys = []key{
 		effect: "A single participant runs standalone instead of as an ensemble of one.",
 		into:   func(c *Config) any { return &c.Ensemble.StandaloneEnabled }},
 	{name: "reconfigEnabled", kind: parsed, form: boolean, def: "false",
-		effect: "A standalone server refuses reconfig requests with the error unimplemented instead of disabled. In an ensemble this version always refuses them as disabled, and a notice says so.",
+		effect: "Clients that may write /zookeeper/config can change the membership of a running ensemble (reconfig). A server then keeps it in dynamic configuration files. A standalone server refuses such requests as unimplemented. Set it alike on all servers.",
 		into:   func(c *Config) any { return &c.Tree.Reconfig }},
 	{name: "dynamicConfigFile", kind: parsed, form: path,
 		effect: "File with the server, group and weight lines, which must then not be in zoo.cfg.",

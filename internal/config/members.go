@@ -134,17 +134,7 @@ func (l *loader) readDynamic(file string) int64 {
 		}
 	}
 	l.members = props
-	return versionOf(file)
-}
-
-// versionOf returns the version in the name of a dynamic file: the hexadecimal number
-// after the last dot of the path, or 0 if there is none.
-func versionOf(file string) int64 {
-	v, err := strconv.ParseInt(file[strings.LastIndexByte(file, '.')+1:], 16, 64)
-	if err != nil || v < 0 {
-		return 0
-	}
-	return v
+	return ensemble.FileVersion(file)
 }
 
 // failMember records an error in the server lines.
@@ -264,7 +254,6 @@ func (l *loader) settleSelf() {
 	l.c.Ensemble.PeerType = self.Role
 	if !l.c.Standalone() {
 		l.noticeIf(l.c.ReadUncommitted && !l.c.ReadOnlyMode, "readonlymode.uncommitted", "has no effect without readonlymode.enabled=true")
-		l.noticeIf(l.c.Tree.Reconfig, "reconfigEnabled", "has no effect in an ensemble: this version cannot change the membership of a running ensemble")
 	}
 	if self.Client.IsZero() {
 		return

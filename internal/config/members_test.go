@@ -34,7 +34,7 @@ func TestEnsemble(t *testing.T) {
 func TestEnsembleNotices(t *testing.T) {
 	cases := []struct{ flags, line, want string }{
 		{"", "reconfigEnabled=false", ""},
-		{"", "reconfigEnabled=true", "reconfigEnabled has no effect in an ensemble: this version cannot change the membership of a running ensemble"},
+		{"", "reconfigEnabled=true", ""},
 		{"-Dreadonlymode.enabled=true", "", ""},
 		{"-Dreadonlymode.enabled=true", "readonlymode.uncommitted=true", ""},
 		{"", "readonlymode.uncommitted=true", "readonlymode.uncommitted has no effect without readonlymode.enabled=true"},
@@ -166,7 +166,7 @@ func TestVersionOf(t *testing.T) {
 		"/c/zoo.cfg.dynamic.100000005": 0x100000005, "/c/zoo.cfg.dynamic": 0, "zoo.cfg.dynamic.0": 0,
 		"noversion": 0, "/etc/zoo.d/members": 0, "members.d": 0xd, "x.-5": 0, "x.": 0,
 	} {
-		if got := versionOf(file); got != want {
+		if got := ensemble.FileVersion(file); got != want {
 			t.Errorf("%s: got %x, want %x", file, got, want)
 		}
 	}

@@ -95,3 +95,27 @@ func memberChanges(before, after map[string]string) []string {
 	slices.Sort(names)
 	return names
 }
+
+// WithMembers returns the configuration with another membership, and with the client
+// address of this server's line in it.
+func (c *Config) WithMembers(m *ensemble.Membership) *Config {
+	now := *c
+	now.Ensemble.Members = m
+	if self, ok := m.Server(c.Ensemble.ID); ok {
+		now.Ensemble.PeerType = self.Role
+		if !self.Client.IsZero() {
+			now.Client = self.Client
+		}
+	}
+	now.given = map[string]string{}
+	for key, value := range c.given {
+		if !ensemble.IsMemberKey(key) {
+			now.given[key] = value
+		}
+	}
+	for line := range strings.SplitSeq(m.FileText(false), "\n") {
+		key, value, _ := strings.Cut(line, "=")
+		now.given[key] = value
+	}
+	return &now
+}

@@ -3,6 +3,7 @@ package driver
 import (
 	"fmt"
 
+	"bellwether/internal/ensemble"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
@@ -20,7 +21,7 @@ type Task struct {
 
 // appends reports whether a task only makes the log longer or durable.
 func (t *Task) appends() bool {
-	return t.SaveAccepted == 0 && t.Truncate == nil && !t.Rebuild && t.Install == nil && t.SaveCurrent == 0
+	return t.SaveAccepted == 0 && t.Truncate == nil && !t.Rebuild && t.Install == nil && t.SaveCurrent == 0 && t.Proposed == nil && t.Committed == nil
 }
 
 // Journal is the queue of duties between the loop and the log writer. While the log writer does one
@@ -92,12 +93,14 @@ type Kind uint8
 
 // The actions of one duty, in their order. When an action has ended, its effect is durable.
 const (
-	Idle         Kind = iota // there is no action
-	SaveAccepted             // save Epoch as acceptedEpoch
-	Rebuild                  // truncate the log after Truncate, unless that is nil; load the log again; make a tree from it if Anew is set
-	Install                  // replace the history by the snapshot Received and the transactions of Snapshot
-	Append                   // append Txns, which may be none, and fsync the log
-	SaveCurrent              // save Epoch as currentEpoch
+	Idle          Kind = iota // there is no action
+	SaveAccepted              // save Epoch as acceptedEpoch
+	Rebuild                   // truncate the log after Truncate, unless that is nil; load the log again; make a tree from it if Anew is set
+	Install                   // replace the history by the snapshot Received and the transactions of Snapshot
+	SaveProposed              // write the file of the membership Proposed
+	Append                    // append Txns, which may be none, and fsync the log
+	SaveCurrent               // save Epoch as currentEpoch
+	SaveCommitted             // write the files of the membership Committed
 )
 
 // Action is one thing that the log writer does.
@@ -111,6 +114,8 @@ type Action struct {
 	Snapshot   *zab.Install
 	Received   *tree.Tree
 	Txns       []*record.Txn
+	Proposed   *ensemble.Membership
+	Committed  *replica.Memberships
 }
 
 // Take takes all queued tasks for Next, and reports whether there are any. Everything that was taken
@@ -130,7 +135,7 @@ func (j *Journal) Next() Action {
 		return Action{}
 	}
 	for {
-		for j.action++; j.action <= SaveCurrent; j.action++ {
+		for j.action++; j.action <= SaveCommitted; j.action++ {
 			if a := j.current(); a.Kind != Idle {
 				return a
 			}
@@ -197,6 +202,10 @@ func (j *Journal) current() Action {
 		}
 	case SaveCurrent:
 		a.Epoch, due = t.SaveCurrent, t.SaveCurrent != 0
+	case SaveProposed:
+		a.Proposed, due = t.Proposed, t.Proposed != nil
+	case SaveCommitted:
+		a.Committed, due = t.Committed, t.Committed != nil
 	}
 	if !due {
 		return Action{}

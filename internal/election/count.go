@@ -17,7 +17,7 @@ func (e *Election) standing() ballot {
 // waits of a round together are limited, so that a server that keeps sending does not
 // prevent a decision.
 func (e *Election) count() {
-	if e.state != peerwire.Looking || e.mute() || !e.quorum(e.holds) {
+	if e.state != peerwire.Looking || e.mute() || !e.elects(e.proposal.Leader, e.holds) {
 		e.settleAt = Never
 		if e.state == peerwire.Looking && !e.mute() {
 			e.watchSplit()

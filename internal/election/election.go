@@ -249,6 +249,17 @@ func (e *Election) weight(id ensemble.ServerID) int64 {
 	return e.committed.Weight(id)
 }
 
+// elects reports whether the servers for which has(id) is true are enough to elect a server.
+// To follow another server, a quorum of the committed membership is enough: a proposed one
+// may never be committed, and then only that leader can take it back. Whether the leader has
+// a quorum of both is decided by Zab.
+func (e *Election) elects(leader ensemble.ServerID, has func(ensemble.ServerID) bool) bool {
+	if leader == e.id {
+		return e.quorum(has)
+	}
+	return e.committed.HasQuorum(has)
+}
+
 // quorum reports whether the servers for which has(id) is true are a quorum of the committed
 // membership and, if another one is proposed, of that one too.
 func (e *Election) quorum(has func(ensemble.ServerID) bool) bool {

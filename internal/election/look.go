@@ -251,7 +251,7 @@ func (e *Election) revoke(h Heard) {
 	default:
 		e.withdrawn[h.From] = true
 	}
-	if !e.quorum(e.holds) {
+	if !e.elects(e.proposal.Leader, e.holds) {
 		e.settleAt = Never
 	}
 }
@@ -365,7 +365,7 @@ func (e *Election) followed(votes map[ensemble.ServerID]ballot, b ballot) bool {
 		o, ok := votes[id]
 		return ok && o.agrees(b)
 	}
-	return e.leads(votes, b) && e.quorum(has)
+	return e.leads(votes, b) && e.elects(b.Leader, has)
 }
 
 // leads reports whether the leader of b says that it leads. This server can become leader

@@ -11,6 +11,10 @@
 // voters or, if groups are given, more than half of the weight in more than half of the
 // groups.
 //
+// [Membership.Apply] makes the membership after a reconfiguration, or says which rule it
+// breaks. The texts of dynamic configuration files, and of the static file that names one,
+// are in change.go too.
+//
 // The package also parses Java properties text, because the configuration text between
 // servers follows its rules, as zoo.cfg does.
 //

@@ -192,7 +192,7 @@ func (m *Membership) SameMembers(o *Membership) bool {
 // servers, groups and weights, each in order of their numbers, and the version in
 // hexadecimal as the last line, without a newline.
 func (m *Membership) String() string {
-	return strings.Join(append(m.lines(), "version="+strconv.FormatUint(uint64(m.version), 16)), "\n")
+	return strings.Join(append(m.lines(), "version="+m.hexVersion()), "\n")
 }
 
 // lines returns all lines but the version.

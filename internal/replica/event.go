@@ -161,6 +161,9 @@ type Duty struct {
 	// Install replaces the history by a snapshot, after SaveAccepted. Once it is
 	// durable it is answered with Rebuilt, then Zab{Installed}.
 	Install *zab.Install
+	// Proposed is a proposed membership, whose file is written before Append. It is not
+	// answered, and nothing depends on it.
+	Proposed *ensemble.Membership
 	// Append is written to the log, behind everything appended before and after
 	// Truncate and Install. It is made durable before SaveCurrent, and answered with
 	// one Synced that has its last zxid; Appends of several duties may share an fsync
@@ -173,6 +176,10 @@ type Duty struct {
 	// SaveCurrent is an epoch to be made durable as currentEpoch, after Append and
 	// Sync are durable. Once it is durable it is answered with Zab{Saved}. 0: none.
 	SaveCurrent wire.Epoch
+	// Committed is the committed membership, whose files are written after all other fields.
+	// If Proposed is nil there, the file of a proposed one is removed. It is not answered, and
+	// nothing depends on it.
+	Committed *Memberships
 	// Generation is repeated in the answers. It is raised whenever appended transactions
 	// are taken back, so that answers from before that are dropped.
 	Generation uint64
@@ -203,6 +210,9 @@ type Ready struct {
 	// ReadLog asks for the log on disk. It waits for nothing, and nothing waits for
 	// it; each is answered with Zab{LogRead}, in any order.
 	ReadLog []zab.ReadLog
+	// Members are the memberships that count from here on; nil: as before. The driver
+	// connects to their servers. It also listens at its own addresses in Committed.
+	Members *Memberships
 	// Listen says that learners are accepted from here on; false: no learner is accepted.
 	// It holds until the next Ready.
 	Listen bool

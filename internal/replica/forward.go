@@ -85,6 +85,7 @@ func (r *Replica) requested(in zab.Input) {
 	}
 	r.expiry.Touch(q.Session, r.now.Mono)
 	req := tree.Request{Session: q.Session, Cxid: q.Cxid, Op: q.Op, Body: q.Body, Identities: in.Identities, Local: r.localElsewhere(q.Session)}
+	r.resent = in.Native
 	txn, code := r.propose(req)
 	switch {
 	case txn != nil:

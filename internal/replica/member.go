@@ -14,7 +14,14 @@ import (
 
 // Member holds the options of a server in an ensemble, and what its disk holds.
 type Member struct {
+	// Members is the membership that is known to be committed: that of the files.
 	Members *ensemble.Membership
+	// Reconfig lets the membership change. Logged are then the memberships in the snapshot
+	// and in the log, in their order, and VotersMin is how many voters a new membership needs
+	// at least. Otherwise Members holds for ever.
+	Reconfig  bool
+	Logged    []*ensemble.Membership
+	VotersMin int
 	// Log describes the log on disk. The tree must be at Log.Applied.
 	Log               *zab.Log
 	Accepted, Current wire.Epoch
@@ -64,6 +71,7 @@ type member struct {
 	saved             struct{ accepted, current wire.Epoch }
 	generation        uint64
 
+	members    Memberships // as they were passed on last
 	role       peerwire.ServerState
 	decision   election.Decision
 	leader     *zab.Leader
@@ -119,8 +127,19 @@ func (r *Replica) join() {
 	set(&o.SyncLimit, 5)
 	m := &member{opt: o, tickMS: r.opt.TickMS, log: o.Log, accepted: o.Accepted, current: o.Current, holdBy: Never}
 	m.saved.accepted, m.saved.current = o.Accepted, o.Current
-	m.election = election.New(election.Options{ID: r.opt.ServerID, Committed: o.Members})
+	if o.Reconfig {
+		m.log.Configure(o.Members)
+		for _, l := range o.Logged {
+			m.log.Propose(l)
+		}
+	}
+	m.members.Committed = o.Members
+	m.election = election.New(election.Options{ID: r.opt.ServerID, Committed: o.Members, Reconfig: o.Reconfig})
 	r.member = m
+	if o.Reconfig {
+		r.reconcile()
+		m.ready.Members = &Memberships{m.members.Committed, m.members.Proposed}
+	}
 	r.reset()
 	r.look("started")
 }
@@ -226,6 +245,9 @@ func (r *Replica) stepZab(e zab.Event) {
 		m.saved.current = max(m.saved.current, e.Current)
 	case zab.Refused:
 		m.accepted, m.current = m.saved.accepted, m.saved.current
+		if m.opt.Reconfig {
+			m.members.Committed = nil // its files may not be written
+		}
 		if !m.step(r.now.Mono, e) && m.log.Refuse(e) {
 			m.ready.Duties = append(m.ready.Duties, Duty{Rebuild: true, Generation: m.generation})
 		}
@@ -244,7 +266,9 @@ func (r *Replica) stepZab(e zab.Event) {
 func (r *Replica) readyMember() Ready {
 	m := r.member
 	m.unsettled = false
+	r.reconcile()
 	for r.electionReady() || r.zabReady() {
+		r.reconcile()
 	}
 	r.reviseReadOnly()
 	rd := m.ready

@@ -85,6 +85,7 @@ type Replica struct {
 	stall  stall       // the duty that the disk has not answered in time
 
 	asked        tree.Request // reused by propose, to avoid an allocation
+	resent       bool         // if leadership is transferred now, the next leader gets the request that propose prepares
 	observations []Observation
 	abandoned    abandoned
 	outputs      fifo.Queue[Output]
@@ -230,6 +231,9 @@ func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 		return nil, wire.OK
 	}
 	r.asked = req
+	if r.member != nil && r.member.opt.Reconfig && req.Op == wire.OpReconfig {
+		r.asked.Reconfigure = r.reconfigure
+	}
 	txn, code := r.tree.Prepare(&r.asked, z, r.now.Wall)
 	r.asked = tree.Request{WithoutStat: r.asked.WithoutStat}
 	if txn != nil {

@@ -99,6 +99,7 @@ func (r *Replica) write(c *conn, q *Request) {
 		r.forward(c, q)
 		return
 	}
+	r.resent = r.member != nil && r.member.opt.KeepClients
 	txn, code := r.propose(tree.Request{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body,
 		Multi: q.multi, Identities: q.Identities, Local: r.locals.knows(c.session)})
 	switch {

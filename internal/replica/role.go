@@ -61,13 +61,16 @@ func (r *Replica) electionReady() bool {
 	for _, h := range rd.Observations {
 		r.observe(h)
 	}
+	if rd.Adopt != nil {
+		r.adopt(rd.Adopt)
+	}
 	if rd.Decision != nil {
 		r.take(*rd.Decision)
 	}
 	if rd.GiveUp != "" && m.role != peerwire.Looking {
 		r.leave(rd.GiveUp)
 	}
-	return rd.Decision != nil || rd.GiveUp != ""
+	return rd.Decision != nil || rd.GiveUp != "" || rd.Adopt != nil
 }
 
 // take enters the role that an election has decided.
@@ -92,8 +95,10 @@ func (r *Replica) terms() zab.TermStart {
 	if m.decision.Spare {
 		discover = m.candidateTimeout(m.decision.Vote.Leader, r.now.Mono)
 	}
+	members := m.memberships()
 	return zab.TermStart{
-		ID: r.opt.ServerID, Accepted: m.accepted, Current: m.current, Generation: m.generation, Committed: m.opt.Members,
+		ID: r.opt.ServerID, Accepted: m.accepted, Current: m.current, Generation: m.generation,
+		Committed: members.Committed, LastSeen: members.Proposed,
 		TickMS: r.opt.TickMS, InitLimit: m.opt.InitLimit, SyncLimit: m.opt.SyncLimit,
 		DiscoverMS: discover,
 	}
@@ -110,7 +115,7 @@ func (r *Replica) linked(e Linked) {
 	m.election.Step(r.now.Mono, election.Linked{})
 	m.link = e.Link
 	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
-		TermStart: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred,
+		TermStart: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred, Reconfig: m.opt.Reconfig,
 	}, m.log)
 }
 
@@ -123,19 +128,24 @@ func (r *Replica) leave(why string) {
 		m.step(r.now.Mono, zab.Leave{Why: why})
 		r.collect(m.machineReady())
 	}
-	r.ended(why, nil)
+	r.ended(why, nil, nil)
 }
 
 // ended deals with the end of a term. next is set if the leader has transferred
-// leadership.
-func (r *Replica) ended(why string, next *zab.Successor) {
-	r.failedTerm(why)
+// leadership, and named if a reconfiguration has ended the term.
+func (r *Replica) ended(why string, next *zab.Successor, named *zab.Reconfigured) {
+	if named == nil {
+		r.failedTerm(why)
+	}
 	r.suspend()
 	r.reset()
 	r.tree.Discard()
-	if next != nil && r.member.disabled == "" {
+	switch {
+	case named != nil:
+		r.appoint(named)
+	case next != nil && r.member.disabled == "":
 		r.succeed(next)
-	} else {
+	default:
 		r.look(why)
 	}
 }
@@ -172,7 +182,7 @@ func (r *Replica) zabReady() bool {
 	}
 	r.release()
 	if rd.GiveUp != "" {
-		r.ended(rd.GiveUp, rd.Successor)
+		r.ended(rd.GiveUp, rd.Successor, r.named(rd.Reconfigured))
 		return true
 	}
 	return len(rd.Inputs) > 0
@@ -225,12 +235,15 @@ func (r *Replica) duties(rd *zab.Ready) {
 		Sync: rd.Sync, SaveCurrent: rd.SaveCurrent, Generation: rd.Generation,
 		Rebuild: rd.Rebuild || rd.Truncate != nil && rd.Truncate.Rebuild,
 	}
+	if rd.LastSeen != nil && rd.LastSeen.Version() > m.memberships().Committed.Version() { // otherwise it is committed by now
+		d.Proposed = rd.LastSeen
+	}
 	m.accepted = max(m.accepted, d.SaveAccepted)
 	m.current = max(m.current, d.SaveCurrent)
 	if d.Truncate != nil && d.Truncate.Rebuild {
 		r.observe(Undone{d.Truncate.Zxid, r.tree.LastZxid()})
 	}
-	if d.SaveAccepted != 0 || d.Truncate != nil || d.Rebuild || d.Install != nil || len(d.Append) > 0 || d.Sync || d.SaveCurrent != 0 {
+	if d.SaveAccepted != 0 || d.Truncate != nil || d.Rebuild || d.Install != nil || d.Proposed != nil || len(d.Append) > 0 || d.Sync || d.SaveCurrent != 0 {
 		m.ready.Duties = append(m.ready.Duties, d)
 	}
 }
@@ -248,6 +261,7 @@ func (r *Replica) serve(e *zab.Established) {
 	m := r.member
 	before := m.epoch
 	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
+	r.describe()
 	m.compatible = 0
 	if m.learner != nil && !m.learner.Native() && !m.opt.CompatibleOnly {
 		m.compatible = e.Epoch

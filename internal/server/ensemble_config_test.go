@@ -65,15 +65,10 @@ func TestMembershipIsShown(t *testing.T) {
 	g.equal()
 }
 
-// TestReconfigIsDisabled: the membership cannot be changed while servers run, whatever
-// reconfigEnabled says.
+// TestReconfigIsDisabled: without reconfigEnabled the membership cannot be changed while
+// servers run.
 func TestReconfigIsDisabled(t *testing.T) {
-	g := newTestEnsemble(t, 3, 0, false)
-	g.change = func(c *config.Config) { c.Tree.Reconfig = true }
-	for _, m := range g.servers {
-		g.start(m)
-	}
-	g.settled()
+	g := startTestEnsemble(t, 3, 0, false)
 	for _, m := range g.servers {
 		h := m.connect().call(wire.OpReconfig, &wire.ReconfigRequest{Joining: wire.Text("server.4=h:1:2"), ConfigID: -1}, nil)
 		if h.Err != wire.ErrReconfigDisabled {

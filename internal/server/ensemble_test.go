@@ -21,6 +21,7 @@ type testEnsemble struct {
 	t       testing.TB
 	members *ensemble.Membership
 	servers []*testServer
+	lines   []string // the lines of servers that are no members yet
 	// change is applied to each configuration before a start.
 	change func(c *config.Config)
 	hooks  Hooks

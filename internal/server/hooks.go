@@ -56,7 +56,7 @@ func (s *Server) openClientPorts() (err error) {
 
 // closeClientPorts closes the client ports, so that no connection is accepted any more.
 func (s *Server) closeClientPorts() {
-	for _, ln := range []net.Listener{s.client, s.secureClient} {
+	for _, ln := range []net.Listener{s.clientPort(), s.secureClient} {
 		if ln != nil {
 			ln.Close()
 		}

@@ -28,7 +28,7 @@ func (s *Server) load() error {
 	var sink store.Sink = loader
 	var tail *logTail
 	if s.member != nil {
-		tail = &logTail{Loader: loader, keep: s.member.keep}
+		tail = &logTail{Loader: loader, keep: s.member.keep, tree: t}
 		sink = tail
 	}
 	timed := &timedSink{Sink: sink}
@@ -140,9 +140,9 @@ func (s *Server) logObservations(t *tree.Tree) {
 
 // describe gives a new tree the membership for its configuration znode. A ZooKeeper server
 // without reconfig does the same, whatever its snapshot or its leader says
-// (ZOOKEEPER-2819).
+// (ZOOKEEPER-2819). With reconfig the replica does it.
 func (s *Server) describe(t *tree.Tree) {
-	if s.member != nil {
+	if s.member != nil && !s.changesMembers() {
 		m := s.config().Ensemble.Members
 		t.Describe(m.String(), m.Version(), time.Now().UnixMilli())
 	}
@@ -173,6 +173,8 @@ func (l *timedSink) snapshotTook(start time.Time) time.Duration {
 type logTail struct {
 	*tree.Loader
 	keep   int
+	tree   *tree.Tree
+	logged driver.Logged
 	before wire.Zxid // zxid before the first of txns
 	txns   []*record.Txn
 }
@@ -186,7 +188,9 @@ func (l *logTail) Reset() {
 // SnapshotDone records the zxid at which the log continues.
 func (l *logTail) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
 	l.before = zxid
-	return l.Loader.SnapshotDone(zxid, digest)
+	err := l.Loader.SnapshotDone(zxid, digest)
+	l.logged.Snapshot(l.tree)
+	return err
 }
 
 // Txn replays a transaction and keeps it.
@@ -199,6 +203,7 @@ func (l *logTail) Txn(t *record.Txn) error {
 		l.txns = l.txns[:n]
 	}
 	l.txns = append(l.txns, t)
+	l.logged.Txn(t)
 	return l.Loader.Txn(t)
 }
 

@@ -82,6 +82,8 @@ func (w *logWriter) do(a *driver.Action) error {
 		if err := w.saveAccepted(a.Epoch); err != nil {
 			return err
 		}
+	case driver.SaveProposed, driver.SaveCommitted:
+		w.saveMembers(a)
 	case driver.Rebuild:
 		return w.rebuild(a)
 	case driver.Install:

@@ -34,6 +34,8 @@ type member struct {
 	keep int // number of transactions kept in memory to bring learners up to date
 	core *replica.Member
 
+	files *store.MemberFiles // nil: the membership is in no file
+
 	stats *memberStats
 	mesh  *peer.Mesh
 	links *peer.Links
@@ -80,9 +82,16 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 	if err != nil {
 		return err
 	}
+	if err := m.openMemberFiles(); err != nil {
+		return err
+	}
 	c := &m.srv.config().Ensemble
+	votersMin := 1
+	if c.StandaloneEnabled {
+		votersMin = 2
+	}
 	m.core = &replica.Member{
-		Members: c.Members, Log: tail.log(), Accepted: epochs.Accepted, Current: epochs.Current,
+		Members: c.Members, Reconfig: m.srv.changesMembers(), Logged: tail.logged.All, VotersMin: votersMin, Log: tail.log(), Accepted: epochs.Accepted, Current: epochs.Current,
 		Unknown: res.LastZxid < 0, Initialized: res.Marked,
 		KeepClients: c.KeepClients, InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
 		LocalSessions: c.LocalSessions, UpgradeLocal: c.UpgradeLocal,

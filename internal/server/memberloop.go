@@ -166,6 +166,9 @@ func (l *loop) connect(rd *replica.Ready) {
 	for _, q := range rd.ReadLog {
 		l.srv.writers.Go(func() { m.readLog(q) })
 	}
+	if rd.Members != nil {
+		m.reconfigured(rd.Members)
+	}
 	if rd.Listen != l.member.listens {
 		l.member.listens = rd.Listen
 		m.openPort(rd.Listen)

@@ -102,9 +102,8 @@ func newMemberStats(s *Server) *memberStats {
 			return n
 		})
 	}
-	members := s.config().Ensemble.Members
-	voter := func(l zab.LearnerStatus) bool { return members.IsVoter(l.Server) }
-	r.Gauge("quorum_size", func() float64 { return float64(len(members.Voters())) })
+	voter := func(l zab.LearnerStatus) bool { return s.members().IsVoter(l.Server) }
+	r.Gauge("quorum_size", func() float64 { return float64(len(s.members().Voters())) })
 	learners("learners", func(zab.LearnerStatus) bool { return true })
 	learners("synced_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer })
 	learners("synced_non_voting_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer && !voter(l) })

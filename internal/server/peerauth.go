@@ -25,6 +25,7 @@ import (
 // ask.
 type peerAuth struct {
 	c       *config.Config // the configuration at the start
+	members func() *ensemble.Membership
 	log     *slog.Logger
 	notices *notice.Log
 
@@ -34,12 +35,12 @@ type peerAuth struct {
 }
 
 // openPeerAuth prepares the logins between servers; nil: there are none.
-func openPeerAuth(c *config.Config, log *slog.Logger, notices *notice.Log) (*peerAuth, error) {
+func openPeerAuth(c *config.Config, members func() *ensemble.Membership, log *slog.Logger, notices *notice.Log) (*peerAuth, error) {
 	q := &c.SASL.Quorum
 	if q.Learner == nil {
 		return nil, nil
 	}
-	a := &peerAuth{c: c, log: log, notices: notices, close: func() {}}
+	a := &peerAuth{c: c, members: members, log: log, notices: notices, close: func() {}}
 	if err := a.openLearner(q.Learner); err != nil {
 		return nil, fmt.Errorf("logins to other servers, section %s of the JAAS file: %w", q.LearnerSection, err)
 	}
@@ -90,8 +91,9 @@ func (a *peerAuth) openServer(others *jaas.Login) error {
 	if err != nil {
 		return err
 	}
-	authorize := sasl.AuthorizePeer(memberHosts(a.c.Ensemble.Members))
-	a.accept = func() (sasl.Acceptor, error) { return service.Accept(authorize) }
+	a.accept = func() (sasl.Acceptor, error) {
+		return service.Accept(sasl.AuthorizePeer(memberHosts(a.members())))
+	}
 	return nil
 }
 
@@ -158,7 +160,7 @@ func (a *peerAuth) host(id ensemble.ServerID, address string) string {
 	if err != nil {
 		dialled = address
 	}
-	member, ok := a.c.Ensemble.Members.Server(id)
+	member, ok := a.members().Server(id)
 	if !ok {
 		return dialled
 	}

@@ -15,6 +15,7 @@ import (
 
 	"bellwether/internal/audit"
 	"bellwether/internal/config"
+	"bellwether/internal/ensemble"
 	"bellwether/internal/notice"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
@@ -51,6 +52,7 @@ type Options struct {
 type Server struct {
 	opt          Options
 	cfg          atomic.Pointer[config.Config]
+	cfgMu        sync.Mutex // held while cfg is replaced
 	log          *slog.Logger
 	start        time.Time
 	wall         int64 // ms since 1970 at start
@@ -61,6 +63,7 @@ type Server struct {
 	member       *member         // nil: the server is standalone
 	audit        *audit.Log      // nil: there is no audit log
 	secrets      replica.Secrets // the session secrets of the configuration at the start
+	clientMu     sync.Mutex      // held while the client port moves
 	client       net.Listener    // nil: no client port is configured
 	secureClient net.Listener    // nil: no client port with TLS is configured
 	certs        certificates
@@ -185,7 +188,7 @@ func (s *Server) openSecurity(c *config.Config) (err error) {
 	if s.logins, err = openLogins(c); err != nil {
 		return err
 	}
-	s.peerAuth, err = openPeerAuth(c, s.log, s.notices)
+	s.peerAuth, err = openPeerAuth(c, s.members, s.log, s.notices)
 	return err
 }
 
@@ -222,10 +225,11 @@ func (s *Server) Close() error {
 
 // Addr returns the address of the client port; nil if none is configured.
 func (s *Server) Addr() net.Addr {
-	if s.client == nil {
+	ln := s.clientPort()
+	if ln == nil {
 		return nil
 	}
-	return s.client.Addr()
+	return ln.Addr()
 }
 
 // SecureAddr returns the address of the client port with TLS; nil if none is configured.
@@ -243,8 +247,10 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // certificates and session secrets again. It returns which keys those are, which others differ, and which
 // certificates were replaced: see config.Changes.
 func (s *Server) Reload(c *config.Config) config.Changes {
+	s.cfgMu.Lock()
 	now, changes := s.config().Reloaded(c)
 	s.cfg.Store(now)
+	s.cfgMu.Unlock()
 	s.budget.limit.Store(replyMemoryOf(now))
 	s.reloadConnThrottle(now)
 	s.reloadRates(now)
@@ -261,6 +267,9 @@ func (s *Server) Reload(c *config.Config) config.Changes {
 }
 
 func (s *Server) config() *config.Config { return s.cfg.Load() }
+
+// members returns the committed membership; nil if the server is standalone.
+func (s *Server) members() *ensemble.Membership { return s.config().Ensemble.Members }
 
 // clock returns the monotonic time since the start, in ns.
 func (s *Server) clock() int64 { return int64(time.Since(s.start)) }
@@ -299,7 +308,7 @@ func treeOptions(c *config.Config, seed uint64) tree.Options {
 		EnforceQuota: c.Tree.EnforceQuota, SkipACL: c.Access.SkipACL,
 		SchemeX509: c.TLS.ForClients(), X509Super: c.Access.X509Super,
 		SchemeSASL: c.Access.SASLScheme, LetAnySASLUser: c.Access.LetAnySASLUser,
-		DigestOff: !c.Storage.Digest, Reconfig: c.Tree.Reconfig && c.Standalone(),
+		DigestOff: !c.Storage.Digest, Reconfig: c.Tree.Reconfig,
 		ContainerMaxNeverUsedMS: c.Tree.ContainerNeverUsed.Milliseconds(), Seed: seed,
 	}
 }
@@ -343,8 +352,8 @@ func (s *Server) replicaOptions() replica.Options {
 // returns when all goroutines have ended. It waits only for a limited time for those that
 // are blocked by a disk that does not answer.
 func (s *Server) Run(ctx context.Context) error {
-	if s.client != nil {
-		s.readers.Go(func() { s.accept(s.client, s.config().TLS.ClientUnified, true) })
+	if ln := s.clientPort(); ln != nil {
+		s.readers.Go(func() { s.accept(ln, s.config().TLS.ClientUnified, true) })
 	}
 	if s.secureClient != nil {
 		s.readers.Go(func() { s.accept(s.secureClient, true, false) })

@@ -53,7 +53,7 @@ func openCertificates(c *config.TLS) (k certificates, err error) {
 func TryFiles(c *config.Config) (warnings []string, err error) {
 	_, err = readSecrets(c)
 	_, noLogins := openLogins(c)
-	peers, noPeers := openPeerAuth(c, slog.New(slog.DiscardHandler), nil)
+	peers, noPeers := openPeerAuth(c, func() *ensemble.Membership { return c.Ensemble.Members }, slog.New(slog.DiscardHandler), nil)
 	peers.end()
 	k, failed := openCertificates(&c.TLS)
 	for _, store := range []*secure.Store{k.clients, k.servers} {

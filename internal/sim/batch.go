@@ -270,6 +270,7 @@ func (v *server) connect(rd *replica.Ready) {
 	if v.listens && !rd.Listen {
 		v.unlisten()
 	}
+	v.counts(rd.Members)
 	v.listens = rd.Listen
 	v.dialLeader(rd.Dial)
 	for _, h := range rd.Observations {

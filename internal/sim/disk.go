@@ -22,7 +22,9 @@ const dataDir = "/data"
 func storeOptions() store.Options { return store.Options{DataDir: dataDir, PreallocBytes: -1} }
 
 // newTree returns an empty tree with the options that all servers use.
-func newTree() *tree.Tree { return tree.New(tree.Options{Seed: 1, ExtendedTypes: true}) }
+func newTree() *tree.Tree {
+	return tree.New(tree.Options{Seed: 1, ExtendedTypes: true, Reconfig: true})
+}
 
 // receivedSnapshot is a received snapshot and the zxid of the packet before it.
 type receivedSnapshot struct {
@@ -175,6 +177,8 @@ func (w *writer) carryOut(a *driver.Action) ([]replica.Event, error) {
 		if err == nil {
 			v.later(aheadAfter, func() { v.whenDiskAnswers(w.writeAhead) })
 		}
+	case driver.SaveProposed, driver.SaveCommitted:
+		err = w.saveMembers(a)
 	case driver.Rebuild:
 		made, err = w.rebuild(a)
 	case driver.Install:
@@ -216,7 +220,7 @@ func (w *writer) rebuild(a *driver.Action) (*tree.Tree, error) {
 		w.v.removalDone()
 	}
 	t := newTree()
-	_, err := loadInto(w.v.store, t, nil)
+	_, err := loadInto(w.v.store, t, new(keepingLoader))
 	return t, err
 }
 
@@ -249,9 +253,9 @@ func (w *writer) install(a *driver.Action) error {
 	return nil
 }
 
-// loadInto fills a tree from the disk, and a list with the replayed transactions.
-func loadInto(st *store.Store, t *tree.Tree, replayed *[]*record.Txn) (store.LoadResult, error) {
-	l := &keepingLoader{Loader: t.Loader(), txns: replayed}
+// loadInto fills a tree from the disk. l keeps what its fields ask for.
+func loadInto(st *store.Store, t *tree.Tree, l *keepingLoader) (store.LoadResult, error) {
+	l.tree, l.Loader = t, t.Loader()
 	res, err := st.Load(l)
 	if err != nil {
 		return res, err
@@ -268,10 +272,21 @@ func loadInto(st *store.Store, t *tree.Tree, replayed *[]*record.Txn) (store.Loa
 	return res, nil
 }
 
-// keepingLoader is a tree's loader that keeps the replayed transactions.
+// keepingLoader is a tree's loader that keeps the replayed transactions, and the
+// memberships. A field that is nil keeps nothing.
 type keepingLoader struct {
 	*tree.Loader
-	txns *[]*record.Txn
+	tree   *tree.Tree
+	txns   *[]*record.Txn
+	logged *driver.Logged
+}
+
+func (l *keepingLoader) SnapshotDone(zxid wire.Zxid, digest *record.SnapshotDigest) error {
+	err := l.Loader.SnapshotDone(zxid, digest)
+	if l.logged != nil {
+		l.logged.Snapshot(l.tree)
+	}
+	return err
 }
 
 func (l *keepingLoader) Reset() {
@@ -284,6 +299,9 @@ func (l *keepingLoader) Reset() {
 func (l *keepingLoader) Txn(t *record.Txn) error {
 	if l.txns != nil {
 		*l.txns = append(*l.txns, t)
+	}
+	if l.logged != nil {
+		l.logged.Txn(t)
 	}
 	return l.Loader.Txn(t)
 }

@@ -62,6 +62,8 @@ const (
 	TransferLeadership Kind = "transfer"      // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
 	Enrol              Kind = "enrol"         // a new list of servers gives A, which may be new, the place Value
 	MoveOver           Kind = "move over"     // the process ends, and uses the newest list from its next start on; A
+	Recruit            Kind = "recruit"       // a new server starts with a list of the present members and itself; A, the number after the last one
+	Reconfigure        Kind = "reconfigure"   // a client asks for A and B to get the places in Value, see reconfig.go
 	RackOff            Kind = "rack off"      // the servers of rack A lose power in the same moment
 	RackOn             Kind = "rack on"       // they start
 	SwitchOff          Kind = "switch off"    // no packet passes to or from the servers and clients of rack A
@@ -90,6 +92,14 @@ func (s *Sim) Do(a Act) {
 	}
 	if a.Kind == Enrol {
 		s.enrol(a.A, place(a.Value))
+		return
+	}
+	if a.Kind == Recruit {
+		s.recruit(a.A)
+		return
+	}
+	if a.Kind == Reconfigure {
+		s.reconfigure(a)
 		return
 	}
 	if s.doRack(a) {

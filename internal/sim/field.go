@@ -55,6 +55,7 @@ var Fields = []Field{
 	number("think-ms", "how long a client waits between requests", 0, hourMS, func(o *Options) *int64 { return &o.ThinkMS }),
 	number("groups", "five voters or more stand in groups: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Groups }),
 	number("moves", "servers come, go and change places: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Moves }),
+	number("reconfig", "clients change the membership while servers run: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Reconfig }),
 	number("busy", "some batches take long: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Busy }),
 	number("racks", "racks lose their power, their switch or the room on their disks: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Racks }),
 	number("rot", "snapshots and logs decay: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Rot }),

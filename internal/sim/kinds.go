@@ -73,6 +73,8 @@ var forms = []form{
 	{TransferLeadership, onServers, true, 0, 1},
 	{Enrol, onServers, false, int64(votes), int64(absent)},
 	{MoveOver, onServers, false, 0, 0},
+	{Recruit, onServers, false, 0, 0},
+	{Reconfigure, onServers, true, 0, reconfigMost},
 	{RackOff, onRacks, false, 0, 0},
 	{RackOn, onRacks, false, 0, 0},
 	{SwitchOff, onRacks, false, 0, 0},

@@ -38,7 +38,7 @@ type loss struct{ from, to wire.Zxid }
 
 // lossRules are the rules that fail at the first moment at which acknowledged history is
 // missing, or at which an epoch has two leaders.
-var lossRules = []string{"Leadership", "LeadershipTransfers", "PrefixConsistency", "Agreement", "Integrity", "PrimaryIntegrity", "NothingUndone"}
+var lossRules = []string{"Leadership", "LeadershipTransfers", "PrefixConsistency", "Agreement", "Integrity", "PrimaryIntegrity", "NothingUndone", "Memberships"}
 
 // possibleRule is the rule that asks whether something can be lost, not whether it is. So
 // nobody can ask it while promises are suspended.
@@ -126,9 +126,7 @@ func (s *Sim) weigh() {
 // nothing.
 func (s *Sim) missing() string {
 	last := s.history.Last().Zxid
-	if s.canDecide(func(v *server) bool { return v.durable() < last || v.saved.Current < last.Epoch() }) { // a vote gives the epoch before the zxid
-		return fmt.Sprintf("a quorum of voters can elect a leader without %v, which is committed", last)
-	}
+	lost := s.canDecide(func(v *server) bool { return v.durable() < last || v.saved.Current < last.Epoch() }) // a vote gives the epoch before the zxid
 	twice := wire.Epoch(0)
 	for e, mask := range s.promised {
 		if e > 0 && s.isQuorum(func(v *server) bool { return mask&(1<<v.id) != 0 }) &&
@@ -136,6 +134,9 @@ func (s *Sim) missing() string {
 			twice = max(twice, e)
 			s.repeatable[e] = true
 		}
+	}
+	if lost {
+		return fmt.Sprintf("a quorum of voters can elect a leader without %v, which is committed", last)
 	}
 	if twice > 0 {
 		return fmt.Sprintf("a quorum of voters can elect another leader of epoch %d, which a quorum has promised to follow", twice)

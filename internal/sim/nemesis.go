@@ -30,6 +30,9 @@ func (n *nemesis) begin(s *Sim) {
 		if s.opt.Moves > 0 {
 			n.migrate()
 		}
+		if s.opt.Reconfig > 0 {
+			n.reconfigure(machine.NewRandom(s.opt.Seed ^ 0x4ec0d))
+		}
 		if s.opt.TermMS > 0 || !slices.Contains(client.Claims, s.opt.Recipe) {
 			n.hitParticipants()
 		}

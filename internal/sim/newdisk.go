@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"bellwether/internal/ensemble"
 	"bellwether/internal/sim/check"
 	"bellwether/internal/store"
@@ -48,11 +50,19 @@ func (v *server) loseDisk() {
 }
 
 // tooFewKnow reports whether some voter has a history, and those that have one are no
-// quorum. Voters without history elect no leader then, so that the ensemble waits.
+// quorum. Voters without history elect no leader then, so that the ensemble waits. A
+// membership in doubt needs a quorum too.
 func (s *Sim) tooFewKnow() bool {
-	know, all := 0, s.roster.newest
+	return s.tooFewOf(s.roster.newest) || slices.ContainsFunc(s.doubted(), s.tooFewOf)
+}
+
+func (s *Sim) tooFewOf(all *ensemble.Membership) bool {
+	know := 0
 	quorum := all.HasQuorum(func(id ensemble.ServerID) bool {
 		v := s.server(id)
+		if s.opt.Compatible > 0 && all != s.roster.newest && !s.roster.newest.IsVoter(id) {
+			return false // it joins as an observer, whose acknowledgements count only between native servers
+		}
 		knows := v.knows() && (v.up || !v.rotten) // a server whose disk has decayed may refuse to start
 		if knows {
 			know++
@@ -65,7 +75,7 @@ func (s *Sim) tooFewKnow() bool {
 // waitsForHistory lets an ensemble in which too few voters have a history wait. It reports
 // whether the run is over, because the ensemble has waited as it must.
 func (s *Sim) waitsForHistory() bool {
-	for until := s.now + recoverBound + s.recoverWithin(); len(s.losses) > 0 && s.tooFewKnow(); {
+	for until := s.now + recoverBound + s.recoverWithin(); (len(s.losses) > 0 || s.inDoubt()) && s.tooFewKnow(); {
 		if s.now > until {
 			s.reach(situationWaits)
 			s.endEarly("the voters that have a history are no quorum, so that the ensemble waits for others that have one")
@@ -80,5 +90,8 @@ func (s *Sim) waitsForHistory() bool {
 // newDisk records that the disk is a new one.
 func (v *server) newDisk() {
 	v.blank, v.rotten, v.lied, v.has, v.installed, v.everFuzzy, v.undelivered, v.removals = true, false, false, false, false, false, nil, nil
+	if v.proposed = nil; v.sim.opt.Reconfig > 0 {
+		v.members = v.sim.roster.newest
+	}
 	v.sim.weigh()
 }

@@ -64,7 +64,11 @@ func (p *present) Recipe() check.Recipe {
 func (p *present) Servers() []check.Server {
 	p.servers = p.servers[:0]
 	for _, v := range p.sim.servers {
-		w := check.Server{ID: v.id, Compatible: v.compatible, Up: v.up, Members: v.members, Started: v.log != nil, Wiped: (v.unknown || v.forgetful) && !v.has, Current: v.saved.Current, WouldHave: v.wouldHave}
+		w := check.Server{ID: v.id, Compatible: v.compatible, Up: v.up, Members: v.members, Proposed: v.proposed, Started: v.log != nil, Wiped: (v.unknown || v.forgetful) && !v.has, Current: v.saved.Current, WouldHave: v.wouldHave}
+		if v.up && v.sim.opt.Reconfig > 0 { // the middle of a batch may change them
+			now := v.replica.Memberships()
+			w.Members, w.Proposed = now.Committed, now.Proposed
+		}
 		if w.Started {
 			w.Zxid = v.reaches()
 		}
@@ -130,6 +134,10 @@ func (v *server) recordObservation(h replica.Observation) {
 		if h.How == zab.Snap {
 			v.sim.reach(situationSnap)
 		}
+	case zab.Activated:
+		v.sim.reach(situationReconfigured)
+	case election.AdoptedMembers:
+		v.sim.reach(situationAdopted)
 	case tree.DigestMismatch:
 		v.sim.fail("EqualDigest", "%d: %s", v.id, text)
 	case zab.GaveUp:
@@ -145,6 +153,9 @@ func (v *server) recordObservation(h replica.Observation) {
 // recordTransfer records how an established leader was chosen, perhaps by a leadership transfer.
 func (v *server) recordTransfer() {
 	all := v.replica.Elections()
+	if all[len(all)-1].Decision.Ending == election.Named {
+		v.sim.reach(situationAppointed)
+	}
 	if all[len(all)-1].Decision.Ending != election.LeadershipTransferred {
 		return
 	}

@@ -40,6 +40,9 @@ type Options struct {
 	// yes, -1 no. Moves adds and removes servers and changes their places in the list,
 	// unless there are groups: 1 yes, -1 no.
 	Groups, Moves int
+	// Reconfig lets clients change the membership while servers run, and not by Moves: 1 yes,
+	// -1 no.
+	Reconfig int
 	// CounterMax is the last zxid counter of an epoch.
 	CounterMax uint32
 	// Busy makes some batches take long, as those of long transactions do: 1 yes, -1 no.
@@ -87,6 +90,7 @@ func drawn(o Options, d *machine.Random) Options {
 			}
 		}
 	}
+	moves := o.Moves > 0
 	voters := int(d.Between(votersMin, votersMax))
 	if d.Chance(50) {
 		voters = min(voters, 5)
@@ -138,6 +142,12 @@ func drawn(o Options, d *machine.Random) Options {
 	o.drawLocalSessions()
 	o.drawBusy()
 	o.drawLasting()
+	if moves && o.Reconfig == 0 {
+		o.Reconfig = -1
+	}
+	if drawOwn(&o.Reconfig, o.Seed^0x4ec0f, 25); o.Reconfig > 0 {
+		o.Moves = -1
+	}
 	drawOwn(&o.Racks, o.Seed^0x2ac5, 25)
 	drawOwn(&o.Rot, o.Seed^0x207, 20)
 	drawOwn(&o.Lies, o.Seed^0x11e5, 12)

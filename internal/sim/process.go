@@ -39,6 +39,9 @@ func (v *server) start() {
 		v.sim.reach(situationSyncFailed)
 	}
 	st, err := store.Open(v.fs, storeOptions())
+	if err == nil {
+		err = v.loadMembers()
+	}
 	if err != nil {
 		v.startFailed(err)
 		return
@@ -50,7 +53,8 @@ func (v *server) start() {
 func (v *server) load(st *store.Store) {
 	t := newTree()
 	var txns []*record.Txn
-	res, err := loadInto(st, t, &txns)
+	v.logged = driver.Logged{}
+	res, err := loadInto(st, t, &keepingLoader{txns: &txns, logged: &v.logged})
 	if err != nil {
 		v.startFailed(err)
 		return
@@ -99,7 +103,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.replica = replica.New(t, replica.Options{
 		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: int32(max(v.sim.opt.SessionTicks, 20)) * int32(v.sim.opt.TickMS), Yield: v.heartbeat,
 		Member: &replica.Member{
-			Members: v.members, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
+			Members: v.members, Reconfig: v.sim.opt.Reconfig > 0, Logged: v.logged.All, VotersMin: 2, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
 			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,
 			Unknown: v.unknown, CompatibleOnly: v.compatible, KeepClients: v.sim.opt.KeepClients > 0, ReadOnly: v.sim.opt.ReadOnly > 0, DiskLog: true, CounterMax: v.sim.opt.CounterMax,
 		},

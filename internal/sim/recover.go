@@ -57,6 +57,9 @@ func (s *Sim) recover() {
 	if s.waitsForHistory() {
 		return
 	}
+	if s.opt.Reconfig > 0 { // a change in doubt may need servers that would keep a lasting fault
+		s.await("no membership is in doubt, and all servers serve", s.recoverWithin(), s.allCertain)
+	}
 	lasted := s.endure(steadyTime)
 	s.healAll()
 	tick := s.opt.TickMS * machine.Millisecond
@@ -175,6 +178,18 @@ func (s *Sim) allServe() string {
 		}
 	}
 	return strings.Join(missing, ", ")
+}
+
+// allCertain says what is missing until every server serves and knows that its membership
+// is committed.
+func (s *Sim) allCertain() string {
+	missing := s.allServe()
+	for _, v := range s.servers {
+		if v.proposed != nil {
+			missing += fmt.Sprintf(" server %d doubts version %x", v.id, v.proposed.Version())
+		}
+	}
+	return missing
 }
 
 // allDone says what is missing until every request issued by asked is answered, and every

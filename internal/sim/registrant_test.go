@@ -46,7 +46,7 @@ func (n registrationOutcomes) See(o any) string {
 // changes another's znode, and that in the end nothing is left of those that have left.
 func TestRegistrations(t *testing.T) {
 	all := registrationOutcomes{}
-	for seed := range uint64(7) {
+	for seed := range uint64(10) {
 		s := New(Options{
 			Seed: seed + 1, Events: 60_000, Recipe: client.Registration, TermMS: 300, Lies: -1,
 			Voters: 3, Observers: -1, Clients: -1, Candidates: 4 + int(seed%2), TickMS: 200, SessionTicks: 8,

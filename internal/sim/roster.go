@@ -146,7 +146,7 @@ func (s *Sim) enrol(id int, p place) bool {
 // list.
 func (v *server) moveOver() {
 	s := v.sim
-	if v.absent || v.members == s.roster.newest {
+	if v.absent || v.members == s.roster.newest || s.opt.Reconfig > 0 {
 		return
 	}
 	before := v.members
@@ -169,6 +169,9 @@ func (v *server) moveOver() {
 
 // mixed reports whether some servers still use an older list.
 func (s *Sim) mixed() bool {
+	if s.opt.Reconfig > 0 {
+		return s.inDoubt()
+	}
 	for _, v := range s.servers {
 		if !v.absent && v.members != s.roster.newest {
 			return true

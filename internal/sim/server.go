@@ -23,6 +23,7 @@ type server struct {
 	id         ensemble.ServerID
 	compatible bool                 // it behaves as a server of ZooKeeper
 	members    *ensemble.Membership // the list of servers that it uses; nil: it has none yet
+	proposed   *ensemble.Membership // with Options.Reconfig: a newer one in its log; nil: there is none
 	absent     bool                 // the newest list does not contain it
 	served     int                  // value of Sim.steps when it last began to serve
 
@@ -83,6 +84,7 @@ type server struct {
 	listens           bool
 	links             []*link
 	linked            zab.LinkID // link of the last Linked that was stepped
+	logged            driver.Logged
 	receivedSnapshots map[zab.LinkID]receivedSnapshot
 	conns             []*conn // connections of clients
 	standing          replica.Status

@@ -69,6 +69,7 @@ func (s *shrinker) dropKinds() (smaller bool) {
 		func(o *Options) *int { return &o.Compatible },
 		func(o *Options) *int { return &o.Groups },
 		func(o *Options) *int { return &o.Moves },
+		func(o *Options) *int { return &o.Reconfig },
 		func(o *Options) *int { return &o.LocalSessions },
 		func(o *Options) *int { return &o.ReadOnly },
 		func(o *Options) *int { return &o.Busy },

@@ -103,6 +103,10 @@ const (
 	situationRegained          // such a server has everything again
 	situationSuspended         // because of such servers, acknowledged writes may be lost
 	situationAckedLost         // acknowledged writes were lost in this way
+	situationProposed          // a server has a membership in its log that it does not know to be committed
+	situationReconfigured      // a reconfiguration is committed
+	situationAppointed         // a reconfiguration has named another leader, which is established
+	situationAdopted           // a looking server adopts a newer membership from a notification
 	// The healthy servers have served while others kept a lasting fault.
 	situationLastingDead
 	situationLastingPaused
@@ -138,6 +142,7 @@ var situationNames = [situations]string{
 	"rack without power", "switch out of order", "several disks full",
 	"older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error", "decayed log not sent to a learner",
 	"disk lost that others need", "too few voters have a history", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
+	"membership proposed", "membership changed", "leader named by a reconfiguration", "membership adopted from a notification",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",

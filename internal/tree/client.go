@@ -47,6 +47,10 @@ type Request struct {
 	// Local says that a session which is not open in the tree is a local session, which
 	// exists on this server only. It may do everything but own ephemerals.
 	Local bool
+	// Reconfigure makes the text of the membership that a reconfig asks for, at the zxid z.
+	// permitted says that the request may write the configuration znode. If the text is empty
+	// and the code is OK, nothing is proposed now. nil: the server is standalone.
+	Reconfigure func(r *wire.ReconfigRequest, permitted bool, z wire.Zxid) (text string, code wire.Code)
 	// WithoutStat is set by Prepare. It says which operations of a multi are creates
 	// whose results have no stat; nil: there are none. RestoreCreateTypes needs it.
 	WithoutStat []bool

@@ -198,6 +198,8 @@ type proposal struct {
 	multi   bool
 	local   bool // the session exists on one server only
 	undo    []undoStep
+	// reconfigure is Request.Reconfigure.
+	reconfigure func(r *wire.ReconfigRequest, permitted bool, z wire.Zxid) (string, wire.Code)
 	// expanded is the total size of the ids by which entries of the scheme auth were
 	// replaced, in bytes.
 	expanded int

@@ -21,7 +21,7 @@ func (t *Tree) Prepare(req *Request, z wire.Zxid, nowMS int64) (*record.Txn, wir
 	if t.pend.touched.Len() == 0 {
 		t.pend.digest = t.digest
 	}
-	p := proposal{t: t, zxid: z, now: nowMS, session: req.Session, ids: req.Identities}
+	p := proposal{t: t, zxid: z, now: nowMS, session: req.Session, ids: req.Identities, reconfigure: req.Reconfigure}
 	p.local = req.Local && !t.open(req.Session)
 	op, body, code := p.prepare(req)
 	switch {
@@ -119,7 +119,7 @@ func (p *proposal) one(op wire.OpCode, rec wire.Record) (wire.OpCode, record.Txn
 	case *wire.PathRequest:
 		return p.prepareDeleteContainer(r)
 	case *wire.ReconfigRequest:
-		return p.prepareReconfig()
+		return p.prepareReconfig(r)
 	case *wire.PathVersionRequest:
 		if op == wire.OpCheck {
 			return p.prepareCheck(r)
@@ -150,16 +150,3 @@ func nextVersion(v int32) int32 {
 
 // versionFits reports whether the version that a request asks for is the znode's.
 func versionFits(want, have int32) bool { return want == -1 || want == have }
-
-// prepareReconfig refuses the request, because the tree cannot change memberships.
-func (p *proposal) prepareReconfig() (wire.OpCode, record.TxnBody, wire.Code) {
-	code := p.checkSession()
-	switch {
-	case code != wire.OK:
-	case !p.t.o.Reconfig:
-		code = wire.ErrReconfigDisabled
-	default:
-		code = wire.ErrUnimplemented
-	}
-	return wire.OpReconfig, nil, code
-}

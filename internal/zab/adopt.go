@@ -101,7 +101,7 @@ func (r *Learner) decideActivation(p *peerwire.QuorumPacket) {
 	if r.decide(p.Zxid); r.step == ended || !r.opt.Reconfig {
 		return
 	}
-	if m := members(r.pending[i]); m != nil {
+	if m := MembershipOf(r.pending[i]); m != nil {
 		r.members, r.designated = m, a.Leader
 	}
 }
@@ -183,6 +183,9 @@ func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 		r.ready.Sync = true
 	}
 	r.target = r.log.last
+	if r.members != nil {
+		r.log.Propose(r.members) // after the reconfigurations before it
+	}
 }
 
 // configure decodes the leader's configuration. It returns false if the term has ended.
@@ -221,7 +224,7 @@ func (r *Learner) remember(t *record.Txn) {
 	if err := r.log.Append(t); err != nil {
 		panic("zab: " + err.Error())
 	}
-	if m := members(t); r.opt.Reconfig && m != nil {
+	if m := MembershipOf(t); r.opt.Reconfig && m != nil {
 		r.ready.LastSeen = m
 	}
 }
@@ -274,6 +277,7 @@ func (r *Learner) upToDate() {
 	}
 	if est.Members != nil {
 		if why := r.whyTermEnds(est.Members, r.designated); why != "" {
+			r.configured(est.Members)
 			r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{wire.Zxid(est.Members.Version()), est.Members, r.designated})
 			r.giveUp(why)
 			return
@@ -287,9 +291,27 @@ func (r *Learner) upToDate() {
 	for _, t := range pending {
 		r.unacked.Push(t.Zxid)
 	}
+	if est.Members != nil {
+		r.configured(est.Members)
+	}
 	r.ready.Commit = append(r.ready.Commit, r.log.take(r.decided)...)
 	r.ready.Established = est
 	r.report(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began, r.opt.Observer})
+}
+
+// configured records in the log that a membership is committed.
+func (r *Learner) configured(m *ensemble.Membership) {
+	if r.opt.Reconfig {
+		r.log.Configure(m)
+	}
+}
+
+// voters returns the membership that is committed now.
+func (r *Learner) voters() *ensemble.Membership {
+	if committed, _ := r.log.Memberships(); committed != nil {
+		return committed
+	}
+	return r.opt.Committed
 }
 
 // whyTermEnds says why the term ends under a configuration with this leader. It returns
@@ -298,6 +320,8 @@ func (r *Learner) whyTermEnds(m *ensemble.Membership, leader ensemble.ServerID) 
 	switch {
 	case leader != r.opt.Leader:
 		return fmt.Sprintf("server %d leads under the new configuration", leader)
+	case r.opt.Committed.IsVoter(leader) && !m.IsVoter(leader):
+		return "its leader has no vote in the new configuration"
 	case r.observes(m) != r.opt.Observer:
 		return "its role is another one in the new configuration"
 	}

@@ -2,6 +2,7 @@ package zab
 
 import (
 	"fmt"
+	"slices"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
@@ -26,6 +27,9 @@ func (l *Leader) propose(t *record.Txn) {
 		panic(fmt.Sprintf("zab: proposed %v, next is %v (%v)", t.Zxid, next, ok))
 	}
 	l.follow(t)
+	if t.Zxid == l.reconfig {
+		l.ready.LastSeen = l.lastSeen
+	}
 	if err := l.log.Append(t); err != nil {
 		panic("zab: " + err.Error())
 	}
@@ -39,9 +43,9 @@ func (l *Leader) propose(t *record.Txn) {
 	}
 }
 
-// members returns the membership that a transaction proposes; nil if the transaction is
-// no reconfiguration.
-func members(t *record.Txn) *ensemble.Membership {
+// MembershipOf returns the membership that a transaction proposes; nil if the transaction
+// is no reconfiguration.
+func MembershipOf(t *record.Txn) *ensemble.Membership {
 	body, ok := t.Body.(*record.SetDataTxn)
 	if !ok || t.Type != wire.OpReconfig {
 		return nil
@@ -100,6 +104,7 @@ func informOf(t *record.Txn, designated *ensemble.ServerID) *peerwire.QuorumPack
 func (l *Leader) activate(t *record.Txn) {
 	leader := l.designate(t.Zxid)
 	l.activateMembership()
+	l.configured(l.committed)
 	l.announce(t, &leader)
 	l.ready.Reconfigured = append(l.ready.Reconfigured, Reconfigured{t.Zxid, l.committed, leader})
 	l.report(Activated{t.Zxid, l.committed.Version(), leader})
@@ -108,15 +113,42 @@ func (l *Leader) activate(t *record.Txn) {
 	}
 }
 
+// configured records in the log that a membership is committed, if memberships are tracked.
+func (l *Leader) configured(m *ensemble.Membership) {
+	if committed, _ := l.log.Memberships(); committed != nil {
+		l.log.Configure(m)
+	}
+}
+
+// Leads reports whether this leader can go on under another membership: it has a vote
+// there and the same quorum addresses.
+func (l *Leader) Leads(m *ensemble.Membership) bool {
+	if !m.IsVoter(l.opt.ID) {
+		return false
+	}
+	before, known := l.committed.Server(l.opt.ID)
+	after, _ := m.Server(l.opt.ID)
+	return !known || slices.EqualFunc(before.Addresses, after.Addresses, func(a, b ensemble.Address) bool { return a.Quorum() == b.Quorum() })
+}
+
+// QuorumOf reports whether this server and the followers that have the history are a
+// quorum of a membership.
+func (l *Leader) QuorumOf(m *ensemble.Membership) bool {
+	return l.phase == serving && m.HasQuorum(func(id ensemble.ServerID) bool {
+		k := l.linkOf(id)
+		return id == l.opt.ID || k != nil && k.state == linkServing && !k.observer
+	})
+}
+
 // designate returns the server that leads under the proposed membership: this server if
-// it has a vote there, otherwise the new voter that has acknowledged most.
+// it can, otherwise the new voter that has acknowledged most.
 func (l *Leader) designate(z wire.Zxid) ensemble.ServerID {
 	leader, acked := l.opt.ID, wire.Zxid(-1)
-	if l.lastSeen.IsVoter(l.opt.ID) {
+	if l.Leads(l.lastSeen) {
 		return leader
 	}
 	for _, id := range l.lastSeen.Voters() {
-		if k := l.linkOf(id); k != nil && k.durable >= z && k.durable > acked {
+		if k := l.linkOf(id); k != nil && !k.observer && k.durable >= z && k.durable > acked {
 			leader, acked = id, k.durable
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // acknowledged, in this term:
 //
 //	phase          what a server acknowledges                     in which memberships
-//	discovering    which epoch it has accepted (FOLLOWERINFO)     committed
-//	promising      that it follows no earlier leader (ACKEPOCH)   committed
+//	discovering    which epoch it has accepted (FOLLOWERINFO)     committed and proposed
+//	promising      that it follows no earlier leader (ACKEPOCH)   committed and proposed
 //	synchronising  that it has the leader's history on its disk   committed and proposed
 //	serving        that it has the log up to a zxid on its disk   committed and proposed
 //	serving        a round of pings                               committed and proposed
@@ -24,6 +24,10 @@ import (
 // in front of NEWLEADER is committed by a quorum's ACK of NEWLEADER. From then on
 // an entry is committed when a quorum has it on its disks. An ACK stands for all
 // entries before it, because links and logs keep their order.
+//
+// ZooKeeper asks only the committed membership for promises. If the proposed one was
+// committed in an earlier term, writes after it may be known to its servers alone, and one
+// of them has to stop a leader that lacks these writes.
 //
 // A reconfiguration is committed by a quorum of the committed membership and one
 // of the proposed membership. Entries behind it are decided by the new membership
@@ -57,6 +61,14 @@ type acks struct {
 	answered pingRound // the latest round of pings that the server has answered
 }
 
+// mayVote reports whether the acknowledgements of a link can count. Those of an observer
+// count if the proposed membership gives it a vote: it cannot know that membership yet, so
+// it joins as an observer. What a native observer acknowledges up to NEWLEADER is as durable
+// as on a follower. It acknowledges no proposals.
+func (c *commitment) mayVote(k *link) bool {
+	return !k.observer || k.native && c.lastSeen != nil && c.lastSeen.IsVoter(k.server)
+}
+
 // has reports whether a server has the log up to z on its disk.
 func (a *acks) has(z wire.Zxid) bool { return a.adopted && a.durable >= z }
 
@@ -64,12 +76,12 @@ func (a *acks) has(z wire.Zxid) bool { return a.adopted && a.durable >= z }
 func (a *acks) joined() bool { return true }
 
 // acksOf returns what a server has acknowledged. It returns nil for a server that is
-// not connected or takes part as an observer.
+// not connected or takes part as an observer without a vote.
 func (c *commitment) acksOf(id ensemble.ServerID) *acks {
 	if id == c.self {
 		return &c.own
 	}
-	if k := c.servers[id]; k != nil && !k.observer {
+	if k := c.servers[id]; k != nil && c.mayVote(k) {
 		return &k.acks
 	}
 	return nil
@@ -95,15 +107,6 @@ func (c *commitment) acknowledged(has func(*acks) bool) bool {
 	})
 }
 
-// committedAcknowledged is like acknowledged, but needs a quorum only of the committed
-// membership, which decides discovery.
-func (c *commitment) committedAcknowledged(has func(*acks) bool) bool {
-	return c.committed.HasQuorum(func(id ensemble.ServerID) bool {
-		a := c.acksOf(id)
-		return a != nil && has(a)
-	})
-}
-
 // alone reports whether this server is a quorum by itself.
 func (c *commitment) alone() bool {
 	return c.quorum(func(id ensemble.ServerID) bool { return id == c.self })
@@ -112,6 +115,15 @@ func (c *commitment) alone() bool {
 // isVoter reports whether a server has a vote in a membership that counts.
 func (c *commitment) isVoter(id ensemble.ServerID) bool {
 	return c.committed.IsVoter(id) || c.lastSeen != nil && c.lastSeen.IsVoter(id)
+}
+
+// isMember reports whether a membership that counts names a server.
+func (c *commitment) isMember(id ensemble.ServerID) bool {
+	_, member := c.committed.Server(id)
+	if !member && c.lastSeen != nil {
+		_, member = c.lastSeen.Server(id)
+	}
+	return member
 }
 
 // decided returns the zxid up to which the log is committed. It returns applied if no
@@ -131,7 +143,7 @@ func (c *commitment) decided(applied wire.Zxid, following []*record.Txn) wire.Zx
 // follow records a proposed reconfiguration. From here on each commit needs a quorum
 // of both memberships.
 func (c *commitment) follow(t *record.Txn) {
-	if m := members(t); m != nil && m.Version() > c.committed.Version() {
+	if m := MembershipOf(t); m != nil && m.Version() > c.committed.Version() {
 		c.lastSeen, c.reconfig = m, t.Zxid
 	}
 }

@@ -16,7 +16,7 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	var info peerwire.LearnerInfo
 	accepted, most := p.Zxid.Epoch(), max(l.opt.Accepted, l.opt.Above)+epochAhead
 	err := wire.Decode(p.Data, &info)
-	_, member := l.committed.Server(info.Server)
+	member := l.isMember(info.Server)
 	ext, offered := peerwire.FindExtension(p.Data, peerwire.LearnerInfoLen)
 	switch {
 	case k.state != linkNew:
@@ -81,7 +81,7 @@ func (l *Leader) answers(k *link) bool {
 
 // discover fixes the epoch once a quorum has said which epochs it has accepted.
 func (l *Leader) discover() {
-	if l.phase != discovering || !l.committedAcknowledged((*acks).joined) {
+	if l.phase != discovering || !l.acknowledged((*acks).joined) {
 		return
 	}
 	l.ready.SaveAccepted = l.epoch
@@ -152,7 +152,7 @@ func (l *Leader) promised(k *link, p *peerwire.QuorumPacket) string {
 // promise ends discovery once a quorum has promised the epoch: from then on no earlier
 // leader can commit anything.
 func (l *Leader) promise() {
-	if l.phase != promising || !l.own.promised || !l.committedAcknowledged(func(a *acks) bool { return a.promised }) {
+	if l.phase != promising || !l.own.promised || !l.acknowledged(func(a *acks) bool { return a.promised }) {
 		return
 	}
 	l.ready.Joined = true

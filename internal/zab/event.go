@@ -212,8 +212,8 @@ type Ready struct {
 	// Reconfigured are configurations that hold in this order, each after the
 	// transaction of its zxid in Commit is applied, and before GiveUp.
 	Reconfigured []Reconfigured
-	// LastSeen (learner) is a proposed configuration, to be made durable beside the
-	// committed one, after all duties of earlier Readys. The driver does not answer.
+	// LastSeen is a proposed configuration, to be made durable beside the committed one,
+	// after all duties of earlier Readys and before Append. The driver does not answer.
 	// nil: no new one was proposed.
 	LastSeen *ensemble.Membership
 	// Inputs (leader) is what learners sent for the rest of the server, in the order

@@ -84,10 +84,11 @@ func (r *Learner) activated(p *peerwire.QuorumPacket) {
 	if r.committed(p.Zxid); r.step == ended || len(txns) == 0 || !r.opt.Reconfig {
 		return
 	}
-	m := members(txns[0])
+	m := MembershipOf(txns[0])
 	if m == nil {
 		return
 	}
+	r.configured(m)
 	r.ready.Reconfigured = append(r.ready.Reconfigured, Reconfigured{p.Zxid, m, a.Leader})
 	r.report(Activated{p.Zxid, m.Version(), a.Leader})
 	if why := r.whyTermEnds(m, a.Leader); why != "" {

@@ -19,7 +19,7 @@ type lookingMember struct {
 
 // looks records the epoch up to which a member that looks for a leader has history.
 func (l *Leader) looks(e Looks) {
-	if _, member := l.committed.Server(e.Server); member {
+	if l.isMember(e.Server) {
 		s := l.lookingMembers[e.Server]
 		s.current = e.Current
 		l.lookingMembers[e.Server] = s

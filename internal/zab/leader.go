@@ -407,7 +407,7 @@ func (l *Leader) checkQuorum() {
 // them in the next term too, so the term lasts at least leftMinMS.
 func (l *Leader) checkLinked() {
 	begun := l.phase == promising || l.phase == synchronising
-	if l.LostQuorum() || begun && l.now >= l.began+leftMinMS && !l.committed.HasQuorum(l.mayTakePart) {
+	if l.LostQuorum() || begun && l.now >= l.began+leftMinMS && !l.quorum(l.mayTakePart) {
 		l.giveUp("no quorum is connected any more")
 	}
 }
@@ -424,7 +424,7 @@ func (l *Leader) mayTakePart(id ensemble.ServerID) bool {
 		return true
 	}
 	k := l.linkOf(id)
-	return k != nil && !k.observer && (l.phase != promising || k.promised || k.state < linkPromised)
+	return k != nil && l.mayVote(k) && (l.phase != promising || k.promised || k.state < linkPromised)
 }
 
 // LostQuorum reports whether the connected servers are no longer a quorum, so that

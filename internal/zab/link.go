@@ -154,7 +154,7 @@ func (l *Leader) request(k *link, p *peerwire.QuorumPacket) string {
 	if k.state != linkServing {
 		return "sent a request before it was told to serve"
 	}
-	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Request: r, Identities: p.Auth})
+	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Native: k.native, Request: r, Identities: p.Auth})
 	return ""
 }
 

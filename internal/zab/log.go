@@ -36,6 +36,7 @@ type Log struct {
 	// installation. undo can have an undo itself.
 	undo   *Log
 	madeBy uint64
+	memberships
 }
 
 // NewLog returns an empty log that ends at zxid, which is that of a snapshot. It keeps
@@ -59,6 +60,9 @@ func (g *Log) Append(t *record.Txn) error {
 	}
 	g.entries = append(g.entries, t)
 	g.last = t.Zxid
+	if m := MembershipOf(t); m != nil {
+		g.Propose(m)
+	}
 	return nil
 }
 
@@ -116,6 +120,7 @@ func (g *Log) reach(z wire.Zxid) (wire.Zxid, bool) {
 
 // truncate removes everything above z.
 func (g *Log) truncate(z wire.Zxid) {
+	g.forgetAbove(int64(z))
 	if z < g.before {
 		g.entries, g.before = nil, z
 		g.last, g.applied = z, min(g.applied, z)
@@ -131,7 +136,7 @@ func (g *Log) truncate(z wire.Zxid) {
 func (g *Log) install(z wire.Zxid, txns []*record.Txn, generation uint64) {
 	before := g.copy()
 	*g = *NewLog(z, g.keep)
-	g.undo, g.madeBy = before, generation
+	g.undo, g.madeBy, g.committed = before, generation, before.committed
 	for _, t := range txns {
 		if err := g.Append(t); err != nil {
 			panic("zab: " + err.Error())
@@ -174,8 +179,12 @@ func (g *Log) Refuse(e Refused) (rebuild bool) {
 		}
 	}
 	if before != nil {
+		committed := g.committed
 		*g = *before
 		g.truncateFailed = e.Zxid == before.last
+		if committed != nil {
+			g.Configure(committed)
+		}
 	}
 	if g.undo = nil; e.Zxid < g.last {
 		rebuild = e.Zxid < g.applied

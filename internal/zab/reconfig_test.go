@@ -71,33 +71,173 @@ func ack(l *Leader, zxid string, ids ...LinkID) {
 	}
 }
 
-// TestDiscoveryAsksTheCommittedConfiguration: both quorums of discovery are quorums of the committed
-// configuration. After the second one Joined is set once.
-func TestDiscoveryAsksTheCommittedConfiguration(t *testing.T) {
+// TestDiscoveryAsksBothConfigurations: both quorums of discovery are quorums of the committed and of
+// the proposed configuration, in whatever order the servers come. After the second one Joined is set once.
+func TestDiscoveryAsksBothConfigurations(t *testing.T) {
+	for _, order := range [][]ensemble.ServerID{{4, 5, 1}, {1, 2, 4}} {
+		l := betweenTwo(t)
+		hello(l, order[0])
+		hello(l, order[1])
+		if out := l.Ready(); out.SaveAccepted != 0 || l.Epoch() != 0 {
+			t.Fatalf("%v: servers of one configuration fix the epoch", order)
+		}
+		hello(l, order[2])
+		if out := l.Ready(); out.SaveAccepted != 2 || out.Joined {
+			t.Fatalf("%v: quorums of both configurations have named their epochs: %+v", order, out)
+		}
+		l.Step(0, Saved{Accepted: 2, Generation: l.generation})
+		promise(l, order[0])
+		promise(l, order[1])
+		if out := l.Ready(); out.Joined || out.SaveCurrent != 0 {
+			t.Fatalf("%v: promises of servers of one configuration end discovery", order)
+		}
+		promise(l, order[2])
+		if out := l.Ready(); !out.Joined || out.SaveCurrent != 2 {
+			t.Fatalf("%v: quorums of both configurations have promised: %+v", order, out)
+		}
+	}
+}
+
+// TestCommittedByTheNewConfigurationAlone: leader 3 has committed the reconfiguration to 3 4 5 and a write
+// that only 3 and 4 have, and has died before anybody was told. A server of the old configuration that has
+// the reconfiguration in its log does not take the write from 4.
+func TestCommittedByTheNewConfigurationAlone(t *testing.T) {
 	l := betweenTwo(t)
+	l.opt.ID, l.self = 1, 1
+	hello(l, 2)
 	hello(l, 4)
 	hello(l, 5)
-	if out := l.Ready(); out.SaveAccepted != 0 || l.Epoch() != 0 {
-		t.Fatal("servers of the proposed configuration alone fix the epoch")
+	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
+	promise(l, 2)
+	l.Step(0, Received{4, &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Zxid: zx("1.3"), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 1})}})
+	promise(l, 5)
+	out := l.Ready()
+	if out.Joined || out.SaveCurrent != 0 || !slices.Contains(out.Close, LinkID(4)) {
+		t.Errorf("the term goes on without the write: %+v", out)
 	}
-	hello(l, 1)
-	if out := l.Ready(); out.SaveAccepted != 2 || out.Joined {
-		t.Fatalf("a quorum of the committed configuration has named its epochs: %+v", out)
+	for _, m := range out.Send {
+		if m.Packet.Type == peerwire.PacketTrunc {
+			t.Error("the write is cut off")
+		}
+	}
+}
+
+// TestEstablishedLeaderWithoutAVote: a new leader that completes a reconfiguration in which it has no vote
+// commits its log, tells the learners, and ends its term.
+func TestEstablishedLeaderWithoutAVote(t *testing.T) {
+	l := betweenTwo(t)
+	l.opt.ID, l.self = 1, 1
+	l.log.Configure(l.committed)
+	l.log.Propose(l.lastSeen)
+	for _, id := range []ensemble.ServerID{2, 4, 5} {
+		hello(l, id)
 	}
 	l.Step(0, Saved{Accepted: 2, Generation: l.generation})
-	promise(l, 4)
-	promise(l, 5)
-	if out := l.Ready(); out.Joined || out.SaveCurrent != 0 {
-		t.Fatal("promises of servers of the proposed configuration alone end discovery")
+	for _, id := range []ensemble.ServerID{2, 4, 5} {
+		promise(l, id)
 	}
-	promise(l, 1)
-	if out := l.Ready(); !out.Joined || out.SaveCurrent != 2 {
-		t.Fatalf("a quorum of the committed configuration has promised: %+v", out)
+	l.Step(0, Saved{Current: 2, Generation: l.generation})
+	l.Ready()
+	ack(l, "2.0", 2, 4, 5)
+	out := l.Ready()
+	_, proposes := l.NextZxid()
+	told := 0
+	for _, m := range out.Send {
+		if m.Packet.Type == peerwire.PacketUpToDate {
+			told++
+		}
 	}
-	hello(l, 2)
-	promise(l, 2)
-	if l.Ready().Joined {
-		t.Error("joined twice")
+	if out.Established == nil || !strings.Contains(out.GiveUp, "no vote") || told != 3 || proposes {
+		t.Errorf("%+v, told %d", out, told)
+	}
+	if committed, proposed := l.log.Memberships(); committed.Version() != int64(zx("1.2")) || proposed != nil {
+		t.Errorf("committed %v, proposed %v", committed, proposed)
+	}
+}
+
+// TestMembershipsFollowTheLog: the proposed membership is that of the last reconfiguration in the log.
+func TestMembershipsFollowTheLog(t *testing.T) {
+	start := func(reconfigurations ...string) *Log {
+		g := NewLog(0, KeepMin)
+		g.Configure(configuration(0, "1 2 3"))
+		for _, z := range reconfigurations {
+			if err := g.Append(reconfiguration(z, "1 2")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return g
+	}
+	append := func(g *Log, z string) {
+		if err := g.Append(reconfiguration(z, "1 2 3 4")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name                string
+		do                  func() *Log
+		committed, proposed string
+	}{
+		{"nothing", func() *Log { return start() }, "0", ""},
+		{"one", func() *Log { return start("1.1") }, "0", "1.1"},
+		{"a second one, so the first is committed", func() *Log { return start("1.1", "1.2") }, "1.1", "1.2"},
+		{"committed", func() *Log { g := start("1.1"); g.Configure(configuration(zx("1.1"), "1 2")); return g }, "1.1", ""},
+		{"an older one is ignored", func() *Log {
+			g := start()
+			g.Configure(configuration(zx("2.1"), "1 2"))
+			g.Configure(configuration(zx("1.9"), "1 2"))
+			append(g, "1.1")
+			return g
+		}, "2.1", ""},
+		{"cut off", func() *Log { g := start("1.1"); g.truncate(0); return g }, "0", ""},
+		{"cut behind", func() *Log { g := start("1.1"); append(g, "1.2"); g.truncate(zx("1.1")); return g }, "1.1", ""},
+		{"cut off, which the disk refuses", func() *Log {
+			g := start("1.1")
+			g.cut(0, 2)
+			g.Refuse(Refused{Zxid: zx("1.1"), Generation: 1})
+			return g
+		}, "0", "1.1"},
+		{"cut off and another one committed, which the disk refuses", func() *Log {
+			g := start("1.1")
+			g.cut(0, 2)
+			g.Configure(configuration(zx("2.0"), "1 2"))
+			g.Refuse(Refused{Zxid: zx("1.1"), Generation: 1})
+			return g
+		}, "2.0", ""},
+		{"not durable", func() *Log { g := start("1.1"); g.Refuse(Refused{Generation: 1}); return g }, "0", ""},
+		{"replaced by a snapshot", func() *Log { g := start("1.1"); g.install(zx("1.5"), nil, 2); return g }, "0", ""},
+		{"in a snapshot", func() *Log {
+			g := start()
+			g.install(zx("1.5"), nil, 2)
+			g.Propose(configuration(zx("1.3"), "1 2"))
+			return g
+		}, "0", "1.3"},
+		{"versions of epochs prove nothing", func() *Log {
+			g := start()
+			g.Propose(configuration(zx("1.0"), "1 2"))
+			g.Propose(configuration(zx("2.0"), "1 2 3"))
+			return g
+		}, "0", "2.0"},
+		{"not tracked", func() *Log { g := NewLog(0, KeepMin); append(g, "1.1"); return g }, "", ""},
+	} {
+		version := func(m *ensemble.Membership) wire.Zxid {
+			if m == nil {
+				return -1
+			}
+			return wire.Zxid(m.Version())
+		}
+		want := func(z string) wire.Zxid {
+			switch z {
+			case "":
+				return -1
+			case "0":
+				return 0
+			}
+			return zx(z)
+		}
+		committed, proposed := c.do().Memberships()
+		if version(committed) != want(c.committed) || version(proposed) != want(c.proposed) {
+			t.Errorf("%s: committed %v, proposed %v", c.name, version(committed), version(proposed))
+		}
 	}
 }
 

@@ -115,8 +115,10 @@ func (l *Leader) establish() {
 	l.ready.Commit = append(l.ready.Commit, l.log.take(l.log.last)...)
 	est := &Established{Epoch: l.epoch, Installed: l.log.fresh}
 	l.log.fresh = false
+	goesOn := l.Leads(m)
 	if m.Version() != l.committed.Version() {
 		est.Members, l.committed, l.lastSeen = m, m, nil
+		l.configured(m)
 	}
 	l.ready.Established = est
 	l.nextLinkCheck, l.pings.due, l.nextQuorumCheck = l.now, l.now, l.now+l.opt.TickMS
@@ -125,6 +127,9 @@ func (l *Leader) establish() {
 		if k.state == linkSynced {
 			l.serve(k)
 		}
+	}
+	if !goesOn {
+		l.giveUp("it has no vote under the new configuration, or another address")
 	}
 }
 

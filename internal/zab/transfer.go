@@ -192,7 +192,7 @@ func (r *Learner) successorNamed(p *peerwire.QuorumPacket) {
 	case err != nil:
 		r.giveUp("the leader's HANDOVER packet cannot be read: " + err.Error())
 		return
-	case p.Zxid > r.decided || !r.opt.Committed.IsVoter(h.Leader):
+	case p.Zxid > r.decided || !r.voters().IsVoter(h.Leader):
 		r.giveUp(fmt.Sprintf("the leader transfers leadership to server %d at %v, here %v is committed", h.Leader, p.Zxid, r.decided))
 		return
 	}

@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -12,7 +13,8 @@ import (
 
 // leases checks what a server may answer because of its leader's heartbeats. It uses only the packets
 // that servers send. A quorum has confirmed a time if each of its members has answered a heartbeat
-// that the leader sent then or later.
+// that the leader sent then or later. The acknowledgement of a reconfiguration counts like such an
+// answer: the servers of the new list may not have answered a heartbeat yet when it holds.
 //
 //   - A leader confirms touched sessions to a learner only while the time that a quorum has confirmed
 //     is at most LeaseMS old.
@@ -55,12 +57,14 @@ type pair struct{ leader, learner ensemble.ServerID }
 // heartbeats is what was sent on a link.
 type heartbeats struct {
 	leader, learner ensemble.ServerID
-	dead            bool    // the leader's process has ended; its learner may not know that yet
-	serving         bool    // UPTODATE was sent; the learner answers the heartbeats that follow
-	sent            []int64 // µs at which the heartbeats were sent that are not answered yet
-	answers         int64   // how many the learner has answered
-	confirmed       int64   // how many answers the leader has confirmed
-	synced          int64   // µs: the latest time that a quorum had confirmed when the leader answered a sync of its learner; 0: it has answered none
+	dead            bool      // the leader's process has ended; its learner may not know that yet
+	serving         bool      // UPTODATE was sent; the learner answers the heartbeats that follow
+	sent            []int64   // µs at which the heartbeats were sent that are not answered yet
+	answers         int64     // how many the learner has answered
+	confirmed       int64     // how many answers the leader has confirmed
+	reconfig        wire.Zxid // the last reconfiguration that was proposed on the link; 0: none
+	reconfigAt      int64     // µs at which it was proposed
+	synced          int64     // µs: the latest time that a quorum had confirmed when the leader answered a sync of its learner; 0: it has answered none
 }
 
 // pingOfClient is a client's ping when it arrived: the time, the link of the server with its leader
@@ -156,6 +160,10 @@ func (c *leases) fromLeader(e *Promised) string {
 			h.sent = append(h.sent, e.At)
 		}
 		return c.confirms(h, e)
+	case peerwire.PacketProposal:
+		if t, err := record.DecodeTxn(e.Packet.Data); err == nil && t.Type == wire.OpReconfig {
+			h.reconfig, h.reconfigAt = t.Zxid, e.At
+		}
 	case peerwire.PacketSync:
 		h.synced = max(h.synced, c.confirmedTime(h.leader))
 	}
@@ -180,6 +188,9 @@ func (c *leases) confirms(h *heartbeats, e *Promised) string {
 func (c *leases) fromLearner(e *Promised) string {
 	h := c.link(e)
 	c.joins[h.learner] = max(c.joins[h.learner], e.Link)
+	if p := (pair{h.leader, h.learner}); e.Packet.Type == peerwire.PacketAck && h.reconfig > 0 && e.Packet.Zxid >= h.reconfig && !h.dead {
+		c.latest[p] = max(c.latest[p], h.reconfigAt)
+	}
 	if e.Packet.Type != peerwire.PacketPing {
 		return ""
 	}

@@ -354,10 +354,12 @@ type (
 		Compatible bool // it behaves as a server of ZooKeeper
 		Up         bool
 		Members    *ensemble.Membership
-		Started    bool // its process was started at least once
-		Wiped      bool // its disk was replaced, and it was not synchronised since
-		Current    wire.Epoch
-		Zxid       wire.Zxid
+		// Proposed is a newer membership, in which an election needs a quorum too; nil: none.
+		Proposed *ensemble.Membership
+		Started  bool // its process was started at least once
+		Wiped    bool // its disk was replaced, and it was not synchronised since
+		Current  wire.Epoch
+		Zxid     wire.Zxid
 		// WouldHave reports whether the server would have a session if it led with its
 		// present log.
 		WouldHave func(wire.SessionID) bool

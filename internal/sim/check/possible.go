@@ -63,7 +63,7 @@ func (c possibleLeaders) everywhere(k Holder) string {
 // until it has been synchronised, it only joins a leader that others have elected.
 func electable(all []Server, id ensemble.ServerID) bool {
 	v := find(all, id)
-	return v.Started && v.Members != nil && v.Members.IsVoter(id) && v.Members.HasQuorum(func(id ensemble.ServerID) bool {
+	supports := func(id ensemble.ServerID) bool {
 		o := find(all, id)
 		switch {
 		case o == nil || !o.Started || o.Wiped:
@@ -72,7 +72,9 @@ func electable(all []Server, id ensemble.ServerID) bool {
 			return o.Current < v.Current
 		}
 		return o.Zxid <= v.Zxid
-	})
+	}
+	return v.Started && v.Members != nil && v.Members.IsVoter(id) && v.Members.HasQuorum(supports) &&
+		(v.Proposed == nil || v.Proposed.HasQuorum(supports))
 }
 
 // find returns the server with an id; nil: there is none.

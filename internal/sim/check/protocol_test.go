@@ -26,6 +26,18 @@ func setTxn(z wire.Zxid, mark string) *record.Txn {
 
 func z(epoch wire.Epoch, counter uint32) wire.Zxid { return wire.MakeZxid(epoch, counter) }
 
+// t0 is the version of a membership that no leader has confirmed.
+const t0 wire.Zxid = 0
+
+// members returns a membership of a version.
+func members(version wire.Zxid) *ensemble.Membership {
+	m, err := ensemble.Parse("server.1=h:1:2")
+	if err != nil {
+		panic(err)
+	}
+	return m.WithVersion(int64(version))
+}
+
 // broken is a sequence of observations of which the last one breaks a rule and no earlier
 // one does.
 type broken struct {
@@ -43,6 +55,21 @@ var brokenRules = []broken{
 	{"a leader without what is committed", func(h *History) Checker { return newLeadership(h) }, func(h *History) []any {
 		h.Add(setTxn(z(1, 1), "x"))
 		return []any{Established{a, peerwire.Leading, 2, z(1, 1)}, Established{b, peerwire.Leading, 3, 0}}
+	}},
+	{"a committed membership that the history lacks", func(h *History) Checker { return newMemberships(h) }, func(h *History) []any {
+		h.Add(setTxn(z(1, 2), "x"))
+		return []any{Counts{Server: a, Committed: members(t0)}, Counts{Server: a, Committed: members(z(1, 1))}}
+	}},
+	{"a committed membership that the history lacks later", func(h *History) Checker { return newMemberships(h) }, func(h *History) []any {
+		x := setTxn(z(1, 2), "x")
+		h.Add(x)
+		return []any{Counts{Server: a, Committed: members(z(1, 3))}, Committed{a, 1, x}, Committed{a, 1, setTxn(z(1, 4), "x")}}
+	}},
+	{"an older membership in one process", func(h *History) Checker { return newMemberships(h) }, func(h *History) []any {
+		return []any{
+			Counts{Server: a, Committed: members(z(2, 0))}, Restarted{Server: a}, Counts{Server: a, Committed: members(z(1, 0))},
+			Counts{Server: a, Committed: members(z(3, 0))}, Counts{Server: a, Committed: members(z(2, 0))},
+		}
 	}},
 	{"other content at the same zxid", func(h *History) Checker { return newPrefixConsistency(h) }, func(h *History) []any {
 		t := setTxn(z(1, 1), "x")

@@ -1,0 +1,169 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// A reconfiguration is a transaction like any other. The log knows which memberships
+// count (zab.Log.Memberships). This file checks a request, and passes on each change of
+// the memberships: to the election, to the driver, to the disk, and to the znode.
+// docs/decisions/0028-reconfiguration.md has the reasons.
+
+// Memberships are the memberships that count. Proposed is nil unless a newer one than
+// Committed is in the log.
+type Memberships struct{ Committed, Proposed *ensemble.Membership }
+
+// memberships returns the memberships that count now.
+func (m *member) memberships() Memberships {
+	if !m.opt.Reconfig {
+		return Memberships{Committed: m.opt.Members}
+	}
+	committed, proposed := m.log.Memberships()
+	return Memberships{committed, proposed}
+}
+
+// Memberships returns the memberships with which this server of an ensemble counts now. The
+// last Ready may have returned older ones.
+func (r *Replica) Memberships() Memberships { return r.member.memberships() }
+
+// reconcile passes on the memberships if they have changed. The file of a proposed
+// membership is a duty of its own (see duties), because it comes before the transaction.
+func (r *Replica) reconcile() {
+	m := r.member
+	now := m.memberships()
+	if now == m.members {
+		return
+	}
+	if now.Committed != m.members.Committed {
+		m.ready.Duties = append(m.ready.Duties, Duty{Committed: &now, Generation: max(m.generation, 1)}) // generations start at 1
+	}
+	m.members = now
+	m.ready.Members = &now
+	m.election.Step(r.now.Mono, election.Configured{Committed: now.Committed, Proposed: now.Proposed})
+}
+
+// adopt records a committed membership that the election has learned from another server.
+func (r *Replica) adopt(committed *ensemble.Membership) {
+	r.member.log.Configure(committed)
+}
+
+// describe writes the committed membership into its znode. If a transaction has committed
+// it, the znode has it already.
+func (r *Replica) describe() {
+	m := r.member
+	if !m.opt.Reconfig {
+		return
+	}
+	now := m.memberships().Committed
+	if text, at := r.tree.Described(); now.Version() > int64(at) || text == "" {
+		r.tree.Describe(now.String(), now.Version(), r.now.Wall)
+	}
+}
+
+// named returns the reconfiguration that has ended a term, if one has: it names another
+// leader, or gives this server another role.
+func (r *Replica) named(all []zab.Reconfigured) *zab.Reconfigured {
+	m := r.member
+	if len(all) == 0 {
+		return nil
+	}
+	last := &all[len(all)-1]
+	s, listed := last.Members.Server(r.opt.ServerID)
+	observes := listed && s.Role == ensemble.Observer
+	switch {
+	case m.leader != nil && last.Leader != r.opt.ServerID,
+		m.learner != nil && (last.Leader != m.decision.Vote.Leader || observes != (m.role == peerwire.Observing)):
+		return last
+	}
+	return nil
+}
+
+// appoint begins the role that a reconfiguration gives to this server, without an election.
+// A server that cannot lead now looks for a leader.
+func (r *Replica) appoint(n *zab.Reconfigured) {
+	m := r.member
+	if m.disabled != "" || r.stall.active() {
+		r.look("the membership has changed")
+		return
+	}
+	m.role, m.leaving = peerwire.Looking, false
+	r.reconcile()
+	m.election.Step(r.now.Mono, election.Appointed{Leader: n.Leader, Zxid: n.Zxid})
+}
+
+// reconfigure checks a request on the leader and returns the text of the new membership.
+// permitted says that the client may write the znode. An empty text with code OK means
+// that nothing is proposed: leadership is transferred first, and the next leader gets the
+// request.
+func (r *Replica) reconfigure(q *wire.ReconfigRequest, permitted bool, z wire.Zxid) (string, wire.Code) {
+	m := r.member
+	members := m.memberships()
+	if p := members.Proposed; p != nil {
+		return r.refuseChange(wire.ErrReconfigInProgress, fmt.Errorf("the change to version %x is in progress", p.Version()))
+	}
+	now := members.Committed
+	if q.ConfigID != -1 && q.ConfigID != now.Version() {
+		return r.refuseChange(wire.ErrBadVersion, fmt.Errorf("it is based on version %x, and the present version is %x", q.ConfigID, now.Version()))
+	}
+	c := ensemble.Change{Joining: q.Joining.String, Leaving: q.Leaving.String, VotersMin: m.opt.VotersMin}
+	if q.Members.Valid {
+		c.Whole = &q.Members.String
+	}
+	next, err := now.Apply(c, int64(z))
+	switch {
+	case err != nil:
+		return r.refuseChange(wire.ErrBadArguments, err)
+	case !m.leader.QuorumOf(next):
+		return r.refuseChange(wire.ErrNewConfigNoQuorum, errors.New("the voters of the new membership that follow this leader and are up to date are no quorum of it"))
+	case !permitted:
+		return r.refuseChange(wire.ErrNoAuth, errors.New("the client may not write /zookeeper/config"))
+	case r.resent && !m.leader.Leads(next) && r.transferTo(next):
+		return "", wire.OK
+	}
+	r.observe(Reconfigures{Members: next, Was: now.Version()})
+	return next.String(), wire.OK
+}
+
+func (r *Replica) refuseChange(code wire.Code, why error) (string, wire.Code) {
+	r.observe(ReconfigRefused{Code: code, Why: why.Error()})
+	return "", code
+}
+
+// transferTo begins a leadership transfer to a voter of another membership, and reports
+// whether there is one that can lead next.
+func (r *Replica) transferTo(next *ensemble.Membership) bool {
+	l := r.member.leader
+	for _, id := range next.Voters() {
+		if to, err := l.Successor(id, false); err == nil {
+			l.Step(r.now.Mono, zab.TransferLeadership{To: to})
+			return true
+		}
+	}
+	return false
+}
+
+// Reconfigures says that this leader proposes another membership.
+type Reconfigures struct {
+	Members *ensemble.Membership
+	Was     int64
+}
+
+func (h Reconfigures) String() string {
+	return fmt.Sprintf("proposes membership version %x in place of %x: voters %v of %d servers",
+		h.Members.Version(), h.Was, h.Members.Voters(), len(h.Members.Servers()))
+}
+
+// ReconfigRefused says that this leader has refused a reconfiguration, and why.
+type ReconfigRefused struct {
+	Code wire.Code
+	Why  string
+}
+
+func (h ReconfigRefused) String() string { return fmt.Sprintf("refuses a reconfiguration: %s", h.Why) }

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// MemberFiles are the files beside the static configuration file in which a server keeps
+// the membership of its ensemble. Each file is replaced as a whole, through a file with
+// .tmp appended to its name. The names and the texts come from the caller.
+type MemberFiles struct {
+	FS     FS
+	Static string // path of the static configuration file
+	Next   string // path of the file of a proposed membership
+}
+
+// configMax limits how much of a configuration file is read, in bytes.
+const configMax = 4 << 20
+
+// Backup copies the static file to a file with .bak appended to its name.
+func (f *MemberFiles) Backup() error {
+	text, err := f.Read(f.Static)
+	if err == nil {
+		err = writeAtomic(f.FS, f.Static+".bak", text)
+	}
+	if err != nil {
+		return fmt.Errorf("copy of the configuration file: %w", err)
+	}
+	return nil
+}
+
+// SaveProposed makes a proposed membership durable.
+func (f *MemberFiles) SaveProposed(text string) error { return writeAtomic(f.FS, f.Next, text) }
+
+// SaveCommitted makes a committed membership durable: first the dynamic file path, then
+// the static file with the text that edit makes of its present one, so that it never names
+// a file that does not exist. Then it removes the file of a proposed membership, unless
+// another membership is proposed. Everything may be repeated after a crash.
+func (f *MemberFiles) SaveCommitted(path, text string, edit func(static string) (string, error), proposed bool) error {
+	if err := writeAtomic(f.FS, path, text); err != nil {
+		return err
+	}
+	static, err := f.Read(f.Static)
+	if err != nil {
+		return err
+	}
+	if static, err = edit(static); err != nil {
+		return err
+	}
+	if err := writeAtomic(f.FS, f.Static, static); err != nil || proposed {
+		return err
+	}
+	err = f.FS.Remove(f.Next)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, f.FS.SyncDir(filepath.Dir(f.Next)))
+}
+
+// Read returns the content of a file.
+func (f *MemberFiles) Read(path string) (text string, err error) {
+	file, err := f.FS.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	b, err := io.ReadAll(io.NewSectionReader(file, 0, configMax+1))
+	if err == nil && len(b) > configMax {
+		err = fmt.Errorf("%s is longer than %d bytes", path, configMax)
+	}
+	return string(b), err
+}

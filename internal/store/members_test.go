@@ -1,0 +1,86 @@
+package store
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+)
+
+// memberFiles returns the files of a server whose membership is that of version 1.
+func memberFiles(t *testing.T) (*Mem, *MemberFiles) {
+	m := NewMem(1)
+	must(t, m.MkdirAll("/etc"))
+	must(t, writeAtomic(m, "/etc/zoo.cfg.dynamic.1", "members 1"))
+	must(t, writeAtomic(m, "/etc/zoo.cfg", "tickTime=1\ndynamicConfigFile=/etc/zoo.cfg.dynamic.1\n"))
+	return m, &MemberFiles{FS: m, Static: "/etc/zoo.cfg", Next: "/etc/zoo.cfg.dynamic.next"}
+}
+
+// point makes a static file name the dynamic file of version 2.
+func point(static string) (string, error) {
+	return strings.ReplaceAll(static, "dynamic.1", "dynamic.2"), nil
+}
+
+// TestCrashWhileMembersAreSaved: a crash at each step leaves a static file that names
+// a whole dynamic file, the old or the new one. Saving again finishes the work.
+func TestCrashWhileMembersAreSaved(t *testing.T) {
+	done := false
+	for nth := 1; !done; nth++ {
+		for keeping := range 3 {
+			m, f := memberFiles(t)
+			m.CrashAt(nth)
+			err := f.SaveProposed("members 2\nversion=2")
+			if err == nil {
+				err = f.SaveCommitted("/etc/zoo.cfg.dynamic.2", "members 2", point, false)
+			}
+			done = err == nil
+			if !done && !errors.Is(err, ErrCrashed) {
+				t.Fatalf("step %d: %v", nth, err)
+			}
+			m.CancelFaults()
+			m.Crash(keeping)
+			static, err := f.Read("/etc/zoo.cfg")
+			must(t, err)
+			_, name, _ := strings.Cut(strings.TrimSpace(static), "dynamicConfigFile=")
+			text, err := f.Read(name)
+			if err != nil || text != "members "+name[len(name)-1:] || !strings.HasPrefix(static, "tickTime=1\n") {
+				t.Fatalf("step %d: %q names %q: %v", nth, static, text, err)
+			}
+			if text, err := f.Read(f.Next); err == nil && text != "members 2\nversion=2" {
+				t.Fatalf("step %d: proposed %q", nth, text)
+			}
+			if done && name[len(name)-1:] != "2" {
+				t.Fatal("a saved membership is lost")
+			}
+			must(t, f.SaveCommitted("/etc/zoo.cfg.dynamic.2", "members 2", point, false))
+			if _, err := f.Read(f.Next); !errors.Is(err, fs.ErrNotExist) {
+				t.Fatalf("step %d: the proposed membership is still there: %v", nth, err)
+			}
+		}
+	}
+}
+
+// TestProposedMembersStay: the file of a membership stays while that one is only proposed.
+func TestProposedMembersStay(t *testing.T) {
+	_, f := memberFiles(t)
+	must(t, f.SaveProposed("members 3\nversion=3"))
+	must(t, f.SaveCommitted("/etc/zoo.cfg.dynamic.2", "members 2", point, true))
+	if text, err := f.Read(f.Next); err != nil || text != "members 3\nversion=3" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestBackup: the copy has the content of the static file, and a missing file is an error.
+func TestBackup(t *testing.T) {
+	m, f := memberFiles(t)
+	must(t, f.Backup())
+	was, err := f.Read("/etc/zoo.cfg")
+	must(t, err)
+	if copied, err := f.Read("/etc/zoo.cfg.bak"); err != nil || copied != was {
+		t.Errorf("%q, %v", copied, err)
+	}
+	must(t, m.Remove("/etc/zoo.cfg"))
+	if err := f.Backup(); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
