@@ -87,8 +87,8 @@ func membership(c *config.Config) []Finding {
 	var all []Finding
 	if c.Tree.Reconfig || c.Ensemble.DynamicFile != "" {
 		all = append(all, Finding{Warns, cmp.Or(c.Ensemble.DynamicFile, c.File), "the members can be changed while the ensemble runs (reconfig)",
-			"Bellwether refuses to change the members, and does not write the dynamic configuration file",
-			"change no members until the last server has been replaced; afterwards change the server lines and restart one server after the other"})
+			"each step of a takeover counts on the present members",
+			"change no members until the last server has been replaced"})
 	}
 	if c.Ensemble.LocalSessions {
 		all = append(all, Finding{Warns, c.File, "localSessionsEnabled is true", "all members must agree on it", "check that it is true in the zoo.cfg of every member"})
