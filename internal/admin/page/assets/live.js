@@ -31,39 +31,81 @@ function merge(old, now) {
   olds.slice(news.length).forEach(child => child.remove());
 }
 
-let busy = false, again = false, last = 0;
-
 // every is the shortest time between two renewals in ms: pages that are expensive for the
 // server ask for a longer one.
 const every = Math.max(0, ...[...parts()].map(part => Number(part.dataset.every || 0)));
 
-// renew asks for the page again. While one answer is awaited, others are not asked for.
-async function renew() {
+// refreshMS is the time after which the page is renewed even if no event has come, because ages and charts
+// change without one, and because a stream whose server has vanished looks like one without events.
+const refreshMS = Math.max(15000, every);
+
+const answerMS = 10000; // how long an answer may take
+const retryMS = 3000; // the pause before the stream is opened again
+
+let events, retry, planned = 0, busy = false, again = false, last = 0;
+
+// renew plans to ask for the page again: now, or when the shortest time has passed. While one answer is awaited,
+// others are not asked for.
+function renew() {
   if (busy) { again = true; return; }
-  if (Date.now() - last < every) return;
+  if (!planned) planned = setTimeout(ask, Math.max(0, last + every - Date.now()));
+}
+
+async function ask() {
+  planned = 0;
   busy = true;
   last = Date.now();
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (answer.ok) {
-      const now = new DOMParser().parseFromString(await answer.text(), "text/html");
-      for (const part of parts()) {
-        const other = now.getElementById(part.id);
-        if (other) merge(part, other);
-      }
-      say("live", "live");
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(answerMS) });
+    if (answer.redirected) say("lost", "not live: you are signed out; load the page again");
+    else if (!answer.ok) say("lost", `not live: the server answers with status ${answer.status}`);
+    else {
+      show(await answer.text());
+      if (events.readyState === EventSource.OPEN) say("live", "live");
     }
-  } catch { say("lost", "connection lost"); }
+  } catch {
+    say("lost", "not live: the server does not answer");
+    if (!document.hidden) follow();
+  }
   busy = false;
   if (again) { again = false; renew(); }
 }
 
-function follow() {
-  const events = new EventSource("/v1/events");
-  events.addEventListener("open", () => say("live", "live"));
-  events.addEventListener("ensemble", () => { if (!document.hidden) renew(); });
-  events.addEventListener("error", () => say("lost", "not live: no connection to the server, or too many open pages"));
-  document.addEventListener("visibilitychange", () => { if (!document.hidden) renew(); });
+// show merges the parts of a new page into this one.
+function show(text) {
+  const now = new DOMParser().parseFromString(text, "text/html");
+  for (const part of parts()) {
+    const other = now.getElementById(part.id);
+    if (other) merge(part, other);
+  }
 }
 
-if (parts().length > 0) follow();
+// follow opens the stream, in place of an old one. After some errors, such as the answer of a server that is starting,
+// the browser does not open it again by itself.
+function follow() {
+  leave();
+  events = new EventSource("/v1/events");
+  events.addEventListener("ensemble", renew);
+  events.addEventListener("error", () => {
+    say("lost", "not live: no connection to the server, or too many open pages");
+    if (events.readyState === EventSource.CLOSED) retry = setTimeout(follow, retryMS);
+  });
+}
+
+function leave() {
+  clearTimeout(retry);
+  events?.close();
+}
+
+// A hidden page keeps no stream: browsers open only about six connections to a server, for all pages together.
+function look() {
+  if (document.hidden) return leave();
+  follow();
+  renew();
+}
+
+if (parts().length > 0) {
+  document.addEventListener("visibilitychange", look);
+  setInterval(() => { if (!document.hidden) renew(); }, refreshMS);
+  if (!document.hidden) follow();
+}
