@@ -187,10 +187,11 @@ func (d *describer) fields(t reflect.Type) object {
 	return object{"type": "object", "description": d.comments[t.Name()], "properties": properties, "required": required, "additionalProperties": false}
 }
 
+// fieldsOf yields the fields that are in JSON: the exported ones.
 func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
 	return func(yield func(reflect.StructField) bool) {
 		for i := range t.NumField() {
-			if !yield(t.Field(i)) {
+			if f := t.Field(i); f.IsExported() && !yield(f) {
 				return
 			}
 		}

@@ -148,6 +148,25 @@ func TestElectionsOfAnEnsemble(t *testing.T) {
 	}
 }
 
+// TestFiguresOfAnIdleEnsemble: the figures of servers without clients do not count the connections by which they were
+// read, so they stay the same; and learners that lack nothing of a new epoch have no lag.
+func TestFiguresOfAnIdleEnsemble(t *testing.T) {
+	all := ensembleOf(t, 3)
+	v := view.New(all[0].Server, "1")
+	until(t, "two learners have no lag", func() bool {
+		learners := 0
+		for _, m := range v.Ensemble(t.Context()).Servers {
+			if m.Connections != 0 {
+				t.Fatalf("server %d has %d connections", m.ID, m.Connections)
+			}
+			if m.Mode == "follower" && m.Behind != nil && *m.Behind == 0 {
+				learners++
+			}
+		}
+		return learners == 2
+	})
+}
+
 // TestElectionsOfAStandaloneServer: the page of elections says that a standalone server has none, and the page of
 // the last hour answers 404 without a history.
 func TestElectionsOfAStandaloneServer(t *testing.T) {

@@ -59,6 +59,8 @@ type Member struct {
 	Reason      string     `json:"reason,omitempty"`  // why it accepts no writes or serves only in part
 	Missing     string     `json:"missing,omitempty"` // why some figures are not known
 	Error       string     `json:"error,omitempty"`   // why it is unreachable
+
+	serves int64 // epoch in which it serves; 0: not known
 }
 
 // Serves reports whether the server answers clients in its mode.
@@ -133,11 +135,23 @@ func (e *Ensemble) lead(s *server.Server) {
 	}
 	for i := range e.Servers {
 		if m := &e.Servers[i]; m.Mode == "follower" || m.Mode == "observer" {
-			if n, ok := fourletter.Behind(e.Servers[at].Zxid, m.Zxid); ok {
-				m.Behind = &n
-			}
+			m.Behind = m.behind(e.Servers[at].Zxid)
 		}
 	}
+}
+
+// behind returns how many transactions a learner lacks; nil: this is not known. A learner that serves in the epoch of
+// the leader has all transactions of earlier epochs.
+func (m *Member) behind(leader string) *int64 {
+	if n, ok := fourletter.Behind(leader, m.Zxid); ok {
+		return &n
+	}
+	zxid, err := strconv.ParseInt(leader, 0, 64)
+	if err != nil || m.serves != zxid>>32 {
+		return nil
+	}
+	n := zxid & 0xffffffff // none of the epoch has arrived
+	return &n
 }
 
 func (v *View) counts() Counts {
@@ -159,7 +173,11 @@ func (v *View) self(m ensemble.Server) Member {
 		o.Address = at.String()
 	}
 	if !v.srv.Config().Standalone() {
-		o.Role, o.Since = roleOf(m), servesSince(v.srv)
+		o.Role, o.Since = roleOf(m), nil
+		if e := serving(v.srv); e != nil {
+			since := servesSince(e)
+			o.Since, o.serves = &since, int64(e.Epoch)
+		}
 	}
 	if sizes, err := v.srv.Sizes(); err == nil {
 		o.Disk = &Disk{SnapshotBytes: sizes.Snapshots, LogBytes: sizes.Logs}
@@ -198,16 +216,19 @@ func roleOf(m ensemble.Server) string {
 	return "participant"
 }
 
-// servesSince returns when a server of an ensemble began to serve in its role; nil: it does not serve.
-func servesSince(s *server.Server) *time.Time {
+// serving returns the election in which a server of an ensemble got its role; nil: it does not serve.
+func serving(s *server.Server) *server.Election {
 	all := s.Elections()
 	if len(all) == 0 || all[len(all)-1].Phase != election.Serve {
 		return nil
 	}
-	e := &all[len(all)-1]
+	return &all[len(all)-1]
+}
+
+// servesSince returns when a server began to serve after an election.
+func servesSince(e *server.Election) time.Time {
 	took := e.PhaseMS[election.Search] + e.PhaseMS[election.Discover] + e.PhaseMS[election.Synchronise]
-	at := e.Began.Add(time.Duration(took) * time.Millisecond).UTC()
-	return &at
+	return e.Began.Add(time.Duration(took) * time.Millisecond).UTC()
 }
 
 // other describes another server by its answers to four-letter words.
@@ -219,30 +240,32 @@ func (v *View) other(ctx context.Context, m ensemble.Server) Member {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	answers := map[string]string{}
+	text, err := v.ask(ctx, o.Address, "srvr") // before the others: it counts the connections that are open meanwhile
+	if err != nil && text == "" {
+		o.Error = err.Error()
+		return o
+	}
+	answers := map[string]string{"srvr": text}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for _, word := range []string{"srvr", "mntr", "dirs", "elog"} {
+	for _, word := range []string{"mntr", "dirs", "elog"} {
 		asking.Go(func() {
-			text, err := v.ask(ctx, o.Address, word)
+			text, _ := v.ask(ctx, o.Address, word) // a word without an answer is named as missing
 			mu.Lock()
 			defer mu.Unlock()
-			if answers[word] = text; err != nil && word == "srvr" && text == "" {
-				o.Error = err.Error()
-			}
+			answers[word] = text
 		})
 	}
 	asking.Wait()
-	if o.Error == "" {
-		o.answered(answers)
-	}
+	o.answered(answers)
 	return o
 }
 
 // answered fills in what a server has answered.
 func (m *Member) answered(answers map[string]string) {
 	s := fourletter.ParseSrvr(answers["srvr"])
-	m.Mode, m.Zxid, m.Version, m.Reason, m.Connections, m.Outstanding = s.Mode, s.Zxid, s.Version, s.Reason, s.Connections, s.Outstanding
+	m.Mode, m.Zxid, m.Version, m.Reason, m.Outstanding = s.Mode, s.Zxid, s.Version, s.Reason, s.Outstanding
+	m.Connections = max(s.Connections-1, 0) // without the one that has asked
 	m.Latency = latencyOf(s.Latency)
 	if s.Mode == "" {
 		m.Mode, m.Reason = "not serving", fourletter.Clip(fourletter.Clean(strings.TrimSpace(answers["srvr"])), fourletter.ValueMax)
@@ -262,7 +285,7 @@ func (m *Member) answered(answers map[string]string) {
 	}
 	if e, err := fourletter.Serving(answers["elog"]); err == nil && e != nil {
 		since := e.Since().UTC()
-		m.Since = &since
+		m.Since, m.serves = &since, e.Epoch
 	} else {
 		refused = append(refused, "elog")
 	}
