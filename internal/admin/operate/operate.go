@@ -102,8 +102,15 @@ type Written struct {
 	Version int32  `json:"version"`
 }
 
+// membership is the path of the znode that describes the ensemble. Clients find the servers by it, and the servers
+// write it themselves.
+const membership = "/zookeeper/config"
+
 // Set replaces the data of a znode if it has the version; -1: any.
 func (c *Changes) Set(ctx context.Context, o server.Operator, path string, data []byte, version int32) (w *Written, err error) {
+	if path == membership {
+		return nil, &view.Error{Kind: view.Wrong, What: "the servers write this znode themselves: it describes the ensemble", Where: path, Do: "change the members in the configuration of the servers"}
+	}
 	err = c.change(ctx, o, path, func(ctx context.Context, zc *zk.Client) error {
 		st, err := zc.Set(ctx, path, data, version)
 		w = &Written{path, st.Mzxid.String(), st.Version}
@@ -160,7 +167,7 @@ func (c *Changes) change(ctx context.Context, o server.Operator, path string, f 
 	defer cancel()
 	refused := make(chan error, 1) // why there is no connection
 	zc, err := zk.Connect(ctx, "127.0.0.1:1", &zk.Options{
-		SessionTimeout: changeMax, OneSession: true,
+		SessionTimeout: changeMax, OneSession: true, FrameMax: c.srv.Config().Limits.FrameBytes,
 		Dial: func(context.Context, string, string) (net.Conn, error) {
 			conn, err := c.srv.Connect(o)
 			if err != nil {
@@ -191,12 +198,15 @@ func (c *Changes) change(ctx context.Context, o server.Operator, path string, f 
 // changeError returns an error of a change together with what an operator can do about it.
 func changeError(err error, where string) error {
 	var known *view.Error
+	var large *zk.TooLargeError
 	kind, do := view.Failed, "look into the log of the server"
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &known):
 		return err
+	case errors.As(err, &large):
+		return &view.Error{Kind: view.Wrong, What: fmt.Sprintf("a request of %d bytes is too large: the limit is %d bytes (jute.maxbuffer)", large.Size, large.Max), Where: where, Do: "send less data, or raise the limit on all servers"}
 	case errors.Is(err, zk.ErrNoNode):
 		return &view.Error{Kind: view.Missing, What: "there is no such znode, or its parent is missing", Where: where, Do: "look at the parent"}
 	case errors.Is(err, zk.ErrNodeExists):

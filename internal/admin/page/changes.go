@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -44,9 +45,9 @@ var changes = map[string]change{
 		func(p *Page, _ context.Context, o server.Operator, f url.Values) error {
 			return p.o.Changes.CloseSession(o, f.Get("session"))
 		}},
-	"set": {"Replace the data?", []string{"path", "version", "crlf", "data"}, "The new data replaces the old data, unless the znode has changed since you looked at it. Watches on it fire.", "Set the data", false,
+	"set": {"Replace the data?", []string{"path", "version", "encoding", "crlf", "data"}, "The new data replaces the old data, unless the znode has changed since you looked at it. Watches on it fire.", "Set the data", false,
 		"The data was set.", (*Page).setData},
-	"create": {"Create this znode?", []string{"path", "name", "kind", "data"}, "The znode is created. Anyone may read and change it.", "Create the znode", false,
+	"create": {"Create this znode?", []string{"path", "name", "kind", "encoding", "data"}, "The znode is created. Anyone may read and change it.", "Create the znode", false,
 		"The znode was created.", (*Page).createNode},
 	"delete": {"Delete this znode?", []string{"path", "version"}, "The znode is deleted, unless it has changed since you looked at it, or has children.", "Delete the znode", true,
 		"The znode was deleted.",
@@ -155,14 +156,23 @@ func versionOf(f url.Values) (int32, error) {
 	return int32(v), nil
 }
 
-// textOf returns the data in a form. A browser sends every line end as CR LF. textOf turns them into LF,
-// unless the field crlf says that the data had CR LF before.
-func textOf(f url.Values) []byte {
+// dataOf returns the data in a form: bytes in hexadecimal if the field encoding says so, and text otherwise. A browser
+// sends every line end of a text as CR LF. dataOf turns them into LF, unless the field crlf says that the data had CR
+// LF before.
+func dataOf(f url.Values) ([]byte, error) {
 	text := f.Get("data")
-	if f.Get("crlf") == "" {
+	switch {
+	case f.Get("encoding") == encodingHex:
+		b, err := hex.DecodeString(strings.Join(strings.Fields(text), ""))
+		if err != nil {
+			return nil, &Problem{Status: http.StatusBadRequest, What: "The data is not hexadecimal: " + strings.TrimPrefix(err.Error(), "encoding/hex: ") + ".",
+				Where: text, Do: "Go back, and write two digits of 0 to 9 and a to f for each byte. Spaces and line ends do not count."}
+		}
+		return b, nil
+	case f.Get("crlf") == "":
 		text = strings.ReplaceAll(text, "\r\n", "\n")
 	}
-	return []byte(text)
+	return []byte(text), nil
 }
 
 func (p *Page) setData(ctx context.Context, o server.Operator, f url.Values) error {
@@ -170,12 +180,20 @@ func (p *Page) setData(ctx context.Context, o server.Operator, f url.Values) err
 	if err != nil {
 		return err
 	}
-	_, err = p.o.Changes.Set(ctx, o, f.Get("path"), textOf(f), version)
+	data, err := dataOf(f)
+	if err != nil {
+		return err
+	}
+	_, err = p.o.Changes.Set(ctx, o, f.Get("path"), data, version)
 	return err
 }
 
 func (p *Page) createNode(ctx context.Context, o server.Operator, f url.Values) error {
+	data, err := dataOf(f)
+	if err != nil {
+		return err
+	}
 	path := strings.TrimSuffix(f.Get("path"), "/") + "/" + f.Get("name")
-	_, err := p.o.Changes.Create(ctx, o, path, textOf(f), f.Get("kind"))
+	_, err = p.o.Changes.Create(ctx, o, path, data, f.Get("kind"))
 	return err
 }

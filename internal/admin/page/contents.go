@@ -57,8 +57,32 @@ type treeContent struct {
 	*view.Node
 	Crumbs   []crumb
 	Prefix   string
-	Editable bool // the data is text and all of it is shown
-	CRLF     bool // the data has line ends of Windows, which an edit must keep
+	Encoding string // in which the data can be edited: text or hex; empty: it cannot
+	CRLF     bool   // the data has line ends of Windows, which an edit must keep
+}
+
+// The encodings in which data can be edited.
+const (
+	encodingText = "text"
+	encodingHex  = "hex"
+)
+
+// encodingOf returns the encoding in which data can be edited; empty: it cannot, because not all of it is shown.
+func encodingOf(d view.Data) string {
+	switch {
+	case d.Shown < d.Bytes:
+		return ""
+	case d.Hex == "" && keepsLineEnds(d.Text):
+		return encodingText
+	}
+	return encodingHex
+}
+
+// keepsLineEnds reports whether a browser keeps the line ends of a text. It sends all of them as one kind, so a text
+// with two kinds, or with a CR alone, would change when it is edited.
+func keepsLineEnds(text string) bool {
+	rest := strings.ReplaceAll(text, "\r\n", "")
+	return !strings.Contains(rest, "\r") && (len(rest) == len(text) || !strings.Contains(rest, "\n"))
 }
 
 // crumb is one step of a path.
@@ -85,7 +109,7 @@ func (p *Page) tree(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return treeContent{Node: n, Crumbs: crumbs(path), Prefix: q.Get("prefix"), Editable: n.Data.Hex == "" && n.Data.Shown == n.Data.Bytes,
+	return treeContent{Node: n, Crumbs: crumbs(path), Prefix: q.Get("prefix"), Encoding: encodingOf(n.Data),
 		CRLF: strings.Contains(n.Data.Text, "\r\n")}, nil
 }
 

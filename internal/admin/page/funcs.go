@@ -17,23 +17,24 @@ import (
 
 // funcs are the functions of the templates.
 var funcs = template.FuncMap{
-	"asset":   assetURL,
-	"visible": visible,
-	"bytes":   func(n any) string { return byteCount(number(n)) },
-	"count":   func(n any) string { return count(number(n)) },
-	"plural":  func(n any, word string) string { return plural(number(n), word) },
-	"ms":      milliseconds,
-	"disk":    diskBytes,
-	"lines":   lines,
-	"hexdump": hexdump,
-	"permits": permits,
-	"base":    path.Base,
-	"parent":  path.Dir,
-	"holder":  holder,
-	"last":    func(list []string) string { return list[len(list)-1] },
-	"instant": func(t any) string { return instant(timeOf(t)) },
-	"ago":     func(t any) string { return duration(time.Since(timeOf(t))) },
-	"query":   url.QueryEscape,
+	"asset":    assetURL,
+	"visible":  visible,
+	"bytes":    func(n any) string { return byteCount(number(n)) },
+	"count":    func(n any) string { return count(number(n)) },
+	"plural":   func(n any, word string) string { return plural(number(n), word) },
+	"ms":       milliseconds,
+	"disk":     diskBytes,
+	"lines":    lines,
+	"hexdump":  hexdump,
+	"hexlines": hexlines,
+	"permits":  permits,
+	"base":     path.Base,
+	"parent":   path.Dir,
+	"holder":   holder,
+	"last":     func(list []string) string { return list[len(list)-1] },
+	"instant":  func(t any) string { return instant(timeOf(t)) },
+	"ago":      func(t any) string { return duration(time.Since(timeOf(t))) },
+	"query":    url.QueryEscape,
 }
 
 // number returns an integer of any type, or what a pointer to one points to.
@@ -104,6 +105,26 @@ func hexdump(text string) string {
 		return text
 	}
 	return hex.Dump(b)
+}
+
+// hexlines returns data in hexadecimal, 16 bytes in a line, for an edit.
+func hexlines(d view.Data) string {
+	digits := d.Hex
+	if digits == "" {
+		digits = hex.EncodeToString([]byte(d.Text))
+	}
+	var b strings.Builder
+	for i := 0; i < len(digits); i += 2 {
+		switch {
+		case i == 0:
+		case i%32 == 0:
+			b.WriteByte('\n')
+		default:
+			b.WriteByte(' ')
+		}
+		b.WriteString(digits[i : i+2])
+	}
+	return b.String()
 }
 
 // holder returns the id of the client with a bid; the name of the bid if the id is not known.

@@ -61,10 +61,20 @@ func New(o Options) (*Page, error) {
 	p.mux.HandleFunc("GET "+assetsPath+"{name}", serveAsset)
 	p.mux.HandleFunc("POST /theme", setTheme)
 	p.mux.HandleFunc("POST /change/{change}", p.change)
-	p.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		p.fail(w, r, &Problem{Status: http.StatusNotFound, What: "There is no such page.", Do: "Choose a page from the menu."})
-	})
+	p.mux.HandleFunc("/", p.unknown)
 	return p, nil
+}
+
+// unknown answers a request that belongs to no page, or that is sent to a page.
+func (p *Page) unknown(w http.ResponseWriter, r *http.Request) {
+	for _, one := range slices.Concat(sheets, others) {
+		if one.Path == r.URL.Path {
+			w.Header().Set("Allow", "GET, HEAD")
+			p.fail(w, r, &Problem{Status: http.StatusMethodNotAllowed, What: "This page takes no forms.", Do: "Open it from the menu."})
+			return
+		}
+	}
+	p.fail(w, r, &Problem{Status: http.StatusNotFound, What: "There is no such page.", Do: "Choose a page from the menu."})
 }
 
 // ServeHTTP answers a request for a page or for a file of a page.

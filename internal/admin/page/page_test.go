@@ -120,12 +120,18 @@ func TestPagesAreComplete(t *testing.T) {
 	}
 }
 
-// TestUnknownPages shows that an address without a page answers 404, even if its path is written to reach a file.
+// TestUnknownPages shows that an address without a page answers 404, even if its path is written to reach a file, and that
+// a page takes no forms.
 func TestUnknownPages(t *testing.T) {
 	p := pageOf(t, serve(t))
 	for _, path := range []string{"/nothing", "/assets/", "/assets/nothing.js", "/assets/..%2fpage.go", "/assets/%2e%2e/layout.html", "/templates/layout.html", "/%00", "/.git/config"} {
 		if r := ask(p, looker, "GET", path, ""); r.StatusCode != 404 {
 			t.Errorf("%s: %s", path, r.Status)
+		}
+	}
+	for _, path := range []string{"/", "/tree", "/tree/search"} {
+		if r := ask(p, looker, "POST", path, ""); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD" {
+			t.Errorf("a form to %s: %s", path, r.Status)
 		}
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"bellwether/internal/admin/access"
+	"bellwether/internal/admin/view"
 	"bellwether/internal/server"
 	"bellwether/zk"
 )
@@ -178,6 +180,44 @@ func TestChangesAreConfirmed(t *testing.T) {
 	}
 }
 
+var (
+	editor   = regexp.MustCompile(`(?s)name="encoding" value="([a-z]*)"><input type="hidden" name="crlf" value="(1?)">.*<textarea id="set-data"[^>]*>\n(.*?)</textarea>`)
+	lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n") // as a browser reads a page
+)
+
+// TestEditsKeepAllData shows that the form of a znode, sent as a browser sends it, leaves data of any kind as it is, that
+// bytes are edited in hexadecimal, and that the page says how to edit data of which it shows only the beginning.
+func TestEditsKeepAllData(t *testing.T) {
+	s := serve(t)
+	p, zc := pageOf(t, s), client(t, s)
+	for i, data := range []string{"", "text", "\n\nlines\n", "a\r\nb\r\n", "a\r\nb\nc", "a\rb", "\r\n\r", "\x00\x01\xff\n\r", "caf\xe9", "\x1b[31m\u0085</textarea>", strings.Repeat("\xff\x00", view.DataShown/2)} {
+		path := fmt.Sprintf("/any-%d", i)
+		create(t, zc, path, []byte(data))
+		found := editor.FindStringSubmatch(show(t, p, operator, "/tree?path="+path, 200))
+		if found == nil {
+			t.Errorf("%.20q has no form", data)
+			continue
+		}
+		sent := strings.ReplaceAll(lineEnds.Replace(html.UnescapeString(found[3])), "\n", "\r\n")
+		if r := post(t, p, operator, "set", "path", path, "version", "0", "encoding", found[1], "crlf", found[2], "data", sent, "confirmed", "yes"); r.StatusCode != 303 {
+			t.Errorf("%.20q: %s %s", data, r.Status, bodyOf(t, r))
+		}
+		if now, _, err := zc.Get(t.Context(), path); err != nil || string(now) != data {
+			t.Errorf("%.20q has become %.20q as %s: %v", data, now, found[1], err)
+		}
+	}
+	create(t, zc, "/long", make([]byte, view.DataShown+1))
+	if body := show(t, p, operator, "/tree?path=/long", 200); editor.MatchString(body) || !strings.Contains(body, "bellwether set -v 0 PATH - &lt; FILE") {
+		t.Errorf("%s", body)
+	}
+	if r := post(t, p, operator, "create", "path", "/", "name", "made", "encoding", "hex", "data", "00 ff\r\n0A", "confirmed", "yes"); r.StatusCode != 303 {
+		t.Errorf("%s %s", r.Status, bodyOf(t, r))
+	}
+	if data, _, err := zc.Get(t.Context(), "/made"); err != nil || string(data) != "\x00\xff\n" {
+		t.Errorf("%q %v", data, err)
+	}
+}
+
 // TestChangesNeedAnOperator shows that a viewer who is not signed in, or off this machine without TLS, changes nothing and
 // gets no forms.
 func TestChangesNeedAnOperator(t *testing.T) {
@@ -200,8 +240,10 @@ func TestChangesNeedAnOperator(t *testing.T) {
 	for _, c := range []struct {
 		change, field, value string
 		status               int
-	}{{"nothing", "", "", 404}, {"set", "version", "x", 400}, {"transfer", "to", "x", 400}, {"close", "session", "x", 400}, {"set", "data", strings.Repeat("x", dataMax), 413}} {
-		if r := post(t, p, operator, c.change, c.field, c.value, "confirmed", "yes"); r.StatusCode != c.status || !strings.Contains(bodyOf(t, r), `role="alert"`) {
+	}{{"nothing", "", "", 404}, {"set", "version", "x", 400}, {"transfer", "to", "x", 400}, {"close", "session", "x", 400}, {"set", "data", strings.Repeat("x", dataMax), 413},
+		{"create", "data", strings.Repeat("x", 2<<20), 400}, {"set", "data", "0g", 400}, {"set", "data", "0", 400}, {"set", "path", "/zookeeper/config", 400}} {
+		encoding := map[bool]string{true: "hex", false: "text"}[len(c.value) < 3]
+		if r := post(t, p, operator, c.change, "path", "/a", "name", "b", "version", "-1", "encoding", encoding, c.field, c.value, "confirmed", "yes"); r.StatusCode != c.status || !strings.Contains(bodyOf(t, r), `role="alert"`) {
 			t.Errorf("%s with a wrong %s: %s", c.change, c.field, r.Status)
 		}
 	}
