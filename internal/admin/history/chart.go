@@ -5,6 +5,7 @@ import (
 	"html"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +41,7 @@ func (s *Series) Chart() (string, error) {
 	opt.Theme = theme
 	opt.Padding = charts.NewBox(6, 10, 12, 4)
 	opt.Symbol = charts.Symbol{Shape: charts.SymbolNone}
-	opt.LineStrokeWidth, opt.FillArea, opt.FillOpacity = 2, charts.Ptr(true), 100
+	opt.LineStrokeWidth, opt.FillArea, opt.FillOpacity = 2, charts.Ptr(unbroken(values)), 100
 	opt.Legend.Show = charts.Ptr(false)
 	opt.XAxis.Labels, opt.XAxis.BoundaryGap, opt.XAxis.LabelCount = labels, charts.Ptr(false), 5
 	opt.XAxis.LabelFontStyle.FontSize = labelSize
@@ -59,6 +60,14 @@ func (s *Series) Chart() (string, error) {
 		return "", fmt.Errorf("chart of %s: %w", s.Name, err)
 	}
 	return s.dress(string(b)), nil
+}
+
+// unbroken reports whether values have no gap after the first one that is known. The library draws the area below a
+// line with a gap as a triangle to the end of the chart, which looks like values.
+func unbroken(values []float64) bool {
+	gap := charts.GetNullValue()
+	first := slices.IndexFunc(values, func(v float64) bool { return v != gap })
+	return first >= 0 && !slices.Contains(values[first:], gap)
 }
 
 // columns returns the values to draw and the times below them. The hour is drawn in full

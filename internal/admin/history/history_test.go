@@ -151,6 +151,27 @@ func TestChartsHaveClassesAndWords(t *testing.T) {
 	}
 }
 
+// TestGapsHaveNoArea: the area below a line is drawn only if the line has no gap.
+func TestGapsHaveNoArea(t *testing.T) {
+	for _, gap := range []bool{false, true} {
+		s := Series{Name: "latency", Title: "Latency", Unit: "ms", Until: noon}
+		for i := range 40 {
+			v := 3.0
+			if gap && i >= 10 {
+				v = math.NaN()
+			}
+			s.append(v)
+		}
+		svg, err := s.Chart()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(svg, `class="area"`); got == gap {
+			t.Errorf("gap %v, area %v", gap, got)
+		}
+	}
+}
+
 var class = regexp.MustCompile(`class="([^"]*)"`)
 
 func checkChart(t interface{ Errorf(string, ...any) }, s *Series, svg string) {
