@@ -114,6 +114,7 @@ type frame struct {
 	Done    string // what the viewer has just changed; empty: nothing
 	Viewer  access.Viewer
 	Server  string // the name of this server, such as server 2
+	Old     bool   // the server has no leader, so what it knows may be out of date
 	Version string
 	Content any
 }
@@ -160,7 +161,7 @@ func sentence(text string) string {
 func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, one sheet, content any) {
 	f := frame{
 		Title: one.Title, At: one.menu(), Here: here(r), Theme: themeOf(r), Menu: sheets, Done: doneText(r), Viewer: access.ViewerOf(r.Context()),
-		Server: p.serverName(), Version: p.o.Version, Content: content,
+		Server: p.serverName(), Old: p.alone(), Version: p.o.Version, Content: content,
 	}
 	var b bytes.Buffer
 	if err := p.views[one.template].Execute(&b, f); err != nil {
@@ -172,6 +173,12 @@ func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, one sh
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(b.Bytes()) // the browser may have gone
+}
+
+// alone reports whether the server is a member of an ensemble and follows no leader.
+func (p *Page) alone() bool {
+	serves, readOnly := p.o.Server.Service()
+	return !p.o.Server.Config().Standalone() && (!serves || readOnly)
 }
 
 // serverName returns the name of this server as the page shows it.

@@ -167,6 +167,19 @@ func TestFiguresOfAnIdleEnsemble(t *testing.T) {
 	})
 }
 
+// TestServerWithoutLeaderSaysSo: each page of a server that has no leader says that the tree may be out of date.
+func TestServerWithoutLeaderSaysSo(t *testing.T) {
+	all := ensembleOf(t, 3)
+	p := pageOf(t, all[0].Server)
+	warns := func() bool { return strings.Contains(show(t, p, looker, "/tree", 200), "may be out of date") }
+	if warns() {
+		t.Error("a server that serves warns of old data")
+	}
+	all[1].stop()
+	all[2].stop()
+	until(t, "the page warns", warns)
+}
+
 // TestElectionsOfAStandaloneServer: the page of elections says that a standalone server has none, and the page of
 // the last hour answers 404 without a history.
 func TestElectionsOfAStandaloneServer(t *testing.T) {
