@@ -132,6 +132,18 @@ func (a *Access) Guard(next http.Handler, api bool) http.Handler {
 	}))
 }
 
+// Open returns a handler that passes on the requests of everybody who may sign in: those from this machine, and those
+// over TLS. It is for what the page of the sign-in needs. The handler sees a zero [Viewer].
+func (a *Access) Open(next http.Handler) http.Handler {
+	return a.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil && !fromLoopback(r) {
+			http.Error(w, whyRefused(r), http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
+}
+
 // whyRefused returns the answer to a request without TLS that is not from this machine: why it is
 // refused, and which keys of the configuration allow such requests.
 func whyRefused(r *http.Request) string {

@@ -26,6 +26,10 @@ func (p *Port) routes() http.Handler {
 	plug("/signin", p.access.SignIn(p.opt.SignIn))
 	plug("/signout", p.access.SignOut())
 	plug("/", p.guarded(p.opt.Page, false))
+	if p.opt.Page != nil {
+		mux.Handle("/assets/", p.access.Open(p.opt.Page))
+		mux.Handle("/theme", p.access.Open(p.opt.Page))
+	}
 	commands := p.opt.Admin.Commands(p.opt.Server, p.cfg.CommandURL, p.cfg.IdleTimeout)
 	return p.recovered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.head(w, r)

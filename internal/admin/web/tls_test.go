@@ -90,6 +90,31 @@ func TestOperatorsCertificate(t *testing.T) {
 	}
 }
 
+// TestPageOfTheSignIn shows that a browser on another machine gets over TLS, before it has signed in, the files that the
+// page of the sign-in loads and the choice of the theme, and nothing else of the page.
+func TestPageOfTheSignIn(t *testing.T) {
+	dir := certificates(t)
+	file := filepath.Join(dir, "tokens")
+	if err := os.WriteFile(file, []byte("alice "+token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := open(t, load(t, withTLS(dir, "admin.portUnification=true", "admin.tokenFile="+file)...), plugged)
+	c := clientOf(t, dir, "")
+	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	remote := []string{"X-Forwarded-For", "192.0.2.1"}
+	for path, want := range map[string]int{"assets/style.css": 200, "theme": 200, "": 303, "tree": 303, "signin": 200} {
+		if status, text, _ := do(t, c, "GET", inTLS(p)+path, "", remote...); status != want {
+			t.Errorf("/%s: %d %s", path, status, text)
+		}
+	}
+	if status, _, _ := do(t, http.DefaultClient, "GET", inPlain(p)+"assets/style.css", "", remote...); status != 403 {
+		t.Errorf("in plain text: %d", status)
+	}
+	if status, _, _ := do(t, c, "POST", inTLS(p)+"theme", "", append(remote, "Origin", "https://evil.example")...); status != 403 {
+		t.Errorf("a form of another site: %d", status)
+	}
+}
+
 // TestReloadOfThePort shows that SIGHUP's Reload reads tokens and certificates again.
 func TestReloadOfThePort(t *testing.T) {
 	dir := certificates(t)

@@ -25,7 +25,8 @@ type Options struct {
 	// Admin answers ZooKeeper's commands. It must be the one that answers the server's four-letter words.
 	Admin *admin.Admin
 	Log   *slog.Logger // nil: nothing is logged
-	// Metrics answers /metrics, API what is below /v1/, Page everything else. nil: 404.
+	// Metrics answers /metrics, API what is below /v1/, Page everything else. nil: 404. What Page answers below /assets/
+	// and at /theme does not need a sign-in, because the page of the sign-in needs it.
 	Metrics, API, Page http.Handler
 	// SignIn writes the page of the sign-in; nil: a plain one.
 	SignIn access.FormWriter
