@@ -24,7 +24,8 @@ const assetsPath = "/assets/"
 type asset struct {
 	kind    string // media type
 	version string
-	body    string
+	body    []byte
+	small   []byte // the body, compressed
 }
 
 // assets are all files by name.
@@ -45,7 +46,7 @@ func readAssets() map[string]asset {
 			b = append([]byte(theatre.Style), b...) // the style of the drawings, and of the page around them
 		}
 		sum := sha256.Sum256(b)
-		all[f.Name()] = asset{kindOf(f.Name()), hex.EncodeToString(sum[:6]), string(b)}
+		all[f.Name()] = asset{kindOf(f.Name()), hex.EncodeToString(sum[:6]), b, compressed(b)}
 	}
 	return all
 }
@@ -85,5 +86,11 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write([]byte(a.body)) // the browser may have gone
+	body := a.body
+	h.Add("Vary", "Accept-Encoding")
+	if len(a.body) >= compressMin && acceptsGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		body = a.small
+	}
+	_, _ = w.Write(body) // the browser may have gone
 }

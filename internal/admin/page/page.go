@@ -171,8 +171,7 @@ func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, one sh
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the browser may have gone
+	send(w, r, status, b.Bytes())
 }
 
 // alone reports whether the server is a member of an ensemble and follows no leader.

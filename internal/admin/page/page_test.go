@@ -1,6 +1,7 @@
 package page
 
 import (
+	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -147,6 +148,37 @@ func TestAssetsAreKept(t *testing.T) {
 		}
 		if r := ask(p, looker, "GET", assetsPath+name, ""); r.Header.Get("Cache-Control") != "no-cache" {
 			t.Errorf("%s without a version: %v", name, r.Header)
+		}
+	}
+}
+
+// TestAnswersAreCompressed shows that pages and files are compressed for browsers that accept gzip, and only for them,
+// and that both forms are the same.
+func TestAnswersAreCompressed(t *testing.T) {
+	p := pageOf(t, serve(t))
+	for _, target := range []string{"/tree", "/nothing", assetURL("style.css"), assetURL("live.js"), assetURL("bell.svg")} {
+		plain := bodyOf(t, ask(p, looker, "GET", target, ""))
+		for accepts, want := range map[string]bool{"": false, "br, gzip": true, "gzip;q=0.5": true, "gzip;q=0": false, "gzip; q=0.0, br": false, "identity": false, "GZIP": true} {
+			r := httptest.NewRequest("GET", target, nil)
+			r.Header.Set("Accept-Encoding", accepts)
+			w := httptest.NewRecorder()
+			p.ServeHTTP(w, r.WithContext(access.WithViewer(r.Context(), looker)))
+			got, size := w.Body.String(), w.Body.Len()
+			if encoded := w.Header().Get("Content-Encoding") == "gzip"; encoded != (want && len(plain) >= compressMin) || w.Header().Get("Vary") != "Accept-Encoding" {
+				t.Errorf("%s for %q: %v", target, accepts, w.Header())
+			} else if encoded {
+				z, err := gzip.NewReader(w.Body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := io.ReadAll(z)
+				if got = string(b); err != nil || size > len(plain)/2 {
+					t.Errorf("%s: %v", target, err)
+				}
+			}
+			if got != plain {
+				t.Errorf("%s for %q differs:\n%s", target, accepts, got)
+			}
 		}
 	}
 }
