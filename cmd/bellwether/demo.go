@@ -28,10 +28,11 @@ type demoFlags struct {
 
 const demoLong = `Run three servers and five candidates on this machine, and kill the leaders again and again.
 
-Each server is a separate process with free ports and a folder that is removed at the end. The candidates take part
-in one election, /demo. The demonstration alternates: it kills the server that leads the ensemble as by kill -9 and
-starts it again; then it makes the candidate that leads /demo leave and campaign again. It prints a line for each
-election. After the kill of a server, the line also says how long a client that writes all the time had to wait.`
+Each server is a separate process with free ports and a folder that is removed at the end. Each has a web page, which
+draws the elections. The candidates take part in one election, /demo. The demonstration alternates: it kills the server
+that leads the ensemble as by kill -9 and starts it again; then it makes the candidate that leads /demo leave and
+campaign again. It prints a line for each election. After the kill of a server, the line also says how long a client
+that writes all the time had to wait.`
 
 func newDemo() *cobra.Command {
 	var f demoFlags
@@ -72,7 +73,7 @@ func (f demoFlags) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	e, err := local.Make(local.Options{Dir: dir, Servers: 3, Host: "127.0.0.1"})
+	e, err := local.Make(local.Options{Dir: dir, Servers: 3, Host: "127.0.0.1", Admin: true})
 	if err != nil {
 		return err
 	}
@@ -80,6 +81,7 @@ func (f demoFlags) run(ctx context.Context, out io.Writer) error {
 	d := &demo{ensemble: e, out: out, changed: make(chan struct{}, 1),
 		program: serveFlags{logFormat: "text", logLevel: "error"}.program()}
 	d.tell("three servers at %s; Ctrl-C ends it", e.Clients())
+	d.tell("their pages, which draw each election: http://%s/ http://%s/ http://%s/", e.Admin(1), e.Admin(2), e.Admin(3))
 	began := time.Now()
 	for id := 1; id <= e.Servers(); id++ {
 		if err := d.start(id); err != nil {
