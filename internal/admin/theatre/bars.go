@@ -132,36 +132,36 @@ func sums(r *elog.Election) string {
 	return cut(text+" = "+number64(lasted(r))+" ms", 54)
 }
 
-// withoutService returns how long it took until the leader served, and the same in words. If
-// the record of the leader is missing, the time is that of the last server that served or
-// gave up.
+// withoutService returns how long it took until the leader served, and the same in words. If the record of the leader is
+// missing, the time is that of the first other server that served.
 func (e *Election) withoutService() (until int64, text string) {
-	until, led := e.withoutLeader()
-	r := e.teller()
+	until, by := e.withoutLeader()
 	switch {
-	case !led:
+	case by == nil:
 		return until, "no leader yet"
-	case r.State == leading && decided(r):
+	case by.State == leading:
 		return until, duration(until) + " without a leader"
 	}
-	return until, fmt.Sprintf("%s until server %d served", duration(until), r.Server)
+	return until, fmt.Sprintf("%s until server %d served", duration(until), by.Server)
 }
 
-// withoutLeader returns the time of withoutService. led is false if no server served.
-func (e *Election) withoutLeader() (until int64, led bool) {
+// withoutLeader returns the time of withoutService, and the record of the server that served then. If no server served,
+// the record is nil, and the time is when the last server gave up.
+func (e *Election) withoutLeader() (until int64, by *elog.Election) {
 	start := e.Began()
 	for i := range e.records {
 		r := &e.records[i]
 		end := e.began(i).Sub(start).Milliseconds() + lasted(r)
-		if r.State == leading && r.Epoch > 0 {
-			return end, true
+		switch {
+		case r.State == leading && r.Epoch > 0:
+			return end, r
+		case r.Epoch > 0 && (by == nil || end < until):
+			until, by = end, r
+		case by == nil:
+			until = max(until, end)
 		}
-		until = max(until, end)
 	}
-	for i := range e.records {
-		led = led || e.records[i].Epoch > 0
-	}
-	return until, led
+	return until, by
 }
 
 // legend says what the lines of arrows mean.

@@ -27,7 +27,7 @@ func (e *Election) teller() *elog.Election {
 // Line describes the election in one line.
 func (e *Election) Line() string {
 	r := e.teller()
-	until, led := e.withoutLeader()
+	until, by := e.withoutLeader()
 	switch {
 	case !decided(r) && r.Phase == "look":
 		return fmt.Sprintf("%s: looking for a leader since %s", e.who(), duration(until))
@@ -37,8 +37,10 @@ func (e *Election) Line() string {
 		return fmt.Sprintf("%s: no leader, %s", e.who(), r.Ending)
 	case transferred(r):
 		return fmt.Sprintf("Leadership transferred to server %d in epoch %d: writes held for %s", *r.Leader, r.Epoch, duration(until))
-	case !led:
-		return fmt.Sprintf("%s: server %d was elected but did not serve: %s", e.who(), *r.Leader, orElse(r.Ended, "not yet"))
+	case by == nil && r.Ended == "":
+		return fmt.Sprintf("%s: server %d is elected, and does not serve yet", e.who(), *r.Leader)
+	case by == nil:
+		return fmt.Sprintf("%s: server %d was elected but did not serve: %s", e.who(), *r.Leader, r.Ended)
 	case follows(r) && len(e.records) == 1:
 		return fmt.Sprintf("Server %d joined server %d in epoch %d after %s", r.Server, *r.Leader, r.Epoch, duration(until))
 	}

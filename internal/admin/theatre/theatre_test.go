@@ -213,6 +213,22 @@ func TestClocksAreAligned(t *testing.T) {
 	}
 }
 
+// TestTimeWithoutTheLeadersRecord shows that, if the record of the leader is lost, a server that joins later does not change how
+// long the election took.
+func TestTimeWithoutTheLeadersRecord(t *testing.T) {
+	records := slices.DeleteFunc(read(t, "testdata/five.json"), func(r elog.Election) bool { return r.State == leading })
+	before := Elections(records)[0]
+	late := records[0]
+	late.Server, late.Began = 77, late.Began.Add(5*time.Second)
+	after := Elections(append(records, late))
+	if len(after) != 1 || len(after[0].Servers()) != len(records)+1 {
+		t.Fatalf("%d elections", len(after))
+	}
+	if before.Line() != after[0].Line() {
+		t.Errorf("%q has become %q", before.Line(), after[0].Line())
+	}
+}
+
 // TestElectionsAreToldApart: the records of several elections of an ensemble are grouped by
 // election; the record of a server that joins later is a group of its own.
 func TestElectionsAreToldApart(t *testing.T) {
