@@ -2,6 +2,7 @@ package page
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -77,6 +78,23 @@ func TestElectionsSideBySide(t *testing.T) {
 	rows := eval[int](b, `document.querySelectorAll("[aria-labelledby=left-heading] tbody tr").length`)
 	if says := eval[int](b, `Number(document.querySelector("[aria-labelledby=left-heading] summary").textContent.match(/[0-9]+/)[0])`); rows == 0 || says != rows {
 		t.Errorf("the table has %d rows, the page says %d", rows, says)
+	}
+}
+
+// TestListOfElectionsGrows shows that an open page lists a further election, and still marks the one that it draws.
+func TestListOfElectionsGrows(t *testing.T) {
+	all := servers(t)
+	leads, follows := leader(t, all)
+	b := browser(t)
+	b.open(follows, "/elections")
+	b.do("wait for the stream", poll(isLive))
+	const marked = `document.querySelector("#elections tr.self a").getAttribute("href")`
+	before := eval[string](b, marked)
+	rows := eval[int](b, `document.querySelectorAll("#elections tbody tr").length`)
+	leads.kill(t)
+	b.do("see the next election", poll(fmt.Sprintf(`document.querySelectorAll("#elections tbody tr").length > %d`, rows)))
+	if now := eval[string](b, marked); now != before {
+		t.Errorf("the page draws %s and marks %s", before, now)
 	}
 }
 

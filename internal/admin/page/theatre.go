@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -20,11 +21,22 @@ type electionsContent struct {
 	List       []recorded // newest first
 }
 
+// Address returns the address of the page with the elections that it shows now. The page without their ids shows the
+// last one, which is soon another.
+func (c *electionsContent) Address() string {
+	q := url.Values{}
+	for _, one := range c.Shown {
+		q.Set(one.Name, one.ShownID)
+	}
+	return "/elections?" + q.Encode()
+}
+
 // play is an election that is shown.
 type play struct {
 	theatre.Drawing
 	*theatre.Election
 	Name    string // begins the ids of its elements, so that two elections can be on one page
+	ShownID string // names the election in links of this server
 	Omitted string // says which votes are not drawn
 }
 
@@ -43,7 +55,7 @@ type recorded struct {
 func (p *Page) elections(r *http.Request) (any, error) {
 	all := p.o.View.Elections(r.Context())
 	c := &electionsContent{Standalone: p.o.Server.Config().Standalone(), Missing: all.Missing}
-	chosen := map[string]bool{}
+	chosen, self := map[string]bool{}, p.o.Server.Config().Ensemble.ID
 	for _, side := range []string{"left", "right"} {
 		id := r.URL.Query().Get(side)
 		e := theatre.Find(all.List, id)
@@ -57,16 +69,16 @@ func (p *Page) elections(r *http.Request) (any, error) {
 			continue
 		}
 		if !chosen[e.ID()] {
-			c.Shown = append(c.Shown, playOf(e, side))
+			c.Shown = append(c.Shown, playOf(e, side, self))
 			chosen[e.ID()] = true
 		}
 	}
 	if len(c.Shown) > 0 {
-		c.Left = c.Shown[0].ID()
+		c.Left = c.Shown[0].ShownID
 	}
 	for i := range all.List {
 		e := &all.List[len(all.List)-1-i]
-		c.List = append(c.List, recorded{ID: e.ID(), Line: e.Line(), Servers: serverList(e.Servers()), Began: e.Began(), Chosen: chosen[e.ID()]})
+		c.List = append(c.List, recorded{ID: e.IDFrom(self), Line: e.Line(), Servers: serverList(e.Servers()), Began: e.Began(), Chosen: chosen[e.ID()]})
 	}
 	return c, nil
 }
@@ -82,8 +94,8 @@ func lastOf(all []theatre.Election) *theatre.Election {
 	return &all[len(all)-1]
 }
 
-func playOf(e *theatre.Election, name string) play {
-	p := play{Drawing: e.Draw(name, false), Election: e, Name: name}
+func playOf(e *theatre.Election, name string, self ensemble.ServerID) play {
+	p := play{Drawing: e.Draw(name, false), Election: e, Name: name, ShownID: e.IDFrom(self)}
 	var omitted []string
 	if n := p.LeftOut; n > 0 {
 		omitted = append(omitted, plural(int64(n), "vote")+" left out, because the drawing has room for no more.")

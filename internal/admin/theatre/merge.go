@@ -230,6 +230,17 @@ func (e *Election) began(i int) time.Time {
 // them, so a link stays valid when one of the servers no longer answers.
 func (e *Election) ID() string { return idOf(&e.records[0]) }
 
+// IDFrom returns the id that a server gives to the election if it has a record of it, and ID otherwise. Pages of that
+// server can find the election by it as long as the server runs.
+func (e *Election) IDFrom(server ensemble.ServerID) string {
+	for i := range e.records {
+		if e.records[i].Server == server {
+			return idOf(&e.records[i])
+		}
+	}
+	return e.ID()
+}
+
 func idOf(r *elog.Election) string {
 	return fmt.Sprintf("%d.%d", r.Server, r.Began.UnixMilli())
 }

@@ -243,6 +243,11 @@ func TestElectionsAreToldApart(t *testing.T) {
 		if found := Find(Elections(records), e.ID()); found == nil || found.ID() != e.ID() {
 			t.Errorf("%s is not found", e.ID())
 		}
+		for _, id := range e.Servers() {
+			if found := Find(Elections(records), e.IDFrom(id)); found == nil || found.ID() != e.ID() || !strings.HasPrefix(e.IDFrom(id), fmt.Sprintf("%d.", id)) {
+				t.Errorf("%s is not found", e.IDFrom(id))
+			}
+		}
 	}
 	t.Log(strings.Join(lines, "\n"))
 	if len(lines) != 3 {

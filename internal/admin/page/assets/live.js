@@ -39,6 +39,9 @@ const every = Math.max(0, ...[...parts()].map(part => Number(part.dataset.every 
 // change without one, and because a stream whose server has vanished looks like one without events.
 const refreshMS = Math.max(15000, every);
 
+// address is where the page is asked for. A page that shows the newest of something names what it shows now.
+const address = document.querySelector("[data-address]")?.dataset.address ?? location.href;
+
 const answerMS = 10000; // how long an answer may take
 const retryMS = 3000; // the pause before the stream is opened again
 
@@ -56,7 +59,7 @@ async function ask() {
   busy = true;
   last = Date.now();
   try {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(answerMS) });
+    const answer = await fetch(address, { headers: { Accept: "text/html" }, signal: AbortSignal.timeout(answerMS) });
     if (answer.redirected) say("lost", "not live: you are signed out; load the page again");
     else if (!answer.ok) say("lost", `not live: the server answers with status ${answer.status}`);
     else {
