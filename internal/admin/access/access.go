@@ -57,6 +57,7 @@ type Options struct {
 	Log *slog.Logger // nil: nothing is logged
 	// TokenFile and CertificateFile name the operators; empty: there is no such file.
 	TokenFile, CertificateFile string
+	TLS                        bool // the port accepts TLS
 	// Delay returns how long the next login from an address must wait, and Failed records a login
 	// that failed. nil: logins do not wait.
 	Delay  func(netip.Addr) time.Duration
@@ -120,7 +121,7 @@ func (a *Access) Guard(next http.Handler, api bool) http.Handler {
 			still := func() bool { now, known := a.viewer(r); return known && now == v }
 			next.ServeHTTP(w, r.WithContext(context.WithValue(WithViewer(r.Context(), v), stillKey{}, still)))
 		case !v.TLS:
-			http.Error(w, whyRefused(r), http.StatusForbidden)
+			http.Error(w, a.whyRefused(r), http.StatusForbidden)
 		case a.operators.Load().none():
 			http.Error(w, "the page and the API answer other machines only after sign-in, and nobody can sign in: set admin.tokenFile or admin.certificateFile", http.StatusForbidden)
 		case api:
@@ -137,7 +138,7 @@ func (a *Access) Guard(next http.Handler, api bool) http.Handler {
 func (a *Access) Open(next http.Handler) http.Handler {
 	return a.cross.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil && !fromLoopback(r) {
-			http.Error(w, whyRefused(r), http.StatusForbidden)
+			http.Error(w, a.whyRefused(r), http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -145,9 +146,12 @@ func (a *Access) Open(next http.Handler) http.Handler {
 }
 
 // whyRefused returns the answer to a request without TLS that is not from this machine: why it is
-// refused, and which keys of the configuration allow such requests.
-func whyRefused(r *http.Request) string {
-	if from := remote(r); from.IsLoopback() {
+// refused, and what to do: use https, or which keys of the configuration to set.
+func (a *Access) whyRefused(r *http.Request) string {
+	switch {
+	case a.opt.TLS:
+		return "the page and the API answer other machines only over HTTPS and after sign-in: use an address that begins with https://"
+	case remote(r).IsLoopback():
 		return "the page and the API answer requests from this machine only under a name such as localhost or 127.0.0.1, and not through a proxy"
 	}
 	return "the page and the API answer other machines only over HTTPS and after sign-in: set admin.portUnification or admin.forceHttps, and admin.tokenFile or admin.certificateFile"

@@ -30,7 +30,7 @@ func (a *Access) SignIn(form FormWriter) http.Handler {
 		v, known := a.viewer(r)
 		switch {
 		case !v.Loopback && !v.TLS:
-			http.Error(w, whyRefused(r), http.StatusForbidden)
+			http.Error(w, a.whyRefused(r), http.StatusForbidden)
 		case !known:
 			http.Error(w, "the token is not known: use one of admin.tokenFile", http.StatusUnauthorized)
 		case a.operators.Load().none():

@@ -107,8 +107,10 @@ func TestPageOfTheSignIn(t *testing.T) {
 			t.Errorf("/%s: %d %s", path, status, text)
 		}
 	}
-	if status, _, _ := do(t, http.DefaultClient, "GET", inPlain(p)+"assets/style.css", "", remote...); status != 403 {
-		t.Errorf("in plain text: %d", status)
+	for _, path := range []string{"", "assets/style.css", "signin"} {
+		if status, text, _ := do(t, http.DefaultClient, "GET", inPlain(p)+path, "", remote...); status != 403 || !strings.Contains(text, "https://") {
+			t.Errorf("/%s in plain text: %d %s", path, status, text)
+		}
 	}
 	if status, _, _ := do(t, c, "POST", inTLS(p)+"theme", "", append(remote, "Origin", "https://evil.example")...); status != 403 {
 		t.Errorf("a form of another site: %d", status)

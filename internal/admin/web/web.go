@@ -102,7 +102,7 @@ func Check(c *config.Config) error {
 }
 
 func newAccess(o Options, c *config.Config) (*access.Access, error) {
-	return access.New(access.Options{Log: o.Log, TokenFile: c.Admin.TokenFile, CertificateFile: c.Admin.CertificateFile,
+	return access.New(access.Options{Log: o.Log, TokenFile: c.Admin.TokenFile, CertificateFile: c.Admin.CertificateFile, TLS: c.Admin.TLS(),
 		Delay: o.Server.LoginDelay, Failed: o.Server.LoginFailed})
 }
 
