@@ -130,7 +130,7 @@ var plan = map[string]packageRule{
 	"internal/admin/view": {layer: 8, imports: "internal/admin internal/admin/elog internal/admin/theatre internal/claim internal/election internal/ensemble internal/fourletter internal/peerwire internal/record internal/server " +
 		"internal/store internal/survey internal/tree wire"},
 	"internal/admin/operate": {layer: 9, imports: "internal/admin/view internal/claim internal/ensemble internal/peerwire internal/server wire zk"},
-	"internal/admin/api":     {layer: 10, imports: "internal/admin internal/admin/access internal/admin/elog internal/admin/history internal/admin/operate internal/admin/view internal/server"},
+	"internal/admin/api":     {layer: 10, imports: "internal/admin internal/admin/access internal/admin/elog internal/admin/history internal/admin/operate internal/admin/trace internal/admin/view internal/server"},
 	"internal/admin/page":    {layer: 10, imports: "internal/admin/access internal/admin/history internal/admin/theatre internal/ensemble internal/admin/operate internal/admin/view internal/server"},
 	"internal/admin/web":     {layer: 10, imports: "internal/admin internal/admin/access internal/config internal/secure internal/server"},
 	"internal/clientconfig":  {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},

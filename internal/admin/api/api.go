@@ -161,11 +161,11 @@ func check(w http.ResponseWriter, r *http.Request, one route) (q *request, statu
 			return nil, bad, &view.Error{What: "the operation has no such parameter, or it is given twice", Where: name, Do: "see /v1/openapi.json"}
 		}
 	}
+	if (one.operator || one.body != nil) && !v.MayChange() {
+		return nil, denied, &view.Error{What: "this operation needs an operator who is signed in", Where: one.path, Do: "sign in, or send the header Authorization: Bearer TOKEN"}
+	}
 	if one.body == nil {
 		return q, 0, nil
-	}
-	if !v.MayChange() {
-		return nil, denied, &view.Error{What: "changes need an operator who is signed in", Where: one.path, Do: "sign in, or send the header Authorization: Bearer TOKEN"}
 	}
 	q.body = reflect.New(one.body).Interface()
 	status, err = readBody(w, r, q.body)

@@ -193,7 +193,11 @@ func TestReadsAnswerAsDescribed(t *testing.T) {
 		if r.method != "GET" || r.answer == nil {
 			continue
 		}
-		if status, got := a.ask(looker, "GET", r.path+queries[r.path], ""); status != 200 {
+		who := looker
+		if r.operator {
+			who = ada
+		}
+		if status, got := a.ask(who, "GET", r.path+queries[r.path], ""); status != 200 {
 			t.Errorf("%s: %d %v", r.path, status, got)
 		}
 	}
@@ -320,6 +324,82 @@ func TestChanges(t *testing.T) {
 	for s := range a.zc.States(t.Context()) {
 		if s.State == zk.Expired || a.zc.Session().ID != id {
 			break
+		}
+	}
+}
+
+// TestTracing: an operator switches tracing on and off, and finds a request by its session and cxid. Others see nothing
+// of the requests.
+func TestTracing(t *testing.T) {
+	a := start(t)
+	session := a.zc.Session().ID.String()
+	a.create("/before")
+	if list := a.traces(""); len(list) != 0 {
+		t.Errorf("while tracing is off: %v", list)
+	}
+	a.switchTracing(true)
+	a.create("/traced")
+	a.create("/last")
+	last := a.awaitTrace("session="+session+"&limit=1", "/last")
+	before := fmt.Sprintf("session=%s&cxid=%d", session, int(at(last, "cxid").(float64))-1)
+	a.awaitTrace(before, "/traced")
+	if list := a.traces("session=0x1"); len(list) != 0 {
+		t.Errorf("traces of a session that does not exist: %v", list)
+	}
+	for _, body := range []string{`{}`, `{"enabled":null}`, `{"enabled":"yes"}`} {
+		if status, _ := a.ask(ada, "POST", "/v1/tracing", body); status != 400 {
+			t.Errorf("%s: %d", body, status)
+		}
+	}
+	if status, _ := a.ask(looker, "GET", "/v1/tracing", ""); status != 403 {
+		t.Errorf("traces without an operator: %d", status)
+	}
+	a.switchTracing(false)
+	a.create("/after")
+	a.switchTracing(true)
+	a.create("/end")
+	a.awaitTrace("limit=1", "/end")
+	for _, x := range a.traces("") {
+		if at(x, "path") == "/after" {
+			t.Errorf("a request was traced while tracing was off: %v", x)
+		}
+	}
+}
+
+func (a *tested) create(path string) {
+	a.Helper()
+	if _, _, err := a.zc.Create(a.Context(), path, nil); err != nil {
+		a.Fatal(err)
+	}
+}
+
+func (a *tested) switchTracing(on bool) {
+	a.Helper()
+	if status, got := a.ask(ada, "POST", "/v1/tracing", fmt.Sprintf(`{"enabled":%v}`, on)); status != 200 || at(got, "enabled") != on {
+		a.Fatalf("tracing: %v: %d %v", on, status, got)
+	}
+}
+
+func (a *tested) traces(query string) []any {
+	a.Helper()
+	status, got := a.ask(ada, "GET", "/v1/tracing?"+query, "")
+	list, ok := at(got, "traces").([]any)
+	if status != 200 || !ok {
+		a.Fatalf("%s: %d %v", query, status, got)
+	}
+	return list
+}
+
+// awaitTrace waits until a query finds the trace of a path and no other one. A request is traced a moment after its reply.
+func (a *tested) awaitTrace(query, path string) any {
+	a.Helper()
+	for end := time.Now().Add(time.Minute); ; {
+		list := a.traces(query)
+		if len(list) == 1 && at(list[0], "path") == path {
+			return list[0]
+		}
+		if time.Now().After(end) {
+			a.Fatalf("%s: want only a trace of %s: %v", query, path, list)
 		}
 	}
 }

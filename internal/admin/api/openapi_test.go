@@ -24,7 +24,7 @@ var writeOpenAPI = flag.Bool("openapi", false, "write openapi.json instead of co
 // directions: the file must describe every route, method, parameter, status and field, and nothing else. Texts that come
 // from comments may differ. Write the file anew with go test ./internal/admin/api -run TestOpenAPI -openapi
 func TestOpenAPI(t *testing.T) {
-	d := describer{t: t, schemas: object{}, types: map[string]reflect.Type{}, comments: comments(t, "../view", "../operate", "../elog", "../history", ".")}
+	d := describer{t: t, schemas: object{}, types: map[string]reflect.Type{}, comments: comments(t, "../view", "../operate", "../elog", "../history", "../trace", ".")}
 	want := d.document()
 	text, err := json.MarshalIndent(want, "", " ")
 	if err != nil {
@@ -111,6 +111,8 @@ func (d *describer) operation(r *route) object {
 	}
 	if r.body != nil {
 		op["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": d.schema(r.body)}}}
+	}
+	if r.body != nil || r.operator {
 		op["security"] = []any{object{"token": []any{}}}
 	}
 	return op
@@ -151,7 +153,7 @@ func (d *describer) schema(t reflect.Type) object {
 		return object{"type": "boolean"}
 	case reflect.Float64:
 		return object{"type": "number"}
-	case reflect.Int, reflect.Int32, reflect.Int64:
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64:
 		return object{"type": "integer"}
 	case reflect.Struct:
 		name := strings.ToUpper(t.Name()[:1]) + t.Name()[1:]

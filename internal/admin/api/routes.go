@@ -19,6 +19,7 @@ type route struct {
 	summary      string
 	params       []param
 	body         reflect.Type // of the request; nil: none
+	operator     bool         // only an operator who is signed in may use the operation; also true if there is a body
 	answer       reflect.Type // nil: the operation answers without a body, or with another media type
 	media        string       // of the answer; empty: JSON
 	errors       []int        // statuses of errors, besides those of all operations
@@ -77,11 +78,17 @@ var routes = []route{
 	{method: "GET", path: "/v1/watches", id: "getWatches", summary: "the znodes on which clients of this server have the most watches", answer: typeOf[view.Watches](), handle: (*API).watches},
 	{method: "GET", path: "/v1/recipes", id: "getRecipes", summary: "elections, locks, queues and other recipes: who holds, who waits", answer: typeOf[view.Recipes](), handle: (*API).recipes,
 		errors: []int{bad, denied, missing, busy}, params: []param{belowParam}},
+	{method: "GET", path: "/v1/tracing", id: "getTraces", summary: "the last traced requests of this server, with the times of their stages", operator: true, answer: typeOf[Traces](), handle: (*API).traces,
+		errors: []int{bad, denied}, params: []param{
+			{name: "session", in: "query", about: "only requests of this session, such as 0x100000000000001"},
+			{name: "cxid", in: "query", about: "only requests to which the client gave this number", integer: true},
+			{name: "limit", in: "query", about: "how many traces to return, the newest; 100 if it is missing, at most 1000", integer: true}}},
 	{method: "GET", path: "/v1/events", id: "getEvents", summary: "a stream of events named ensemble, each with an Ensemble as its data, sent when a figure has changed", media: "text/event-stream", errors: []int{busy}},
 	{method: "GET", path: "/v1/openapi.json", id: "getOpenAPI", summary: "this description", media: "application/json"},
 
 	{method: "POST", path: "/v1/leadership/transfer", id: "transferLeadership", summary: "transfer leadership from this server to another one", body: typeOf[transferRequest](), answer: typeOf[operate.Transferred](), handle: (*API).transfer, errors: changeErrors},
 	{method: "POST", path: "/v1/snapshot", id: "takeSnapshot", summary: "write a snapshot of the tree now", body: typeOf[snapshotRequest](), answer: typeOf[operate.Snapshot](), handle: (*API).snapshot, errors: changeErrors},
+	{method: "POST", path: "/v1/tracing", id: "setTracing", summary: "trace every request, or stop it", body: typeOf[tracingRequest](), answer: typeOf[Tracing](), handle: (*API).setTracing, errors: changeErrors},
 	{method: "POST", path: "/v1/recipes/kick", id: "kickBid", summary: "delete the bid of a client, so that the next one in line takes its place", body: typeOf[kickRequest](), answer: typeOf[Done](), handle: (*API).kick, errors: changeErrors},
 	{method: "POST", path: "/v1/sessions/close", id: "closeSession", summary: "end a session, with its ephemeral znodes", body: typeOf[closeRequest](), answer: typeOf[Done](), handle: (*API).closeSession, errors: changeErrors},
 	{method: "POST", path: "/v1/tree/create", id: "createNode", summary: "create a znode that anyone may read and change", body: typeOf[createRequest](), answer: typeOf[operate.Written](), handle: (*API).create, errors: changeErrors},

@@ -95,6 +95,16 @@ func (c *Changes) Snapshot(ctx context.Context, o server.Operator) (*Snapshot, e
 	return &Snapshot{Zxid: file.Zxid.String(), File: file.Path, Bytes: file.Size}, nil
 }
 
+// SetTracing switches the tracing of every request on or off, until the server starts or reads its configuration again.
+func (c *Changes) SetTracing(o server.Operator, on bool) {
+	c.srv.SetTracing(on)
+	operation := "stopTracing"
+	if on {
+		operation = "startTracing"
+	}
+	c.srv.Record(o, operation, "", nil)
+}
+
 // Written describes a znode after a change.
 type Written struct {
 	Path    string `json:"path"`
