@@ -14,10 +14,11 @@ import (
 	"bellwether/internal/terminal"
 )
 
-const topLong = `Show the servers of --server and their busiest connections, again and again: role, requests per second, latency, zxid, how
-many transactions a server is behind the leader, sessions, watches and disk. It works with every ZooKeeper server; a
-figure that a server does not report is shown as -. Requests and connections come from the words srvr and cons, the other figures from mntr
-and dirs, which ZooKeeper answers only if 4lw.commands.whitelist contains them.
+const topLong = `Show the servers of --server, their busiest connections and their most watched paths, again and again: role, requests per
+second, latency, zxid, how many transactions a server is behind the leader, sessions, watches and disk. It works with every ZooKeeper
+server; a figure that a server does not report is shown as -. Requests and connections come from the words srvr and cons, the other
+figures from mntr and dirs, and the paths from wchp, which ZooKeeper answers only if 4lw.commands.whitelist contains them. A server
+with more than 10,000 watches is not asked for the paths.
 
 Keys: q quits, s sorts the connections by the next column (requests, latency, waiting), p or blank pauses, r refreshes at once.
 If the output is not a terminal, or with -n or -o json, plain listings are printed, by default one. The first one comes

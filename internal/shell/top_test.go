@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ func topFor(servers, clients int) *top {
 			sessions, lag, disk := int64(12), int64(i), int64(5<<30)
 			one := topServer{Sessions: &sessions, DiskBytes: &disk}
 			one.Server, one.Mode, one.Zxid = fmt.Sprintf("zk%d.example:2181", i), "follower", "0x100000001"
+			one.watchers = map[string]int{"/hot": 7, "/" + strings.Repeat("long", 30): 3 - i, fmt.Sprintf("/of/server/%d", i): 1}
 			one.Received, one.Behind = int64(second*(1000-i)), &lag
 			for n := range clients {
 				one.clients = append(one.clients, topClient{
@@ -41,7 +43,7 @@ func TestTopFits(t *testing.T) {
 		}
 	}
 	wide, narrow := top.text(200, 40), top.text(60, 40)
-	for _, head := range []string{"SERVER", "ROLE", "REQ/S", "AVG ms", "ZXID", "LAG", "SESSIONS", "WATCHES", "CONNS", "WAITING", "NODES", "DISK", "CLIENT"} {
+	for _, head := range []string{"SERVER", "ROLE", "REQ/S", "AVG ms", "ZXID", "LAG", "SESSIONS", "WATCHES", "CONNS", "WAITING", "NODES", "DISK", "CLIENT", "PATH", "WATCHERS"} {
 		if !strings.Contains(wide, head) {
 			t.Errorf("no %s in\n%s", head, wide)
 		}
@@ -73,6 +75,32 @@ func TestTopReport(t *testing.T) {
 	}
 	if top.key(t.Context(), 's'); top.order != byRequests || top.key(t.Context(), 'x') || !top.key(t.Context(), 'q') {
 		t.Error("keys")
+	}
+}
+
+// TestTopPaths shows that top lists the paths with most watchers of all servers together, from answers to wchp in the form of Apache ZooKeeper 3.8.
+func TestTopPaths(t *testing.T) {
+	got := parseWatchers("/a\n\t0x100000a\n\t0x100000b\n/b c\n\t0x100000a\nnonsense\n\t0x1\n/none\n\tno id\n\n")
+	if want := map[string]int{"/a": 2, "/b c": 1}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	top := topFor(3, 1)
+	paths := top.report().Paths
+	if len(paths) != pathsReported || paths[0] != (topPath{"/hot", 21}) || paths[1].Watchers != 3+2+1 || paths[2].Path != "/of/server/0" {
+		t.Errorf("%+v", paths)
+	}
+	if none := topFor(0, 0).report().Paths; none == nil || len(none) != 0 {
+		t.Errorf("without watches: %v", none)
+	}
+}
+
+// TestTopUnreachable shows that top prints no figures for a server that does not answer.
+func TestTopUnreachable(t *testing.T) {
+	top := topFor(1, 0)
+	top.now.servers[0] = topServer{serverStatus: serverStatus{Server: "zk0.example:2181", Mode: "unreachable", Error: "refused"}}
+	line := strings.Split(top.text(0, 0), "\n")[1]
+	if want := "zk0.example:2181 unreachable" + strings.Repeat(" -", 10); strings.Join(strings.Fields(line), " ") != want {
+		t.Errorf("%q, want %q", line, want)
 	}
 }
 

@@ -39,7 +39,8 @@ type topServer struct {
 	Watches   *int64   `json:"watches"`
 	DiskBytes *int64   `json:"disk_bytes"`
 
-	clients []topClient
+	clients  []topClient
+	watchers map[string]int // by path; nil: not known
 }
 
 // topClient is one connection of a server.
@@ -59,6 +60,7 @@ type topReport struct {
 	Time        string      `json:"time"`
 	Servers     []topServer `json:"servers"`
 	Connections []topClient `json:"connections"`
+	Paths       []topPath   `json:"paths"` // those with most watchers
 }
 
 // clientsReported is how many connections a listing has.
@@ -119,6 +121,7 @@ func (t *top) ask(ctx context.Context, name string) topServer {
 	if text, err := t.word(ctx, name, "cons", t.timeout); err == nil {
 		s.clients = parseTopClients(text, name)
 	}
+	s.watchers = t.watchers(ctx, name, s.Watches)
 	return s
 }
 
@@ -165,7 +168,7 @@ func parseTopClients(text, server string) (all []topClient) {
 
 // report returns the figures of the last sample, with rates since the one before.
 func (t *top) report() topReport {
-	r := topReport{Time: Instant(t.now.taken.UnixMilli()), Servers: slices.Clone(t.now.servers), Connections: []topClient{}}
+	r := topReport{Time: Instant(t.now.taken.UnixMilli()), Servers: slices.Clone(t.now.servers), Connections: []topClient{}, Paths: hottest(t.now.servers)}
 	seconds := t.now.taken.Sub(t.before.taken).Seconds()
 	for i := range r.Servers {
 		s := &r.Servers[i]

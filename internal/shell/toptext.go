@@ -21,13 +21,13 @@ var topServerColumns = []topColumn[topServer]{
 	{"ROLE", 0, func(s *topServer) string { return s.Mode }},
 	{"REQ/S", 1, func(s *topServer) string { return rate(s.PerSecond) }},
 	{"AVG ms", 2, func(s *topServer) string { return decimal(s.Average) }},
-	{"ZXID", 5, func(s *topServer) string { return s.Zxid }},
+	{"ZXID", 5, func(s *topServer) string { return s.shown(s.Zxid) }},
 	{"LAG", 3, func(s *topServer) string { return number(s.Behind) }},
 	{"SESSIONS", 4, func(s *topServer) string { return number(s.Sessions) }},
 	{"WATCHES", 6, func(s *topServer) string { return number(s.Watches) }},
-	{"CONNS", 7, func(s *topServer) string { return strconv.Itoa(s.Connections) }},
-	{"WAITING", 8, func(s *topServer) string { return strconv.Itoa(s.Outstanding) }},
-	{"NODES", 9, func(s *topServer) string { return strconv.Itoa(s.Nodes) }},
+	{"CONNS", 7, func(s *topServer) string { return s.shown(strconv.Itoa(s.Connections)) }},
+	{"WAITING", 8, func(s *topServer) string { return s.shown(strconv.Itoa(s.Outstanding)) }},
+	{"NODES", 9, func(s *topServer) string { return s.shown(strconv.Itoa(s.Nodes)) }},
 	{"DISK", 6, func(s *topServer) string { return size(s.DiskBytes) }},
 }
 
@@ -42,6 +42,14 @@ var topClientColumns = []topColumn[topClient]{
 
 // none stands for a figure that is not known.
 const none = "-"
+
+// shown returns a figure of srvr, or none if the server has not answered.
+func (s *topServer) shown(figure string) string {
+	if s.Error != "" {
+		return none
+	}
+	return figure
+}
 
 func rate(v *float64) string {
 	switch {
@@ -99,6 +107,9 @@ func (t *top) text(columns, rows int) string {
 	b.WriteString(servers)
 	if len(r.Connections) > 0 {
 		b.WriteString("\n" + table(topClientColumns, r.Connections, columns))
+	}
+	if len(r.Paths) > 0 {
+		b.WriteString("\n" + pathTable(r.Paths, columns))
 	}
 	return b.String()
 }
