@@ -214,10 +214,14 @@ func newConnect(s *session, a *app) *cobra.Command {
 				return err
 			}
 			s.close(cmd.Context())
-			if s.editor == nil {
-				return s.mustConnect(cmd.Context())
+			if s.editor != nil {
+				return s.open(cmd.Context(), promptWait)
 			}
-			return s.open(cmd.Context(), promptWait)
+			if err := s.mustConnect(cmd.Context()); err != nil {
+				return err
+			}
+			s.events.print(s.events.stateText(s.events.status))
+			return nil
 		},
 	}
 }

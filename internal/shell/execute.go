@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Execute runs one command line of a program and returns its exit status. It prints an
@@ -28,7 +29,7 @@ func Execute(root *cobra.Command, args []string) int {
 	}
 	var s *StatusError
 	if !errors.As(err, &s) { // every command returns a status, so this is cobra's own error
-		s = Usage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
+		s = Usage(fmt.Errorf("%w; see %s --help", flagError(err), cmd.CommandPath()))
 	}
 	if s.Err != nil {
 		for line := range strings.SplitSeq(s.Err.Error(), "\n") {
@@ -36,6 +37,20 @@ func Execute(root *cobra.Command, args []string) int {
 		}
 	}
 	return s.Status
+}
+
+// flagError returns cobra's error about a wrong value of a flag in words that do not need knowledge of Go. It returns other errors unchanged.
+func flagError(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	flag := wrong.GetFlag()
+	want, ok := map[string]string{"bool": "true or false", "int": "a number", "int32": "a number", "int64": "a number", "duration": "a time such as 500ms, 10s or 1m30s"}[flag.Value.Type()]
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("--%s %q: want %s", flag.Name, wrong.GetValue(), want)
 }
 
 // Usage returns the error of a wrong command line.

@@ -160,7 +160,7 @@ func (s *session) command(ctx context.Context, words []string) error {
 	if err == nil || errors.Is(err, errQuit) || errors.As(err, &status) {
 		return err
 	}
-	return Usage(fmt.Errorf("%w; see help %s", err, strings.TrimSpace(cmd.CommandPath())))
+	return Usage(fmt.Errorf("%w; see help %s", flagError(err), strings.TrimSpace(cmd.CommandPath())))
 }
 
 // known reports whether the shell has a command.

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"bellwether/internal/terminal"
-	"bellwether/zk"
 )
 
 // envHistory names the file with the history of the shell.
@@ -105,7 +104,6 @@ func (s *session) one(ctx context.Context, words []string) error {
 	if err := s.mustConnect(ctx); err != nil {
 		return err
 	}
-	s.events.skip()
 	err := s.command(ctx, words)
 	s.events.drain()
 	if errors.Is(err, errQuit) {
@@ -119,23 +117,18 @@ func (s *session) script(ctx context.Context, in lineReader, stop bool) error {
 	if err := s.mustConnect(ctx); err != nil {
 		return err
 	}
-	s.events.skip()
 	return s.run(ctx, in, stop)
 }
 
 // mustConnect opens a session and fails if there is no connection within the connect timeout.
 func (s *session) mustConnect(ctx context.Context) error {
-	if err := s.open(ctx, s.timeout); err != nil {
+	c, err := s.connect(ctx)
+	if err != nil {
 		return err
 	}
-	switch st := s.client.State(); st.State {
-	case zk.Connected, zk.ReadOnly:
-		return nil
-	case zk.AuthFailed:
-		return fmt.Errorf("%s: %w", s.servers, zk.ErrAuthFailed)
-	default:
-		return &StatusError{ExitNoConnection, fmt.Errorf("no connection within %v: check that the server is running, or name other servers with --server or connect", s.timeout)}
-	}
+	s.client = c
+	s.events.follow(c) // from now on, so that the first connection is not reported
+	return nil
 }
 
 // promptWait is how long the shell waits for a connection before it shows a prompt.
