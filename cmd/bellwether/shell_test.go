@@ -24,9 +24,14 @@ type atTerminal struct {
 
 func runAtTerminal(t *testing.T, env []string, args ...string) *atTerminal {
 	t.Helper()
+	return runAtSize(t, &pty.Winsize{Cols: 100, Rows: 24}, env, args...)
+}
+
+func runAtSize(t *testing.T, size *pty.Winsize, env []string, args ...string) *atTerminal {
+	t.Helper()
 	cmd := exec.Command("bellwether", args...)
 	cmd.Env = append(append(os.Environ(), raceOptions, "TERM=xterm", "INPUTRC="+os.DevNull), env...)
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 100, Rows: 24})
+	tty, err := pty.StartWithSize(cmd, size)
 	must(t, err)
 	a := &atTerminal{t: t, tty: tty, ended: make(chan error, 1)}
 	go func() {
@@ -121,6 +126,19 @@ func TestShellAtATerminal(t *testing.T) {
 	must(t, err)
 	if strings.Contains(string(text), "secret") || !strings.Contains(string(text), "get -w /orchard\n") || strings.Contains(string(text), "delete") {
 		t.Errorf("the history is\n%s", text)
+	}
+}
+
+// TestOddTextAtATerminal shows that data and names cannot change a terminal, even one whose size is not known, such as a serial line.
+func TestOddTextAtATerminal(t *testing.T) {
+	address := serveForTest(t, t.TempDir())
+	must(t, exec.Command("bellwether", "create", "--server", address, "/odd\u202ename", "red: \x1b[31m").Run())
+	for _, args := range [][]string{{"get", "/odd\u202ename"}, {"ls", "/"}, {"ls", "-R", "/"}} {
+		a := runAtSize(t, &pty.Winsize{}, nil, append(args, "--server", address)...)
+		a.endsWell()
+		if out := a.out.String(); strings.ContainsAny(out, "\x1b\u202e") || !strings.Contains(out, "?") {
+			t.Errorf("%v: %q", args, out)
+		}
 	}
 }
 

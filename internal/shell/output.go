@@ -97,14 +97,28 @@ func survivingSIGPIPE() (stop func()) {
 	return func() { signal.Stop(unread) }
 }
 
-// terminalWidth returns the number of columns of an output, or 0 if it is not a terminal.
+// terminalWidth returns the number of columns of an output, or 0 if it is not a terminal or does not know its size.
 func terminalWidth(out io.Writer) int {
-	switch o := out.(type) {
-	case *Output:
-		columns, _ := terminal.Size(o.file)
+	if f := fileOf(out); f != nil {
+		columns, _ := terminal.Size(f)
 		return columns
-	case sharedOutput:
-		return terminalWidth(o.Output)
 	}
 	return 0
+}
+
+// isTerminal reports whether an output is a terminal.
+func isTerminal(out io.Writer) bool {
+	f := fileOf(out)
+	return f != nil && terminal.Is(f)
+}
+
+// fileOf returns the file of an output; nil: it has none.
+func fileOf(out io.Writer) *os.File {
+	switch o := out.(type) {
+	case *Output:
+		return o.file
+	case sharedOutput:
+		return fileOf(o.Output)
+	}
+	return nil
 }

@@ -75,14 +75,14 @@ func getMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch bool) 
 	return data, st, nil, err
 }
 
-// shown returns data as it is printed: unchanged, but at a terminal without the control characters that could
-// change the terminal.
+// shown returns data or a name as it is printed: unchanged, but at a terminal without the characters that could
+// change the terminal or the direction of the text.
 func (a *app) shown(data []byte) []byte {
-	if terminalWidth(a.out) == 0 {
+	if !isTerminal(a.out) {
 		return data
 	}
 	return bytes.Map(func(r rune) rune {
-		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
 			return '?'
 		}
 		return r
@@ -206,7 +206,7 @@ func newLs(a *app) *cobra.Command {
 						Stat     *statJSON `json:"stat"`
 					}{path, names, statOf(st)})
 				} else {
-					fmt.Fprintf(a.out, "[%s]\n", strings.Join(names, ", "))
+					fmt.Fprintf(a.out, "[%s]\n", a.shown([]byte(strings.Join(names, ", "))))
 				}
 				if stat && !a.json() {
 					printStat(a.out, st)
@@ -235,11 +235,12 @@ func childrenMaybeWatch(ctx context.Context, zc *zk.Client, path string, watch b
 func (a *app) printPath(path string) error {
 	return a.print(struct {
 		Path string `json:"path"`
-	}{path}, path)
+	}{path}, string(a.shown([]byte(path))))
 }
 
-// walk visits a subtree, parents first, siblings sorted. It skips znodes that are deleted
-// meanwhile; top must exist.
+// walk visits a subtree in the order of ZooKeeper's CLI: the sorted children of a znode before their children. It skips
+// znodes that are deleted meanwhile; top must exist. If access to a part of the subtree is denied, walk visits the rest
+// and then returns an error that names these znodes.
 func walk(ctx context.Context, zc *zk.Client, top string, visit func(path string) error) error {
 	names, _, err := zc.Children(ctx, top)
 	if err != nil {
@@ -248,13 +249,47 @@ func walk(ctx context.Context, zc *zk.Client, top string, visit func(path string
 	if err := visit(top); err != nil {
 		return err
 	}
+	w := walker{zc: zc, visit: visit}
+	if err := w.below(ctx, top, names); err != nil {
+		return err
+	}
+	return errors.Join(w.denied...)
+}
+
+// walker is the state of walk.
+type walker struct {
+	zc     *zk.Client
+	visit  func(path string) error
+	denied []error // the errors of znodes to which access is denied
+}
+
+// below visits the children of a znode and everything below them.
+func (w *walker) below(ctx context.Context, top string, names []string) error {
 	slices.Sort(names)
 	for _, n := range names {
-		if err := walk(ctx, zc, join(top, n), visit); err != nil && !isNoNode(err) {
+		if err := w.visit(join(top, n)); !w.goesOn(err) {
+			return err
+		}
+	}
+	for _, n := range names {
+		children, _, err := w.zc.Children(ctx, join(top, n))
+		if err == nil {
+			err = w.below(ctx, join(top, n), children)
+		}
+		if !w.goesOn(err) {
 			return err
 		}
 	}
 	return nil
+}
+
+// goesOn reports whether the walk continues after an error.
+func (w *walker) goesOn(err error) bool {
+	if errors.Is(err, zk.ErrNoAuth) {
+		w.denied = append(w.denied, cliError(err))
+		return true
+	}
+	return err == nil || isNoNode(err)
 }
 
 func join(parent, name string) string { return strings.TrimSuffix(parent, "/") + "/" + name }
