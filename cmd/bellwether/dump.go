@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,7 +37,11 @@ func newDataDump() *cobra.Command {
 			defer bar.Close()
 			p := printer{w: cmd.OutOrStdout(), json: f.json(), fs: bar.fs()}
 			for _, file := range args {
-				if err := p.file(file); err != nil {
+				err := p.file(file)
+				if unwritten := (*fs.PathError)(nil); errors.As(err, &unwritten) && unwritten.Op == "write" {
+					return shell.NotWritten(unwritten) // not an error of the file that is read
+				}
+				if err != nil {
 					return err
 				}
 			}
