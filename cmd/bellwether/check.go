@@ -31,7 +31,7 @@ func check(w io.Writer, c *config.Config) error {
 	for _, text := range soon {
 		c.Warnings = append(c.Warnings, config.Notice{Text: text})
 	}
-	refused = append(refused, err, server.TryClientPorts(c), tryMetricsPort(c), web.Check(c))
+	refused = append(refused, err, server.TryClientPorts(c), tryMetricsPort(c), web.Check(c), trySamePorts(c))
 	c.Warnings = append(c.Warnings, tryQuorumPorts(c)...)
 	for _, r := range remarks(c) {
 		fmt.Fprintln(w, r)
