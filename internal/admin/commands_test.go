@@ -313,7 +313,7 @@ func TestSnapshotAndRestoreAreRefused(t *testing.T) {
 		c.set(false)
 	}
 	member, _, _, _ := member5(t, store.NewMem(1))
-	if status, text, _ := send(t, "POST", answers(t, member)+"/restore", "ip", strings.NewReader("x")); status != 409 || !strings.Contains(text, "stop all members") {
+	if status, text, _ := send(t, "POST", answers(t, member)+"/restore", "ip", strings.NewReader("x")); status != 409 || !strings.Contains(text, "stop all members, set aside the files snapshot.* and log.*") {
 		t.Errorf("on a member: %d %s", status, text)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 // The reasons for which Restore does nothing.
 var (
-	ErrRestoreMember = errors.New("a member of an ensemble cannot be restored while it runs, because the other members would keep another history: stop all members, and put the snapshot into the data directory of each one")
+	ErrRestoreMember = errors.New("a member of an ensemble cannot be restored while it runs, because the other members would keep another history: stop all members, set aside the files snapshot.* and log.* of their directories version-2 (also below dataLogDir), put the snapshot into version-2 below each dataDir under the name snapshot.ZXID (the header last_zxid without 0x), and start all members")
 	ErrRestoring     = errors.New("another restore is in process: wait until it has ended")
 	ErrNotRestored   = errors.New("nothing is restored")
 )
