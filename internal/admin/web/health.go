@@ -24,7 +24,7 @@ func (p *Port) readyz(w http.ResponseWriter, r *http.Request) {
 	checks := []check{{"data", whyNotLoaded(s)}, {"running", whyEnding(s)}, {"loop", p.loop(r.Context())}}
 	if s.Loaded() {
 		st := s.Status()
-		checks = append(checks, check{"disk", whyDisk(&st)}, check{"leader", whyNoLeader(s, &st)}, check{"writes", whyReadOnly(&st)})
+		checks = append(checks, check{"disk", whyDisk(&st)}, check{"leader", whyNoLeader(s, &st)}, check{"writes", whyNoWrites(s, &st)})
 	}
 	report(w, r, "not ready", checks)
 }
@@ -100,8 +100,10 @@ func whyNoLeader(s *server.Server, st *server.Status) string {
 	return ""
 }
 
-func whyReadOnly(st *server.Status) string {
+func whyNoWrites(s *server.Server, st *server.Status) string {
 	switch {
+	case !st.ReadOnly && whyNoLeader(s, st) != "":
+		return "the server carries out no writes without a leader"
 	case !st.ReadOnly:
 		return ""
 	case st.Reason != "":

@@ -190,6 +190,9 @@ func TestHealthWithoutQuorum(t *testing.T) {
 	if status, text, _ := get(t, p.URL()+"livez"); status != 200 {
 		t.Errorf("livez: %d %s", status, text)
 	}
+	if _, text, _ := get(t, p.URL()+"readyz?verbose"); !strings.HasSuffix(text, "writes: the server carries out no writes without a leader\n") {
+		t.Errorf("readyz?verbose: %s", text)
+	}
 	const why = "This ZooKeeper instance is not currently serving requests"
 	for path, want := range map[string]string{
 		"ruok": "{\n  \"command\" : \"ruok\",\n  \"error\" : \"" + why + "\"\n}", "lead": "\"command\" : \"lead\",\n  \"error\" : \"" + why,
