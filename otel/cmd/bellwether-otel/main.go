@@ -14,9 +14,11 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
+	api "go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -53,7 +55,16 @@ func run(ctx context.Context, servers []string, every time.Duration, once bool) 
 	if err != nil {
 		return err
 	}
-	p := sdk.NewTracerProvider(sdk.WithBatcher(out), sdk.WithIDGenerator(otel.IDs()),
+	var lost error // the last reason for which the collector did not get spans
+	var mu sync.Mutex
+	api.SetErrorHandler(api.ErrorHandlerFunc(func(err error) {
+		slog.Warn("the collector did not get spans", "err", err)
+		mu.Lock()
+		defer mu.Unlock()
+		lost = err
+	}))
+	// Blocking: otherwise spans are dropped while the queue is full, and a server sends thousands at once.
+	p := sdk.NewTracerProvider(sdk.WithBatcher(out, sdk.WithBlocking()), sdk.WithIDGenerator(otel.IDs()),
 		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", "bellwether"))))
 	e := otel.NewExporter(p)
 	tick := time.NewTicker(every)
@@ -61,7 +72,7 @@ func run(ctx context.Context, servers []string, every time.Duration, once bool) 
 	for ctx.Err() == nil {
 		for _, s := range servers {
 			if err := export(ctx, e, s); err != nil && once {
-				return errors.Join(err, p.Shutdown(ctx))
+				return errors.Join(fmt.Errorf("no traces of %s: %w", s, err), p.Shutdown(ctx))
 			} else if err != nil {
 				slog.Warn("no traces of "+s, "err", err)
 			}
@@ -76,7 +87,13 @@ func run(ctx context.Context, servers []string, every time.Duration, once bool) 
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), askMax)
 	defer cancel()
-	return p.Shutdown(last)
+	err = p.Shutdown(last)
+	mu.Lock()
+	defer mu.Unlock()
+	if once {
+		err = errors.Join(err, lost)
+	}
+	return err
 }
 
 // export exports the new traces of one server.

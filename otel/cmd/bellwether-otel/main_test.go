@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,7 +73,46 @@ func TestTracesReachACollector(t *testing.T) {
 			t.Errorf("what the collector got does not contain %q", want)
 		}
 	}
-	if err := run(t.Context(), []string{serve(t, "ruok")}, time.Second, true); err == nil || !strings.Contains(err.Error(), "4lw.commands.whitelist") {
+	silent := serve(t, "ruok")
+	if err := run(t.Context(), []string{silent}, time.Second, true); err == nil || !strings.Contains(err.Error(), "4lw.commands.whitelist") || !strings.Contains(err.Error(), silent) {
 		t.Errorf("a server that does not show its traces: %v", err)
+	}
+}
+
+// TestNoSpanIsDropped: more spans than the queue holds reach a collector, and --once fails if it refuses them.
+func TestNoSpanIsDropped(t *testing.T) {
+	var created, status atomic.Int64
+	status.Store(http.StatusOK)
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		created.Add(int64(strings.Count(string(b), "server create")))
+		w.WriteHeader(int(status.Load()))
+	}))
+	defer collector.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.URL)
+	t.Setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "1")
+	t.Setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1")
+	at := serve(t, "trac")
+	c, err := zk.Connect(t.Context(), at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const nodes = 50
+	for i := range nodes {
+		if _, _, err := c.Create(t.Context(), fmt.Sprintf("/%d", i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close(t.Context())
+	if err := run(t.Context(), []string{at}, time.Second, true); err != nil {
+		t.Fatal(err)
+	}
+	if n := created.Load(); n < nodes {
+		t.Errorf("the collector got %d spans of %d requests", n, nodes)
+	}
+	status.Store(http.StatusForbidden)
+	if err := run(t.Context(), []string{at}, time.Second, true); err == nil || !strings.Contains(err.Error(), "403") {
+		t.Errorf("the collector refuses spans: %v", err)
 	}
 }
