@@ -66,7 +66,7 @@ func NewEditor(h *History, complete func(before string) (from int, all []Candida
 	e.rl.Config.Vars["convert-meta"] = false // keys may be UTF-8
 	e.rl.Config.Vars["usage-hint-always"] = false
 	e.rl.Keymap.Register(map[string]func(){"print-pending": e.printPending, "cancel-line": e.cancel})
-	for _, keys := range []string{"emacs", "emacs-standard", "vi-insert", "vi-command"} {
+	for _, keys := range []string{"emacs", "emacs-standard", "vi-insert", "vi-command", "menu-select"} {
 		if binds := e.rl.Config.Binds[keys]; binds != nil {
 			binds[string(printKey)] = inputrc.Bind{Action: "print-pending"}
 			binds[string(cancelKey)] = inputrc.Bind{Action: "cancel-line"}

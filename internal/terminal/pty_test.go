@@ -231,6 +231,12 @@ func TestEditorCancels(t *testing.T) {
 	p.shows("-- second")
 	p.keys(ctrlC)
 	p.until("show two interruptions", func(text string) bool { return strings.Count(text, "interrupted") == 2 })
+	p.keys("al\t")
+	p.shows("-- second")
+	p.keys("\t" + ctrlC) // the second TAB chooses a completion from the list
+	p.until("show three interruptions", func(text string) bool { return strings.Count(text, "interrupted") == 3 })
+	p.keys("next\r")
+	p.shows(`line "next"`)
 	p.keys("'open\r")
 	p.keys("closed'\r")
 	p.shows(`line "'open\nclosed'"`)
