@@ -2,7 +2,11 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +18,8 @@ func newBench(base maker) *cobra.Command {
 	return Group(&cobra.Command{
 		Use:   "bench",
 		Short: "measure a server: reads, writes, elections",
-		Long: "Measure any ZooKeeper server. A run creates its own znodes below /bellwether-bench-… and deletes them.\n" +
+		Long: "Measure any ZooKeeper server. A run creates its own znodes below /bellwether-bench-… and deletes them,\n" +
+			"also if Ctrl-C or SIGTERM ends it; a second one ends it at once.\n" +
 			"A latency is the duration of a whole call as the client sees it.",
 	}, newBenchLoad(base, bench.Read), newBenchLoad(base, bench.Write), newBenchElection(base))
 }
@@ -24,8 +29,16 @@ func benchCommand(base maker, c *cobra.Command, run func(ctx context.Context, a 
 	a := base()
 	c.Args = argCount(0, 0)
 	c.RunE = func(cmd *cobra.Command, _ []string) error {
-		r, err := run(cmd.Context(), a, benchRoot())
-		if err != nil {
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop) // a second signal ends the process at once
+		r, err := run(ctx, a, benchRoot())
+		switch {
+		case ctx.Err() != nil && err == nil:
+			return &StatusError{exitInterrupted, errors.New("interrupted; the znodes of the run were deleted")}
+		case ctx.Err() != nil:
+			return &StatusError{exitInterrupted, fmt.Errorf("interrupted: %w", err)}
+		case err != nil:
 			return err
 		}
 		return a.printReport(r)
