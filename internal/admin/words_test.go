@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -444,5 +445,13 @@ func TestHungDiskIsNamed(t *testing.T) {
 	within(t, "srvr to name the disk", func() bool { return line.MatchString(ask(t, s, "srvr")) })
 	if text := ask(t, s, "mntr"); !regexp.MustCompile(`(?m)^zk_slow_disk\t.* in data/version-2 is unanswered since \S+Z$`).MatchString(text) {
 		t.Errorf("mntr does not name the disk: %s", text)
+	}
+}
+
+// TestEnviShowsTheMemoryLimit: os.memory.max is what the process may use, as in ZooKeeper, not what it uses.
+func TestEnviShowsTheMemoryLimit(t *testing.T) {
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(123 << 20))
+	if text := envi(New("1"), nil); !strings.Contains(text, "\nos.memory.max=123MB\n") {
+		t.Errorf("with a limit of 123 MB:\n%s", text)
 	}
 }
