@@ -65,24 +65,50 @@ func NewEditor(h *History, complete func(before string) (from int, all []Candida
 	}
 	e.rl.Config.Vars["convert-meta"] = false // keys may be UTF-8
 	e.rl.Config.Vars["usage-hint-always"] = false
-	e.rl.Keymap.Register(map[string]func(){"print-pending": e.printPending, "cancel-line": e.cancel})
+	e.rl.Keymap.Register(map[string]func(){"print-pending": e.printPending, "cancel-line": e.cancel, "delete-char": e.deleteChar, "end-of-file": e.endOrDelete})
 	for _, keys := range []string{"emacs", "emacs-standard", "vi-insert", "vi-command", "menu-select"} {
 		if binds := e.rl.Config.Binds[keys]; binds != nil {
 			binds[string(printKey)] = inputrc.Bind{Action: "print-pending"}
 			binds[string(cancelKey)] = inputrc.Bind{Action: "cancel-line"}
 		}
 	}
+	for _, keys := range []string{"emacs", "emacs-standard", "vi-insert"} {
+		if binds := e.rl.Config.Binds[keys]; binds != nil && binds[deleteKey].Action == "" {
+			binds[deleteKey] = inputrc.Bind{Action: "delete-char"}
+		}
+	}
 	return e
 }
 
-// cancelKey is Ctrl-C.
-const cancelKey = '\x03'
+const (
+	cancelKey = '\x03'    // Ctrl-C
+	deleteKey = "\x1b[3~" // the key Delete
+)
 
 // cancel cancels the line, also if completions are shown.
 func (e *Editor) cancel() {
 	e.rl.Display.ResetHelpers()
 	e.rl.Display.AcceptLine()
 	e.rl.History.Accept(false, false, readline.ErrInterrupt)
+}
+
+// deleteChar deletes the character under the cursor. At the end of the line there is none: the library would delete the
+// last character, which GNU Readline does not do.
+func (e *Editor) deleteChar() {
+	if at := e.rl.Cursor().Pos(); at < e.rl.Line().Len() {
+		e.rl.History.Save()
+		e.rl.Line().CutRune(at)
+	}
+}
+
+// endOrDelete ends the input if the line is empty; otherwise it does what deleteChar does.
+func (e *Editor) endOrDelete() {
+	if e.rl.Line().Len() > 0 {
+		e.deleteChar()
+		return
+	}
+	e.rl.Display.AcceptLine()
+	e.rl.History.Accept(false, false, io.EOF)
 }
 
 // room returns the control sequence that makes room below a line that is being drawn: at the bottom of the

@@ -244,6 +244,18 @@ func TestEditorCancels(t *testing.T) {
 	p.ends()
 }
 
+// TestEditorDeletes shows that Ctrl-D and the key Delete remove the character under the cursor, and nothing at the end of a line.
+func TestEditorDeletes(t *testing.T) {
+	p := run(t, "editor", 60, 12)
+	p.shows(">")
+	p.keys("whole" + ctrlD + "\x1b[3~\r")
+	p.shows(`line "whole"`)
+	p.keys("xxpart\x01" + ctrlD + "\x1b[3~\r")
+	p.shows(`line "part"`)
+	p.keys(ctrlD)
+	p.ends()
+}
+
 // TestEditorRecalls shows that lines are recalled with the arrow key and with Ctrl-R, also in a later run, and that private
 // lines are not.
 func TestEditorRecalls(t *testing.T) {
