@@ -32,6 +32,7 @@ type cluster struct {
 	// uncommitted says that such a server answers reads from its whole log, even right
 	// after its start.
 	uncommitted bool
+	reconfig    bool // the membership can change, by everybody
 	relays      int // number of links that are accepted in place of the leader and closed
 	// delay selects events that are delivered only when release is called.
 	delay   func(to *server, e Event) bool
@@ -101,7 +102,7 @@ func newClusterOf(t *testing.T, keep bool, ids ...ensemble.ServerID) *cluster {
 }
 
 func (h *cluster) start(s *server) {
-	t := tree.New(tree.Options{Seed: uint64(s.id)})
+	t := tree.New(tree.Options{Seed: uint64(s.id), Reconfig: h.reconfig, SkipACL: h.reconfig})
 	log := zab.NewLog(0, 0)
 	for _, txn := range s.log {
 		if err := log.Append(txn); err != nil {
@@ -111,7 +112,7 @@ func (h *cluster) start(s *server) {
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, peerwire.NoServer, 0
-	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, ReadOnly: h.reads, ReadUncommitted: h.uncommitted}}, h.now)
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, ReadOnly: h.reads, ReadUncommitted: h.uncommitted}}, h.now)
 }
 
 // kill stops a server: its links break, and dials to it are refused.

@@ -84,12 +84,18 @@ func (r *Replica) requested(in zab.Input) {
 		return
 	}
 	r.expiry.Touch(q.Session, r.now.Mono)
+	if r.postponesSession(q.Session) {
+		r.member.postponed = append(r.member.postponed, postponed{in: in})
+		return
+	}
 	req := tree.Request{Session: q.Session, Cxid: q.Cxid, Op: q.Op, Body: q.Body, Identities: in.Identities, Local: r.localElsewhere(q.Session)}
 	r.resent = in.Native
 	txn, code := r.propose(req)
 	switch {
 	case txn != nil:
 		r.closing(txn)
+	case r.awaits != nil:
+		r.postpone(in, nil)
 	case code != wire.OK:
 		r.proposeError(q, code)
 	}

@@ -76,7 +76,9 @@ type member struct {
 	decision   election.Decision
 	leader     *zab.Leader
 	learner    *zab.Learner
-	serving    bool       // the term serves clients
+	serving    bool  // the term serves clients
+	served     int64 // Mono time at which it began to
+	postponed  []postponed
 	leaving    bool       // the server has transferred leadership and is about to stop
 	decided    int64      // Mono time of the decision
 	link       zab.LinkID // the learner's link to its leader
@@ -148,6 +150,7 @@ func (r *Replica) join() {
 func (r *Replica) reset() {
 	m := r.member
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
+	m.postponed = nil
 	m.redial = redial{}
 	m.term++
 	m.serverOf, m.endedSessions = map[wire.SessionID]ensemble.ServerID{}, endedSessions{}
@@ -267,7 +270,7 @@ func (r *Replica) readyMember() Ready {
 	m := r.member
 	m.unsettled = false
 	r.reconcile()
-	for r.electionReady() || r.zabReady() {
+	for r.electionReady() || r.zabReady() || r.takePostponed() {
 		r.reconcile()
 	}
 	r.reviseReadOnly()
@@ -282,7 +285,7 @@ func (r *Replica) readyMember() Ready {
 	if m.leader != nil {
 		rd.NextHeartbeat = m.leader.NextHeartbeat()
 	}
-	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), m.redialWake(r.now.Mono), r.readOnlyWake())
+	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), r.postponedUntil(), m.redialWake(r.now.Mono), r.readOnlyWake())
 	return rd
 }
 

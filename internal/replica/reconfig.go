@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
@@ -101,7 +102,7 @@ func (r *Replica) appoint(n *zab.Reconfigured) {
 // reconfigure checks a request on the leader and returns the text of the new membership.
 // permitted says that the client may write the znode. An empty text with code OK means
 // that nothing is proposed: leadership is transferred first, and the next leader gets the
-// request.
+// request, or the request is postponed (awaits is set).
 func (r *Replica) reconfigure(q *wire.ReconfigRequest, permitted bool, z wire.Zxid) (string, wire.Code) {
 	m := r.member
 	members := m.memberships()
@@ -120,6 +121,9 @@ func (r *Replica) reconfigure(q *wire.ReconfigRequest, permitted bool, z wire.Zx
 	switch {
 	case err != nil:
 		return r.refuseChange(wire.ErrBadArguments, err)
+	case !m.leader.QuorumOf(next) && permitted && r.now.Mono < m.joinBy():
+		r.awaits = next
+		return "", wire.OK
 	case !m.leader.QuorumOf(next):
 		return r.refuseChange(wire.ErrNewConfigNoQuorum, errors.New("the voters of the new membership that follow this leader and are up to date are no quorum of it"))
 	case !permitted:
@@ -134,6 +138,63 @@ func (r *Replica) reconfigure(q *wire.ReconfigRequest, permitted bool, z wire.Zx
 func (r *Replica) refuseChange(code wire.Code, why error) (string, wire.Code) {
 	r.observe(ReconfigRefused{Code: code, Why: why.Error()})
 	return "", code
+}
+
+// postponed is a request that waits on this leader: a reconfiguration that needs servers that
+// do not follow it yet, as after a leadership transfer; or a later write of the same session.
+type postponed struct {
+	next *ensemble.Membership // what the reconfiguration asks for; nil: it is a later write
+	in   zab.Input            // the request, if a learner has forwarded it
+	conn *conn                // otherwise the connection that holds it, and later writes too
+}
+
+// joinBy returns the Mono time until which a reconfiguration waits for servers to follow this
+// leader.
+func (m *member) joinBy() int64 { return m.served + m.opt.SyncLimit*m.tickMS }
+
+// postpone lets a reconfiguration wait that propose has not taken.
+func (r *Replica) postpone(in zab.Input, c *conn) {
+	r.member.postponed = append(r.member.postponed, postponed{r.awaits, in, c})
+}
+
+// postpones reports whether a request of a connection to this server is postponed.
+func (r *Replica) postpones(c *conn) bool {
+	return r.member != nil && slices.ContainsFunc(r.member.postponed, func(p postponed) bool { return p.conn == c })
+}
+
+// postponesSession reports whether a forwarded request of a session is postponed.
+func (r *Replica) postponesSession(id wire.SessionID) bool {
+	return slices.ContainsFunc(r.member.postponed, func(p postponed) bool { return p.conn == nil && p.in.Request.Session == id })
+}
+
+// postponedUntil returns the Mono time at which takePostponed is due, or Never.
+func (r *Replica) postponedUntil() int64 {
+	if len(r.member.postponed) == 0 {
+		return Never
+	}
+	return r.member.joinBy()
+}
+
+// takePostponed carries out the postponed requests if it is time, or if a quorum of a membership
+// that one of them asks for follows this leader. A request may be postponed again. It
+// reports whether there were any.
+func (r *Replica) takePostponed() bool {
+	m := r.member
+	due := r.now.Mono >= r.postponedUntil()
+	if !due && !slices.ContainsFunc(m.postponed, func(p postponed) bool { return p.next != nil && m.leader.QuorumOf(p.next) }) {
+		return false
+	}
+	all := m.postponed
+	m.postponed = nil
+	for _, p := range all {
+		switch {
+		case p.conn == nil:
+			r.input(p.in)
+		case !p.conn.ended:
+			r.beginHeld(p.conn)
+		}
+	}
+	return true
 }
 
 // transferTo begins a leadership transfer to a voter of another membership, and reports

@@ -84,8 +84,9 @@ type Replica struct {
 	member *member     // the state of a server in an ensemble, else nil
 	stall  stall       // the duty that the disk has not answered in time
 
-	asked        tree.Request // reused by propose, to avoid an allocation
-	resent       bool         // if leadership is transferred now, the next leader gets the request that propose prepares
+	asked        tree.Request         // reused by propose, to avoid an allocation
+	resent       bool                 // if leadership is transferred now, the next leader gets the request that propose prepares
+	awaits       *ensemble.Membership // the reconfiguration that propose has prepared waits for a quorum of it; nil: it does not
 	observations []Observation
 	abandoned    abandoned
 	outputs      fifo.Queue[Output]
@@ -230,7 +231,7 @@ func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
 	if !ok {
 		return nil, wire.OK
 	}
-	r.asked = req
+	r.asked, r.awaits = req, nil
 	if r.member != nil && r.member.opt.Reconfig && req.Op == wire.OpReconfig {
 		r.asked.Reconfigure = r.reconfigure
 	}

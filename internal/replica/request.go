@@ -4,6 +4,7 @@ import (
 	"bellwether/internal/leasequery"
 	"bellwether/internal/record"
 	"bellwether/internal/tree"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -41,14 +42,15 @@ func (r *Replica) request(q *Request) {
 // begin starts what a request needs before it can be answered. A write after an
 // unanswered sync is held: the leader answers a sync only when a quorum has confirmed its
 // leadership, and the write could be applied before that, out of the order of its
-// connection. During a leadership transfer a write is held for the next leader.
+// connection. During a leadership transfer a write is held for the next leader. A write after
+// a reconfiguration that is postponed is held too.
 func (r *Replica) begin(c *conn, q *Request, syncing bool) {
 	switch {
 	case q.Op == wire.OpCloseSession && r.locals.has(c.session) && !syncing:
 		// A local session ends on this server only, after the requests before. Behind a sync the
 		// session may still be upgraded, so its end is held like a write.
 		c.closing = true
-	case changes(q.Op) && (syncing || r.transferring()):
+	case changes(q.Op) && (syncing || r.transferring() || r.postpones(c)):
 		q.zxid = held
 		c.closing = q.Op == wire.OpCloseSession
 	case changes(q.Op):
@@ -106,6 +108,9 @@ func (r *Replica) write(c *conn, q *Request) {
 	case txn != nil:
 		q.zxid, q.withoutStat = txn.Zxid, r.asked.WithoutStat
 		r.closing(txn)
+	case r.awaits != nil:
+		q.zxid = held
+		r.postpone(zab.Input{}, c)
 	case code == wire.OK: // the term is about to end: the next leader gets the request, or the connection is closed
 		q.zxid = forwarded
 	default:

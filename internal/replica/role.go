@@ -260,7 +260,7 @@ func (h Undone) String() string {
 func (r *Replica) serve(e *zab.Established) {
 	m := r.member
 	before := m.epoch
-	m.serving, m.epoch, m.readers.shown = true, e.Epoch, true
+	m.serving, m.served, m.epoch, m.readers.shown = true, r.now.Mono, e.Epoch, true
 	r.describe()
 	m.compatible = 0
 	if m.learner != nil && !m.learner.Native() && !m.opt.CompatibleOnly {
