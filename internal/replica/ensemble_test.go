@@ -33,7 +33,7 @@ type cluster struct {
 	// after its start.
 	uncommitted bool
 	reconfig    bool // the membership can change, by everybody
-	relays      int // number of links that are accepted in place of the leader and closed
+	relays      int  // number of links that are accepted in place of the leader and closed
 	// delay selects events that are delivered only when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -88,8 +89,7 @@ func (s *Server) setMembers(m *ensemble.Membership) bool {
 }
 
 // moveClientPort opens the client port at another address, on a goroutine of its own,
-// because resolving a name may take long. Then it closes the port at the former address.
-// Connections stay.
+// because resolving a name may take long. Connections stay.
 func (s *Server) moveClientPort(to ensemble.HostPort) {
 	if s.opt.Hooks.Clients != nil {
 		return
@@ -100,18 +100,45 @@ func (s *Server) moveClientPort(to ensemble.HostPort) {
 		if s.stopping.Load() || s.config().Client != to {
 			return
 		}
-		ln, err := listen(to, s.config().Limits.KeepAlive, "client port in the server line")
-		if err != nil {
+		if err := s.replaceClientPort(to); err != nil {
 			s.log.Error("the client port stays at its former address", "err", err)
 			return
 		}
-		if s.client != nil {
-			s.client.Close()
-		}
-		s.client = ln
-		s.readers.Go(func() { s.accept(ln, s.config().TLS.ClientUnified, true) })
-		s.log.Info("client port moved", "address", ln.Addr())
+		s.log.Info("client port moved", "address", s.client.Addr())
 	})
+}
+
+// replaceClientPort opens the client port at another address and closes it at the former one.
+// If both addresses have the same port, they may exclude each other, as 127.0.0.1 and
+// 0.0.0.0 do. Then the former one is closed first, and opened again if the other fails.
+func (s *Server) replaceClientPort(to ensemble.HostPort) error {
+	err := s.openClientPort(to)
+	if err == nil || s.client == nil {
+		return err
+	}
+	former, ok := s.client.Addr().(*net.TCPAddr)
+	if !ok || former.Port != to.Port {
+		return err
+	}
+	s.client.Close()
+	if err = s.openClientPort(to); err != nil {
+		return errors.Join(err, s.openClientPort(ensemble.HostPort{Host: former.IP.String(), Port: former.Port}))
+	}
+	return nil
+}
+
+// openClientPort opens the client port in place of the former one, and accepts clients there.
+func (s *Server) openClientPort(at ensemble.HostPort) error {
+	ln, err := listen(at, s.config().Limits.KeepAlive, "client port in the server line")
+	if err != nil {
+		return err
+	}
+	if s.client != nil {
+		s.client.Close()
+	}
+	s.client = ln
+	s.readers.Go(func() { s.accept(ln, s.config().TLS.ClientUnified, true) })
+	return nil
 }
 
 // clientPort returns the listener of the client port; nil: there is none.

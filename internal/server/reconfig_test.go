@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -317,4 +318,52 @@ func TestMembershipAfterARestart(t *testing.T) {
 	g.settled()
 	g.showing(now)
 	g.equal()
+}
+
+// TestClientPortMovesToOverlappingAddress: the client port moves from one address to all
+// addresses, with the same port, and back. If that fails, it is open at its former address.
+func TestClientPortMovesToOverlappingAddress(t *testing.T) {
+	g := dynamicEnsemble(t, 3, 0)
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	l := g.settled()
+	ports, err := portblock.Free("127.0.0.1", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, _ := g.members.Server(l.id)
+	move := func(host string) {
+		t.Helper()
+		line := fmt.Sprintf("%s;%s:%d", strings.TrimSuffix(self.Line(), ":participant"), host, ports[0])
+		if code, _ := l.administrator().reconfig(wire.ReconfigRequest{Joining: wire.Text(line), ConfigID: -1}); code != wire.OK {
+			t.Fatal(code)
+		}
+	}
+	at := func(want func(net.IP) bool) func() bool {
+		return func() bool {
+			now := l.Addr().(*net.TCPAddr)
+			c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", ports[0]))
+			if err == nil {
+				c.Close()
+			}
+			return now.Port == ports[0] && want(now.IP) && err == nil
+		}
+	}
+	move("127.0.0.1")
+	eventually(t, "the port is open on loopback", at(net.IP.IsLoopback))
+	move("0.0.0.0")
+	eventually(t, "the port is open on all addresses", at(net.IP.IsUnspecified))
+	move("127.0.0.1")
+	eventually(t, "the port is open on loopback again", at(net.IP.IsLoopback))
+	other, err := net.Listen("tcp", fmt.Sprintf("127.0.0.2:%d", ports[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	book := &lockedBuffer{}
+	l.log = slog.New(slog.NewTextHandler(book, nil))
+	move("0.0.0.0")
+	eventually(t, "the failure is logged", func() bool { return strings.Contains(book.String(), "stays at its former address") })
+	eventually(t, "the port is open on loopback as before", at(net.IP.IsLoopback))
 }
