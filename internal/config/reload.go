@@ -97,10 +97,14 @@ func memberChanges(before, after map[string]string) []string {
 }
 
 // WithMembers returns the configuration with another membership, and with the client
-// address of this server's line in it.
-func (c *Config) WithMembers(m *ensemble.Membership) *Config {
+// address of this server's line in it. file is the dynamic file that holds the membership,
+// which the static file names from then on; empty: there is none.
+func (c *Config) WithMembers(m *ensemble.Membership, file string) *Config {
 	now := *c
 	now.Ensemble.Members = m
+	if file != "" {
+		now.Ensemble.DynamicFile = file
+	}
 	if self, ok := m.Server(c.Ensemble.ID); ok {
 		now.Ensemble.PeerType = self.Role
 		if !self.Client.IsZero() {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bellwether/internal/ensemble"
 )
 
 // loadText loads a zoo.cfg in dir, next to a myid. It replaces DIR in the text by dir.
@@ -72,6 +74,39 @@ func TestLiveKeysAreHonoured(t *testing.T) {
 			if k.live && (k.into == nil || k.status != honoured) {
 				t.Errorf("%s is live, but has no effect", k.name)
 			}
+		}
+	}
+}
+
+// TestReloadAfterAReconfiguration: a server whose membership has changed while it runs reads the files
+// that it has written itself. They hold nothing new, also if the client port has moved.
+func TestReloadAfterAReconfiguration(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := loadText(t, dir, three+"reconfigEnabled=true\n")
+	for version, client := range []string{"", ";127.0.0.9:2182", ";2183"} {
+		m, err := ensemble.Parse("server.1=a:2888:3888:participant" + client + "\nserver.4=d:2888:3888:participant")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m = m.WithVersion(int64(version + 1))
+		file := m.FileName(c.File)
+		if err := os.WriteFile(file, []byte(m.FileText(false)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c = c.WithMembers(m, file)
+		before, err := os.ReadFile(c.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		static, err := ensemble.StaticText(string(before), file, client != "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, changes := c.Reloaded(loadText(t, dir, static)); changes.String() != "no key has changed" {
+			t.Errorf("version %d: %s", version, changes)
 		}
 	}
 }

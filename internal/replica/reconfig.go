@@ -148,9 +148,13 @@ type postponed struct {
 	conn *conn                // otherwise the connection that holds it, and later writes too
 }
 
+// joinMaxMS limits how long after the begin of a term a reconfiguration waits for servers to
+// follow the leader, in ms.
+const joinMaxMS = 5000
+
 // joinBy returns the Mono time until which a reconfiguration waits for servers to follow this
 // leader.
-func (m *member) joinBy() int64 { return m.served + m.opt.SyncLimit*m.tickMS }
+func (m *member) joinBy() int64 { return m.served + min(m.opt.SyncLimit*m.tickMS, joinMaxMS) }
 
 // postpone lets a reconfiguration wait that propose has not taken.
 func (r *Replica) postpone(in zab.Input, c *conn) {

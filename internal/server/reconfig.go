@@ -79,7 +79,11 @@ func (m *member) reconfigured(now *replica.Memberships) {
 func (s *Server) setMembers(m *ensemble.Membership) bool {
 	s.cfgMu.Lock()
 	before := s.config()
-	now := before.WithMembers(m)
+	file := ""
+	if f := s.member.files; f != nil && m.Version() != before.Ensemble.Members.Version() {
+		file = m.FileName(f.Static)
+	}
+	now := before.WithMembers(m, file)
 	s.cfg.Store(now)
 	s.cfgMu.Unlock()
 	if now.Client != before.Client {

@@ -26,6 +26,8 @@ type FS interface {
 	// Rename renames from to to in one step. An existing file named to is replaced.
 	Rename(from, to string) error
 	Remove(name string) error
+	// CopyMode gives to the permissions of from, so that nobody else can read a copy.
+	CopyMode(from, to string) error
 	// SyncDir makes all changes of names in dir durable: names that were created, renamed
 	// or removed.
 	SyncDir(dir string) error

@@ -24,12 +24,26 @@ const configMax = 4 << 20
 func (f *MemberFiles) Backup() error {
 	text, err := f.Read(f.Static)
 	if err == nil {
-		err = writeAtomic(f.FS, f.Static+".bak", text)
+		err = f.writeStatic(f.Static+".bak", text)
 	}
 	if err != nil {
 		return fmt.Errorf("copy of the configuration file: %w", err)
 	}
 	return nil
+}
+
+// writeStatic replaces the static file or its copy. It keeps the permissions of the static
+// file, which may hold passwords.
+func (f *MemberFiles) writeStatic(path, text string) error {
+	temp := path + ".tmp"
+	empty, err := f.FS.Create(temp)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(empty.Close(), f.FS.CopyMode(f.Static, temp)); err != nil {
+		return err
+	}
+	return writeAtomic(f.FS, path, text)
 }
 
 // SaveProposed makes a proposed membership durable.
@@ -50,7 +64,7 @@ func (f *MemberFiles) SaveCommitted(path, text string, edit func(static string) 
 	if static, err = edit(static); err != nil {
 		return err
 	}
-	if err := writeAtomic(f.FS, f.Static, static); err != nil || proposed {
+	if err := f.writeStatic(f.Static, static); err != nil || proposed {
 		return err
 	}
 	err = f.FS.Remove(f.Next)

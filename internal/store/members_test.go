@@ -3,6 +3,9 @@ package store
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -82,5 +85,25 @@ func TestBackup(t *testing.T) {
 	must(t, m.Remove("/etc/zoo.cfg"))
 	if err := f.Backup(); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestMemberFilesKeepPermissions: the static file and its copy can be read by those who could read
+// the static file before.
+func TestMemberFilesKeepPermissions(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no such permissions")
+	}
+	static := filepath.Join(t.TempDir(), "zoo.cfg")
+	must(t, os.WriteFile(static, []byte("ssl.keyStore.password=secret\n"), 0o600))
+	f := &MemberFiles{FS: OS(), Static: static, Next: static + ".dynamic.next"}
+	must(t, f.Backup())
+	must(t, f.SaveCommitted(static+".dynamic.2", "members 2", point, false))
+	for _, path := range []string{static, static + ".bak"} {
+		info, err := os.Stat(path)
+		must(t, err)
+		if got := info.Mode().Perm(); got != 0o600 {
+			t.Errorf("%s has the permissions %v", filepath.Base(path), got)
+		}
 	}
 }

@@ -210,6 +210,9 @@ func (m *Mem) Create(name string) (File, error) {
 	return &memFile{m: m, ino: ino, name: name, life: m.life, writable: true}, crash
 }
 
+// CopyMode does nothing: the files have no permissions.
+func (m *Mem) CopyMode(string, string) error { return nil }
+
 // Rename renames a file within its directory.
 func (m *Mem) Rename(from, to string) error {
 	m.mu.Lock()

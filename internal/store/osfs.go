@@ -110,6 +110,14 @@ func (osFS) Remove(name string) error           { return os.Remove(name) }
 func (osFS) SyncDir(dir string) error           { return syncDir(dir) }
 func (osFS) Lock(dir string) (io.Closer, error) { return lockDir(dir) }
 
+func (osFS) CopyMode(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	return os.Chmod(to, info.Mode().Perm())
+}
+
 func osOpen(name string, flag int) (File, error) {
 	f, err := os.OpenFile(name, flag, filePerm)
 	if err != nil {
