@@ -32,6 +32,75 @@ func TestReconfigWithOtherClients(t *testing.T) {
 	}
 }
 
+// TestReconfigRemovesTheLeader: in ensembles of three servers of one or both kinds, the leader is removed and added
+// again, three times. Another server must lead, all must show each configuration, and serve writes. In an ensemble of
+// Bellwether the client gets the answer of its first request.
+func TestReconfigRemovesTheLeader(t *testing.T) {
+	t.Parallel()
+	a, b := target.Apache, target.Bellwether
+	for name, kinds := range map[string][]target.Kind{
+		"apache":       {a, a, a},
+		"bellwether":   {b, b, b},
+		"mixed-apache": {b, b, a},
+		"mixed":        {a, a, b},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := reconfigurable(t, kinds)
+			for round := range 3 {
+				e.removeLeader(round)
+			}
+		})
+	}
+}
+
+// removeLeader removes the leader and adds it again.
+func (e *memberChange) removeLeader(round int) {
+	e.t.Helper()
+	leader, err := e.AwaitWhole(reconfigMax)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	e.t.Logf("server %d (%s) leads and is removed", leader+1, e.Servers[leader].Kind)
+	e.reconfig("", fmt.Sprint(leader+1), leader)
+	e.write(fmt.Sprintf("/removed-%d", round))
+	next, err := e.AwaitLeader(reconfigMax)
+	if err != nil || next == leader {
+		e.t.Fatalf("server %d leads: %v", next+1, err)
+	}
+	e.reconfig(e.line(leader), "")
+	e.write(fmt.Sprintf("/added-%d", round))
+}
+
+// reconfig changes the membership through a server that stays in it, and repeats the request until it is accepted. A
+// change of leaders of ZooKeeper leaves it open whether a request had an effect.
+func (e *memberChange) reconfig(joining, leaving string, gone ...int) {
+	e.t.Helper()
+	through := e.at[(slices.Max(append([]int{0}, gone...))+1)%len(e.at)]
+	ctx, cancel := context.WithTimeout(e.t.Context(), reconfigMax)
+	defer cancel()
+	if err := through.AddAuth(ctx, zk.Auth{Scheme: "digest", Data: []byte("super:" + target.Password)}); err != nil {
+		e.t.Fatal(err)
+	}
+	var got []byte
+	e.await("the change is accepted", func() bool {
+		text, _, err := through.Reconfig(ctx, joining, leaving, "", -1)
+		if err != nil {
+			e.t.Log(err)
+			if !slices.ContainsFunc(e.Servers, func(s *target.Server) bool { return s.Kind == target.Apache }) {
+				e.t.Fatal("a Bellwether ensemble has refused the request")
+			}
+		}
+		got = text
+		return err == nil
+	})
+	for i := range e.Servers {
+		if strings.Contains(string(got), fmt.Sprintf("server.%d=", i+1)) == slices.Contains(gone, i) {
+			e.t.Fatalf("server %d must be gone: %v, and the configuration is\n%s", i+1, slices.Contains(gone, i), got)
+		}
+		e.shows(strings.TrimSpace(string(got)), i)
+	}
+}
+
 // memberChange is a running ensemble whose membership changes.
 type memberChange struct {
 	t *testing.T
@@ -42,16 +111,25 @@ type memberChange struct {
 // reconfigMax is how long a change may take.
 const reconfigMax = 3 * time.Minute
 
-func reconfigure(t *testing.T, kinds []target.Kind) {
+// reconfigurable starts an ensemble whose membership can change.
+func reconfigurable(t *testing.T, kinds []target.Kind) *memberChange {
 	e := &memberChange{t: t, Ensemble: target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: map[string]string{"reconfigEnabled": "true", "initLimit": "20", "syncLimit": "10"}})}
+	if _, err := e.AwaitWhole(reconfigMax); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range e.Servers {
+		e.at = append(e.at, attach(t, s.Addr, electionTimeout))
+	}
+	return e
+}
+
+func reconfigure(t *testing.T, kinds []target.Kind) {
+	e := reconfigurable(t, kinds)
 	leader, err := e.AwaitWhole(reconfigMax)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("server %d (%s) leads", leader+1, kinds[leader])
-	for _, s := range e.Servers {
-		e.at = append(e.at, attach(t, s.Addr, electionTimeout))
-	}
 	moved, other := (leader+1)%len(kinds), (leader+2)%len(kinds)
 	observing := strings.Replace(e.line(moved), ":participant;", ":observer;", 1)
 	e.change("kazoo removes a server", func() string { return e.kazoo(other, "-", fmt.Sprint(moved+1), "-") }, moved)
