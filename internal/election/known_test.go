@@ -357,3 +357,20 @@ func TestQuorumInBothMemberships(t *testing.T) {
 		t.Errorf("%+v, want LEADING", st)
 	}
 }
+
+// TestJoinsALeaderOfTheCommittedMembership: a server with a proposed membership follows a leader
+// that a quorum of the committed one follows. The proposal may never be committed, and then
+// only that leader can take it back.
+func TestJoinsALeaderOfTheCommittedMembership(t *testing.T) {
+	e := New(Options{ID: 1, Committed: plain(1, 3), Proposed: membership(9, []ensemble.ServerID{1, 4, 5}, nil, nil, nil)})
+	e.Step(0, Look{Zxid: 0x100000009, Epoch: 1, Why: "started"})
+	v := Vote{2, 0x100000008, 2}
+	e.Step(1, Heard{From: 2, Notification: says(e, peerwire.Leading, v, 1)})
+	if st := e.State(); st.Role != peerwire.Looking {
+		t.Fatalf("%+v with the word of one server", st)
+	}
+	e.Step(2, Heard{From: 3, Notification: says(e, peerwire.Following, v, 1)})
+	if st := e.State(); st.Role != peerwire.Following {
+		t.Errorf("%+v, want FOLLOWING", st)
+	}
+}

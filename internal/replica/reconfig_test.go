@@ -2,8 +2,11 @@ package replica
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	"bellwether/internal/election"
+	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
 
@@ -103,5 +106,71 @@ func TestReconfigurationWaitsOnlyForAWhile(t *testing.T) {
 	h.run(10)
 	if got := fmt.Sprint(again.answers()); got != "["+want+"]" {
 		t.Error(got)
+	}
+}
+
+// TestReconfigurationInProgress: a change is refused while another one is not committed, and accepted
+// afterwards.
+func TestReconfigurationInProgress(t *testing.T) {
+	h, s := reconfigurable(t)
+	c, id := h.connect(s[0], 0)
+	other, otherID := h.connect(s[0], 0)
+	h.delay = func(to *server, e Event) bool { return to == s[0] && isAck(e) }
+	h.remove(s[0], id, 1, s[1])
+	h.run(20)
+	h.remove(s[0], otherID, 1, s[1])
+	h.run(20)
+	h.release()
+	h.run(100)
+	want := fmt.Sprint("[1 ok] [1 ", wire.ErrReconfigInProgress, "]")
+	if got := fmt.Sprint(c.answers(), " ", other.answers()); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	h.remove(s[0], otherID, 2, s[1])
+	h.run(100)
+	if got := other.answers(); got[len(got)-1] != "2 ok" {
+		t.Error(got)
+	}
+}
+
+// TestRemovedLeaderWithoutKeptClients: if connections end with the leader's term, no request can be held. The leader
+// commits the change that removes it, and names the next leader, which leads without an election.
+func TestRemovedLeaderWithoutKeptClients(t *testing.T) {
+	h, s := reconfigurable(t)
+	for _, x := range s {
+		x.r.member.opt.KeepClients = false
+	}
+	epoch := s[0].r.Status().Epoch
+	c, id := h.connect(s[0], 0)
+	h.remove(s[0], id, 1, s[0])
+	h.run(1000)
+	l := h.leader()
+	if now := l.r.Memberships().Committed; l == s[0] || wire.Zxid(now.Version()).Epoch() != epoch || len(now.Voters()) != 2 {
+		t.Errorf("server %d leads, membership %x %v", l.id, now.Version(), now.Voters())
+	}
+	if !c.closed {
+		t.Error("the connection was kept")
+	}
+	all := l.r.Elections()
+	if last := all[len(all)-1]; last.Decision.Ending != election.Named {
+		t.Error(last.String())
+	}
+}
+
+// TestVoterBecomesObserver: a server takes the role that a change gives to it, without an election.
+func TestVoterBecomesObserver(t *testing.T) {
+	h, s := reconfigurable(t)
+	c, id := h.connect(s[0], 0)
+	line, _ := h.members.Server(s[2].id)
+	text := strings.Replace(line.Line(), ":participant", ":observer", 1) + ";9"
+	body := wire.Append(nil, &wire.ReconfigRequest{Joining: wire.Text(text), ConfigID: -1})
+	s[0].inbox = append(s[0].inbox, &Request{Conn: id, Xid: 1, Op: wire.OpReconfig, Body: body})
+	h.run(200)
+	if got := fmt.Sprint(c.answers()); got != "[1 ok]" {
+		t.Fatal(got)
+	}
+	all := s[2].r.Elections()
+	if st := s[2].r.Status(); st.Role != peerwire.Observing || !st.Serving || all[len(all)-1].Decision.Ending != election.Named {
+		t.Errorf("%+v after %s", st, all[len(all)-1].String())
 	}
 }

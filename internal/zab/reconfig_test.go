@@ -550,3 +550,150 @@ func TestLeaseOfALeaderIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestPromotedObserversCount: an observer counts if the proposed membership gives it a vote and it is
+// native. Otherwise a server that takes part as an observer does not count, even if it is a voter.
+func TestPromotedObserversCount(t *testing.T) {
+	for _, c := range []struct {
+		server           ensemble.ServerID
+		observer, native bool
+		counts           bool
+	}{
+		{4, false, false, true},
+		{4, true, true, true},
+		{4, true, false, false},
+		{2, true, true, false},
+	} {
+		l := betweenTwo(t)
+		info := &peerwire.QuorumPacket{Type: peerwire.PacketFollowerInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: c.server, Version: peerwire.QuorumVersion})}
+		if c.observer {
+			info.Type = peerwire.PacketObserverInfo
+		}
+		l.Step(0, Opened{1})
+		l.Step(0, Received{1, info})
+		l.linkOf(c.server).native = c.native
+		if got := l.acksOf(c.server) != nil; got != c.counts {
+			t.Errorf("%+v: counts %v", c, got)
+		}
+		if got := l.mayTakePart(c.server); got != c.counts {
+			t.Errorf("%+v: may take part %v", c, got)
+		}
+	}
+}
+
+// TestLeaderUnderAnotherMembership: a leader goes on if it has a vote and the same quorum address.
+func TestLeaderUnderAnotherMembership(t *testing.T) {
+	l := reconfiguring(t)
+	for text, want := range map[string]bool{
+		"server.3=h:3:103:participant":         true,
+		"server.3=h:3:104:participant;9":       true,
+		"server.3=h:4:103:participant":         false,
+		"server.3=g:3:103:participant":         false,
+		"server.3=h:3:103|i:3:103:participant": false,
+		"server.3=h:3:103:observer":            false,
+		"server.4=h:3:103:participant":         false,
+	} {
+		m, err := ensemble.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := l.Leads(m); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+// TestQuorumOfANewMembership: only this leader and followers that were told to serve count, whether or not
+// they have a vote now.
+func TestQuorumOfANewMembership(t *testing.T) {
+	l := reconfiguring(t)
+	greet(l, 7, 7, "1.1", false)
+	for servers, want := range map[string]bool{"3": true, "3 4": true, "3 4 7": true, "3 7": false, "3 6": false, "3 8 9": false, "4 5": true} {
+		if got := l.QuorumOf(configuration(0, servers)); got != want {
+			t.Errorf("%s: %v", servers, got)
+		}
+	}
+	ack(l, "2.0", 7)
+	if !l.QuorumOf(configuration(0, "3 7")) {
+		t.Error("a server that has caught up does not count")
+	}
+}
+
+// TestLearnerRecordsMemberships: what NEWLEADER carries is proposed, UPTODATE commits it, and
+// COMMITANDACTIVATE commits a later one. At UPTODATE the term ends if the leader has lost its vote.
+func TestLearnerRecordsMemberships(t *testing.T) {
+	begin := func(servers string) *Learner {
+		r := soloLearner(t, "1.5", "", false)
+		r.opt.Reconfig = true
+		r.log.Configure(r.opt.Committed)
+		take(r, pack(peerwire.PacketDiff, "1.5", nil),
+			&peerwire.QuorumPacket{Type: peerwire.PacketNewLeader, Zxid: zx("2.0"), Data: []byte(configuration(zx("1.4"), servers).String())})
+		if committed, proposed := r.log.Memberships(); committed != r.opt.Committed || proposed == nil || proposed.Version() != int64(zx("1.4")) {
+			t.Fatalf("after NEWLEADER: %v, %v", committed, proposed)
+		}
+		carryDisk(r)
+		take(r, pack(peerwire.PacketUpToDate, "0", nil))
+		if committed, proposed := r.log.Memberships(); committed.Version() != int64(zx("1.4")) || proposed != nil {
+			t.Fatalf("after UPTODATE: %v, %v", committed, proposed)
+		}
+		return r
+	}
+	r := begin("1 2 3 4")
+	x := reconfiguration("2.1", "1 3 4")
+	take(r, &peerwire.QuorumPacket{Type: peerwire.PacketProposal, Zxid: x.Zxid, Data: x.Append(nil)}, activate("2.1", 3, nil))
+	if committed, proposed := r.log.Memberships(); committed.Version() != int64(zx("2.1")) || proposed != nil {
+		t.Errorf("after COMMITANDACTIVATE: %v, %v", committed, proposed)
+	}
+	if out := r.Ready(); out.GiveUp != "" {
+		t.Error(out.GiveUp)
+	}
+	r.canTransfer = true
+	r.successorNamed(&peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: x.Zxid, Data: wire.Append(nil, &peerwire.Handover{Leader: 4})})
+	if s := r.Ready().Successor; s == nil || s.Leader != 4 {
+		t.Errorf("a voter of the new membership cannot be named: %v", s)
+	}
+	r = begin("1 2 4")
+	if out := r.Ready(); !strings.Contains(out.GiveUp, "no vote") {
+		t.Errorf("goes on under a leader without a vote: %q", out.GiveUp)
+	}
+}
+
+// TestLeaderSavesTheProposal: a leader makes a proposed membership durable, too.
+func TestLeaderSavesTheProposal(t *testing.T) {
+	l := reconfiguring(t)
+	offer(l, one("2.1"))
+	if out := l.Ready(); out.LastSeen != nil {
+		t.Error("a write proposes a membership")
+	}
+	offer(l, reconfiguration("2.2", "3 4 5"))
+	if out := l.Ready(); out.LastSeen == nil || out.LastSeen.Version() != int64(zx("2.2")) {
+		t.Errorf("%v", out.LastSeen)
+	}
+	l.log.Configure(l.committed)
+	l.log.Propose(l.lastSeen)
+	ack(l, "2.2", 1, 2, 4, 5)
+	if committed, proposed := l.log.Memberships(); committed.Version() != int64(zx("2.2")) || proposed != nil {
+		t.Errorf("committed %v, proposed %v", committed, proposed)
+	}
+}
+
+// TestObserverIsNotDesignated: an observer that the new membership makes a voter is not named as the next
+// leader, because it does not acknowledge.
+func TestObserverIsNotDesignated(t *testing.T) {
+	l := reconfiguring(t)
+	l.lastSeen = configuration(zx("2.1"), "1 6")
+	l.linkOf(1).durable, l.linkOf(6).durable = zx("2.1"), zx("2.2")
+	if got := l.designate(zx("2.1")); got != 1 {
+		t.Errorf("names server %d", got)
+	}
+}
+
+// TestMembersOfBoth: the servers of the committed and of the proposed membership are members.
+func TestMembersOfBoth(t *testing.T) {
+	l := betweenTwo(t)
+	for id, want := range map[ensemble.ServerID]bool{1: true, 3: true, 5: true, 6: false} {
+		if got := l.isMember(id); got != want {
+			t.Errorf("server %d: %v", id, got)
+		}
+	}
+}
