@@ -174,3 +174,23 @@ func TestVoterBecomesObserver(t *testing.T) {
 		t.Errorf("%+v after %s", st, all[len(all)-1].String())
 	}
 }
+
+// TestElectionFollowsTheMembership: a server that was removed does not help to elect a leader.
+func TestElectionFollowsTheMembership(t *testing.T) {
+	h, s := reconfigurable(t)
+	c, id := h.connect(s[0], 0)
+	h.remove(s[0], id, 1, s[1])
+	h.run(200)
+	if got := fmt.Sprint(c.answers()); got != "[1 ok]" {
+		t.Fatal(got)
+	}
+	h.kill(s[0])
+	for range 100 {
+		h.run(50)
+		for _, x := range s[1:] {
+			if role := x.r.Status().Role; role != peerwire.Looking {
+				t.Fatalf("server %d is %v without a quorum of the new membership", x.id, role)
+			}
+		}
+	}
+}
