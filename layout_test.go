@@ -54,6 +54,7 @@ var plan = map[string]packageRule{
 	"internal/portblock":  {layer: 1},
 	"internal/patch":      {layer: 1},                                          // changes of the program as text, for the tests of the tests
 	"internal/bugs":       {layer: 2, tests: "internal/interleave/instrument"}, // only tests; it brings known bugs back
+	"internal/member":     {layer: 2, imports: "internal/ensemble", pure: true},
 	"internal/metrics":    {layer: 1, libraries: prometheus},
 	"internal/authority":  {layer: 1},
 	"internal/guard":      {layer: 1, libraries: sys},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,6 +181,20 @@ func (m *Membership) WithVersion(version int64) *Membership {
 	c := *m
 	c.version = version
 	return &c
+}
+
+// Definition returns what New makes this membership of. Its maps and the slice of servers are
+// not shared.
+func (m *Membership) Definition() Definition {
+	d := Definition{Servers: slices.Clone(m.servers), Version: m.version}
+	if !m.Hierarchical() {
+		return d
+	}
+	d.Groups, d.Weights = make(map[GroupID][]ServerID, len(m.groups)), maps.Clone(m.weights)
+	for _, g := range m.groups {
+		d.Groups[g.id] = slices.Clone(g.members)
+	}
+	return d
 }
 
 // SameMembers reports whether both have the same servers, groups and weights, whatever
