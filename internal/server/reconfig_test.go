@@ -367,3 +367,44 @@ func TestClientPortMovesToOverlappingAddress(t *testing.T) {
 	eventually(t, "the failure is logged", func() bool { return strings.Contains(book.String(), "stays at its former address") })
 	eventually(t, "the port is open on loopback as before", at(net.IP.IsLoopback))
 }
+
+// TestReplacedDisksDoNotVoteBeforeTheyHaveTheHistory: two servers in a row are replaced by ones with the same id and a new
+// disk. Each time the only disk with an acknowledged write is that of a third server, which is down. The new disk and a server
+// that is behind elect no leader. When the third server is back, the new one gets the history; then it votes.
+func TestReplacedDisksDoNotVoteBeforeTheyHaveTheHistory(t *testing.T) {
+	g := dynamicEnsemble(t, 3, 0)
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.settled().connect().create("/first", "x")
+	keeper := g.servers[0]
+	for i, replaced := range g.servers[1:] {
+		behind := g.servers[2-i]
+		g.equal()
+		g.kill(behind)
+		path := fmt.Sprintf("/kept%d", replaced.id)
+		g.settled().connect().create(path, "x") // the keeper and the server that is replaced have it
+		g.kill(keeper)
+		g.kill(replaced)
+		replaced.fs = store.NewMem(uint64(100 + i))
+		g.start(replaced)
+		g.start(behind)
+		eventually(t, "the new disk votes for nobody", func() bool {
+			all := replaced.Elections()
+			return len(all) > 0 && all[len(all)-1].Barred
+		})
+		if l := g.leader(); l != nil {
+			t.Fatalf("server %d leads without %s, which was acknowledged", l.id, path)
+		}
+		g.start(keeper)
+		g.settled()
+		g.equal()
+		for _, m := range g.servers {
+			if m.connect().data(path) != "x" {
+				t.Errorf("server %d has lost %s", m.id, path)
+			}
+		}
+	}
+	g.kill(keeper)
+	g.settled().connect().create("/both-vote", "x")
+}
