@@ -136,7 +136,7 @@ var plan = map[string]packageRule{
 	"internal/admin/web":     {layer: 10, imports: "internal/admin internal/admin/access internal/config internal/secure internal/server"},
 	"internal/clientconfig":  {layer: 4, imports: "zk zk/kerberos internal/secure internal/sasl/jaas internal/ensemble"},
 	"internal/preflight":     {layer: 4, imports: "internal/config internal/ensemble internal/fourletter internal/record internal/store wire", libraries: sys},
-	"internal/shell":         {layer: 8, imports: "zk internal/clientconfig internal/fourletter recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota internal/ensemble internal/terminal wire", libraries: cobra + " " + sys},
+	"internal/shell":         {layer: 8, imports: "zk internal/clientconfig internal/fourletter internal/member recipe internal/claim internal/claim/lines internal/survey internal/bench internal/guard internal/quota internal/ensemble internal/terminal wire", libraries: cobra + " " + sys},
 	"embed":                  {layer: 11, imports: "internal/authority internal/secure internal/peerwire internal/admin internal/admin/web internal/server internal/store internal/config internal/ensemble zk wire"},
 	"internal/admin/history": {layer: 8, imports: "internal/server", libraries: chartsLib},
 	"internal/admin/theatre": {layer: 5, imports: "internal/admin/elog internal/election internal/ensemble internal/peerwire wire", pure: true},

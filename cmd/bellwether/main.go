@@ -32,6 +32,7 @@ a server, and a client for people and scripts.
   bellwether shell                      ZooKeeper's command line and more, at a prompt
   bellwether create /app 'hello'        data commands: also get, set, ls, stat and others
   bellwether status                     the role and state of each server
+  bellwether member                     add and remove servers of a running ensemble
   bellwether shadow                     compare a ZooKeeper ensemble with an observer before a migration
 
 Exit status: 0 done, 1 failed, 2 usage, 4 no connection. A command whose output could

@@ -66,6 +66,11 @@ func TestMain(m *testing.M) {
 //	clog SERVER PATH     a client that asks for a znode again and again and never reads
 //	issued DAYS DIR ID=HOST CLIENT…
 //	                     what tls init would have made that many days ago
+//	seats N              find places for N servers on this machine: $line1, … are their lines, and $at1, … their
+//	                     addresses for clients
+//	member NAME ID LINE… start server ID with these lines, which allows changes of the members; super's password is secret
+//	answers NAME VERSION MODE ZXID
+//	                     answer srvr like such a server, at the address $NAME
 //	damage FILE OFFSET   flip one byte; cut FILE SIZE: cut the file off
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -74,7 +79,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"status": status, "until": until, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": transferLeadership, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "shadow": startShadow, "signal": sendSignal, "ends": ends,
+			"status": status, "until": until, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": transferLeadership, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "shadow": startShadow, "seats": nameSeats, "member": startMember, "answers": answerSrvr, "signal": sendSignal, "ends": ends,
 			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
 			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold, "garbage": garbage, "issued": issued,
 		},

@@ -52,7 +52,7 @@ func Commands() []*cobra.Command {
 
 // commands returns the client commands that the interactive shell has too.
 func commands(base maker) []*cobra.Command {
-	commands := []*cobra.Command{newBarrier(base), newBench(base), newElection(base), newQueue(base), newStatus(base), newTop(base), newWatch(base)}
+	commands := []*cobra.Command{newBarrier(base), newBench(base), newElection(base), newMember(base), newQueue(base), newStatus(base), newTop(base), newWatch(base)}
 	for _, command := range []func(*app) *cobra.Command{
 		newGet, newSet, newCreate, newDelete, newDeleteAll, newLs, newStat, newSync, newGetACL, newSetACL,
 		newCount, newKick, newRecipes, newWhoAmI, newConfig, newListQuota, newSetQuota, newDelQuota,
