@@ -14,16 +14,16 @@ import (
 // TestReportMergesLatencies shows that the quantiles are those of all workers together,
 // and that a latency above latencyMax counts as latencyMax.
 func TestReportMergesLatencies(t *testing.T) {
-	fast, slow := newLatencies(), newLatencies()
+	fast, slow := newBook(0), newBook(0)
 	for range 990 {
-		fast.record(100 * time.Microsecond)
+		fast.whole.record(100 * time.Microsecond)
 	}
 	for range 9 {
-		slow.record(10 * time.Millisecond)
+		slow.whole.record(10 * time.Millisecond)
 	}
-	slow.record(time.Hour)
-	slow.record(0)
-	r := reportOf("read", 2*time.Second, merge([]*latencies{fast, slow}))
+	slow.whole.record(time.Hour)
+	slow.whole.record(0)
+	r := reportOf("read", 2*time.Second, mergeBooks([]*book{fast, slow}).whole)
 	near := func(got, want time.Duration) bool { return got >= want*998/1000 && got <= want*1002/1000 }
 	if r.Operations != 1001 || r.PerSecond() != 500.5 {
 		t.Errorf("%d operations, %v a second", r.Operations, r.PerSecond())
@@ -44,11 +44,12 @@ func TestRunWithoutServer(t *testing.T) {
 		calls.Add(1)
 		return nil, refused
 	}
-	load := Load{Kind: Read, Connect: connect, Connections: 4, Outstanding: 1, Keys: 1, Duration: time.Second, Root: "/x"}
+	setting := Setting{Connect: connect, Duration: time.Second, Root: "/x"}
+	load := Load{Setting: setting, Kind: Read, Connections: 4, Outstanding: 1, Keys: 1}
 	if _, err := load.Run(t.Context()); !errors.Is(err, refused) {
 		t.Error(err)
 	}
-	elections := Elections{Connect: connect, Candidates: 4, Duration: time.Second, Root: "/x"}
+	elections := Elections{Setting: setting, Candidates: 4}
 	if _, err := elections.Run(t.Context()); !errors.Is(err, refused) {
 		t.Error(err)
 	}

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -13,41 +12,34 @@ import (
 )
 
 // Elections measures how fast leadership passes between candidates that resign as soon as
-// they lead.
+// they lead. The root is the election's path.
 type Elections struct {
-	Connect    Connect
+	Setting
 	Candidates int // each has its own session
-	Warmup     time.Duration
-	Duration   time.Duration
-	Root       string // the election's path; it must not exist, and Run deletes it at the end
 }
 
 // Check returns an error if a field is out of range.
 func (e Elections) Check() error {
-	switch {
-	case e.Candidates < 2 || e.Candidates > connectionsMax:
-		return fmt.Errorf("candidates: %d, want 2 to %d", e.Candidates, connectionsMax)
-	case e.Duration <= 0:
-		return fmt.Errorf("duration: %v, want more than 0", e.Duration)
+	if err := between("candidates", e.Candidates, 2, connectionsMax); err != nil {
+		return err
 	}
-	return nil
+	return e.check()
 }
 
 // Run runs the elections. In the Report, an operation is a handover, and its latency is
 // the time from the start of a resignation until the next candidate knows that it leads.
-func (e Elections) Run(ctx context.Context) (Report, error) {
+func (e Elections) Run(ctx context.Context) ([]*Report, error) {
 	if err := e.Check(); err != nil {
-		return Report{}, err
+		return nil, err
 	}
-	s := setting{e.Connect, e.Candidates, e.Root, e.clean}
-	return s.use(ctx, func(clients []*zk.Client) (Report, error) { return e.drive(ctx, clients) })
+	return e.use(ctx, e.Candidates, func(clients []*zk.Client) ([]*Report, error) { return e.drive(ctx, clients) })
 }
 
 // drive lets every client campaign until the time is over.
-func (e Elections) drive(ctx context.Context, clients []*zk.Client) (Report, error) {
-	bounded, cancel := context.WithTimeout(ctx, e.Warmup+e.Duration)
+func (e Elections) drive(ctx context.Context, clients []*zk.Client) ([]*Report, error) {
+	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
-	b := stopwatch{counted: time.Now().Add(e.Warmup), took: newLatencies()}
+	b := stopwatch{took: newLatencies()}
 	errs := make([]error, len(clients))
 	var wg sync.WaitGroup
 	for i, c := range clients {
@@ -57,12 +49,27 @@ func (e Elections) drive(ctx context.Context, clients []*zk.Client) (Report, err
 			}
 		})
 	}
+	wait(bounded, e.Warmup)
+	m := e.begin()
+	b.count()
+	wait(bounded, e.Duration)
+	report := m.report("election", b.stopCounting())
+	cancel()
 	wg.Wait()
-	elapsed := time.Since(b.counted)
 	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
-		return Report{}, err
+		return nil, err
 	}
-	return reportOf("election", elapsed, b.took), nil
+	return []*Report{report}, nil
+}
+
+// wait waits until some time has passed or ctx has ended.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // campaign lets one candidate campaign and resign again and again until ctx ends.
@@ -89,34 +96,41 @@ func (e Elections) campaign(ctx context.Context, c *zk.Client, id string, b *sto
 	}
 }
 
-// clean deletes the znodes that candidates have left.
-func (e Elections) clean(ctx context.Context, c *zk.Client) error {
-	names, _, err := c.Children(ctx, e.Root)
-	for _, name := range names {
-		err = errors.Join(err, remove(ctx, c, e.Root+"/"+name))
-	}
-	return err
-}
-
 // stopwatch measures handovers: one leader starts it, the next one stops it.
 type stopwatch struct {
-	counted time.Time // handovers that start before this time are not recorded
-	took    *latencies
+	mu       sync.Mutex
+	took     *latencies
+	counting bool
+	begin    time.Time // zero while no handover is in progress that counts
+}
 
-	mu    sync.Mutex
-	begin time.Time // zero while no handover is in progress
+// count makes handovers count that start from now on.
+func (b *stopwatch) count() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counting = true
+}
+
+// stopCounting returns the latencies of all handovers that have ended.
+func (b *stopwatch) stopCounting() *latencies {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counting, b.begin = false, time.Time{}
+	return b.took
 }
 
 func (b *stopwatch) start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.begin = time.Now()
+	if b.counting {
+		b.begin = time.Now()
+	}
 }
 
 func (b *stopwatch) stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.begin.IsZero() && b.begin.After(b.counted) {
+	if !b.begin.IsZero() {
 		b.took.record(time.Since(b.begin))
 	}
 	b.begin = time.Time{}

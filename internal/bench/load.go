@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -15,111 +16,173 @@ type Kind string
 
 // The kinds of load.
 const (
-	Read  Kind = "read"  // getData
-	Write Kind = "write" // setData
+	Read       Kind = "read"       // getData
+	Write      Kind = "write"      // setData
+	Create     Kind = "create"     // create of persistent znodes: the tree grows
+	Mixed      Kind = "mixed"      // getData and setData
+	Ephemerals Kind = "ephemerals" // create of a sequential ephemeral znode, and its delete
 )
 
-// Load describes a load of reads or writes.
+// Load describes a load of one kind.
 type Load struct {
-	Connect     Connect
+	Setting
 	Kind        Kind
 	Connections int // sessions, each with its own connection
 	Outstanding int // requests in flight per connection
-	Keys        int // number of znodes
+	Keys        int // number of znodes that are read and written
 	Size        int // bytes of data per znode
-	Warmup      time.Duration
-	Duration    time.Duration
-	Root        string // a znode that must not exist; Run deletes it at the end
+	Reads       int // with Mixed, how many of 100 operations are reads
+	Rate        int // operations due each second over all connections; 0: a closed loop
+	// Lean, if it is not nil, sends the requests without package zk. The Kind must then be Read
+	// or Write, and there is no Rate.
+	Lean *Lean
 }
-
-// Limits of a load that catch typing errors.
-const (
-	connectionsMax = 100_000
-	keysMax        = 10_000_000
-)
 
 // Check returns an error if a field is out of range.
 func (l Load) Check() error {
-	switch {
-	case l.Connections < 1 || l.Connections > connectionsMax:
-		return fmt.Errorf("connections: %d, want 1 to %d", l.Connections, connectionsMax)
-	case l.Outstanding < 1:
-		return fmt.Errorf("outstanding: %d, want 1 or more", l.Outstanding)
-	case l.Keys < 1 || l.Keys > keysMax:
-		return fmt.Errorf("keys: %d, want 1 to %d", l.Keys, keysMax)
-	case l.Size < 0:
-		return fmt.Errorf("size: %d, want 0 or more", l.Size)
-	case l.Duration <= 0:
-		return fmt.Errorf("duration: %v, want more than 0", l.Duration)
+	for _, err := range []error{
+		between("connections", l.Connections, 1, connectionsMax),
+		between("outstanding", l.Outstanding, 1, connectionsMax),
+		between("keys", l.Keys, 1, keysMax),
+		between("size", l.Size, 0, sizeMax),
+		between("reads", l.Reads, 0, 100),
+		between("rate", l.Rate, 0, rateMax),
+		l.check(),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if l.Lean != nil && (l.Rate > 0 || l.Kind != Read && l.Kind != Write) {
+		return errors.New("lean: only reads and writes without a rate can be sent without the client library")
 	}
 	return nil
 }
 
-// Run puts the load on the servers and reports the result. It tries to delete the znodes
-// that it created, even after an error.
-func (l Load) Run(ctx context.Context) (Report, error) {
+// Run puts the load on the servers and reports the result. The znodes that it created are
+// deleted, even after an error. With Mixed and Ephemerals, further reports show the two
+// requests separately.
+func (l Load) Run(ctx context.Context) ([]*Report, error) {
 	if err := l.Check(); err != nil {
-		return Report{}, err
+		return nil, err
 	}
-	s := setting{l.Connect, l.Connections, l.Root, l.clean}
-	return s.use(ctx, func(clients []*zk.Client) (Report, error) {
+	sessions := l.Connections
+	if l.Lean != nil {
+		sessions = 1 // for the znodes
+	}
+	return l.use(ctx, sessions, func(clients []*zk.Client) ([]*Report, error) {
 		if err := l.prepare(ctx, clients[0]); err != nil {
-			return Report{}, fmt.Errorf("preparing %d znodes: %w", l.Keys, err)
+			return nil, fmt.Errorf("preparing %d znodes: %w", l.Keys, err)
 		}
+		if l.Lean != nil {
+			return l.lean(ctx)
+		}
+		workers := l.workers(clients)
 		if l.Warmup > 0 {
-			if _, err := l.drive(ctx, clients, l.Warmup); err != nil {
-				return Report{}, err
+			if _, err := l.drive(ctx, workers, l.Warmup); err != nil {
+				return nil, err
 			}
 		}
-		return l.drive(ctx, clients, l.Duration)
+		return l.drive(ctx, workers, l.Duration)
 	})
 }
 
-// prepareBatch is the number of create or delete requests in flight.
+// prepareBatch is the number of requests in flight while znodes are prepared.
 const prepareBatch = 500
 
+// shards is the number of znodes below the root that contain the keys and the created
+// znodes. No list of children is then too long for a reply.
+const shards = 1000
+
+// prepare creates the shards that are needed, and the keys if the load uses them.
 func (l Load) prepare(ctx context.Context, c *zk.Client) error {
-	return inFlight(l.Keys, prepareBatch, func(i int) error {
-		_, _, err := c.Create(ctx, l.key(i), make([]byte, l.Size))
+	switch l.Kind {
+	case Ephemerals:
+		return nil
+	case Create:
+		return makeShards(ctx, c, l.Root, shards)
+	}
+	return makeKeys(ctx, c, l.Root, l.Keys, l.Size)
+}
+
+// makeShards creates the first n shards.
+func makeShards(ctx context.Context, c *zk.Client, root string, n int) error {
+	return inFlight(min(n, shards), prepareBatch, func(i int) error {
+		_, _, err := c.Create(ctx, root+"/"+strconv.Itoa(i), nil)
 		return err
 	})
 }
 
-func (l Load) clean(ctx context.Context, c *zk.Client) error {
-	return inFlight(l.Keys, prepareBatch, func(i int) error { return remove(ctx, c, l.key(i)) })
+// makeKeys creates n keys of some size, and the shards that contain them.
+func makeKeys(ctx context.Context, c *zk.Client, root string, n, size int) error {
+	if err := makeShards(ctx, c, root, n); err != nil {
+		return err
+	}
+	data := make([]byte, size)
+	return inFlight(n, prepareBatch, func(i int) error {
+		_, _, err := c.Create(ctx, key(root, i), data)
+		return err
+	})
 }
 
-func (l Load) key(i int) string { return l.Root + "/" + strconv.Itoa(i) }
+func key(root string, i int) string {
+	return root + "/" + strconv.Itoa(i%shards) + "/" + strconv.Itoa(i)
+}
 
-// drive keeps all workers busy for the duration d.
-func (l Load) drive(ctx context.Context, clients []*zk.Client, d time.Duration) (Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	n := l.Connections * l.Outstanding
-	took := make([]*latencies, min(n, histogramsMax))
-	for i := range took {
-		took[i] = newLatencies()
+// workers returns the workers of all connections.
+func (l Load) workers(clients []*zk.Client) []*worker {
+	all := make([]*worker, l.Connections*l.Outstanding)
+	for i := range all {
+		all[i] = &worker{load: l, id: i, client: clients[i%len(clients)], next: i * keyStride, data: make([]byte, l.Size)}
 	}
-	workers := make([]*worker, n)
-	for i := range workers {
-		workers[i] = &worker{
-			load: l, client: clients[i%len(clients)], next: i * keyStride,
-			data: make([]byte, l.Size), took: took[i%len(took)],
-		}
+	return all
+}
+
+// drive keeps all workers busy for the duration d. It ends at the first error.
+func (l Load) drive(ctx context.Context, workers []*worker, d time.Duration) ([]*Report, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	books := make([]*book, min(len(workers), booksMax))
+	for i := range books {
+		books[i] = newBook(len(parts[l.Kind]))
 	}
-	begin := time.Now()
+	m := l.begin()
+	pace := newPace(l.Rate, d, m.began)
 	var wg sync.WaitGroup
-	for _, w := range workers {
-		wg.Go(func() { w.run(ctx) })
+	for i, w := range workers {
+		w.book = books[i%len(books)]
+		wg.Go(func() {
+			if err := w.run(ctx, pace); err != nil {
+				cancel(err)
+			}
+		})
 	}
 	wg.Wait()
-	r := reportOf(string(l.Kind), time.Since(begin), merge(took))
-	for _, w := range workers {
-		if w.err != nil {
-			return r, w.err
-		}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
 	}
-	return r, nil
+	sum := mergeBooks(books)
+	pace.settle(sum)
+	return l.reports(m, sum, pace), nil
+}
+
+// parts names the requests of the kinds whose operations have more than one.
+var parts = map[Kind][]string{
+	Mixed:      {"mixed: reads", "mixed: writes"},
+	Ephemerals: {"ephemerals: creates", "ephemerals: deletes"},
+}
+
+func (l Load) reports(m *meter, sum *book, pace *pace) []*Report {
+	r := m.report(string(l.Kind), sum.whole)
+	r.Rate, r.Unsent, r.TimerLate = l.Rate, pace.unsent, pace.lateness()
+	r.Operations -= r.Unsent
+	all := []*Report{r}
+	for i, name := range parts[l.Kind] {
+		part := reportOf(name, r.Elapsed, sum.parts[i])
+		part.Warmup = r.Warmup
+		all = append(all, part)
+	}
+	return all
 }
 
 // keyStride is the distance between the first keys of two workers: a prime, so that they
@@ -129,33 +192,97 @@ const keyStride = 7919
 // worker sends requests one after the other.
 type worker struct {
 	load   Load
+	id     int
 	client *zk.Client
-	next   int // the key to use
+	next   int // counts the operations, from keyStride*id on
 	data   []byte
-	took   *latencies
-	err    error
+	book   *book
 }
 
-func (w *worker) run(ctx context.Context) {
-	for ctx.Err() == nil {
-		path := w.load.key(w.next % w.load.Keys)
-		w.next++
-		begin := time.Now()
-		if err := w.call(ctx, path); err != nil {
-			if ctx.Err() == nil {
-				w.err = err
-			}
-			return
+// run carries out operations until the pace gives no more.
+func (w *worker) run(ctx context.Context, pace *pace) error {
+	for {
+		due, ok := pace.take(ctx)
+		if !ok {
+			return ctx.Err()
 		}
-		w.took.record(time.Since(begin))
+		if err := w.operate(ctx, due); err != nil {
+			return err
+		}
+		w.book.whole.record(time.Since(due))
+		w.next++
 	}
 }
 
-func (w *worker) call(ctx context.Context, path string) (err error) {
-	if w.load.Kind == Write {
-		_, err = w.client.Set(ctx, path, w.data, zk.AnyVersion)
-	} else {
-		_, _, err = w.client.Get(ctx, path)
+// operate carries out one operation, which was due at a time.
+func (w *worker) operate(ctx context.Context, due time.Time) error {
+	switch l := w.load; l.Kind {
+	case Write:
+		_, err := w.client.Set(ctx, w.key(), w.data, zk.AnyVersion)
+		return err
+	case Create:
+		path := l.Root + "/" + strconv.Itoa(w.next%shards) + "/" + strconv.Itoa(w.id) + "-" + strconv.Itoa(w.next)
+		_, _, err := w.client.Create(ctx, path, w.data)
+		return err
+	case Mixed:
+		return w.mix(ctx, due)
+	case Ephemerals:
+		return w.comeAndGo(ctx, due)
 	}
+	_, _, err := w.client.Get(ctx, w.key())
 	return err
+}
+
+func (w *worker) key() string { return key(w.load.Root, w.next%w.load.Keys) }
+
+// mixStride spreads the reads and writes of a mixed load: it and 100 have no common divisor.
+const mixStride = 61
+
+func (w *worker) mix(ctx context.Context, due time.Time) error {
+	if w.next*mixStride%100 < w.load.Reads {
+		_, _, err := w.client.Get(ctx, w.key())
+		w.book.parts[0].record(time.Since(due))
+		return err
+	}
+	_, err := w.client.Set(ctx, w.key(), w.data, zk.AnyVersion)
+	w.book.parts[1].record(time.Since(due))
+	return err
+}
+
+func (w *worker) comeAndGo(ctx context.Context, due time.Time) error {
+	path, _, err := w.client.Create(ctx, w.load.Root+"/bid-", w.data, zk.Ephemeral|zk.Sequential)
+	if err != nil {
+		return err
+	}
+	created := time.Now()
+	w.book.parts[0].record(created.Sub(due))
+	err = w.client.Delete(ctx, path, zk.AnyVersion)
+	w.book.parts[1].record(time.Since(created))
+	return err
+}
+
+// Latency measures reads and then writes with one session and one request at a time.
+type Latency struct {
+	Setting
+	Keys, Size int
+}
+
+func (l Latency) load(kind Kind) Load {
+	return Load{Setting: l.Setting, Kind: kind, Connections: 1, Outstanding: 1, Keys: l.Keys, Size: l.Size}
+}
+
+// Check returns an error if a field is out of range.
+func (l Latency) Check() error { return l.load(Read).Check() }
+
+// Run measures both.
+func (l Latency) Run(ctx context.Context) (all []*Report, err error) {
+	for _, kind := range []Kind{Read, Write} {
+		reports, err := l.load(kind).Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		reports[0].Kind = "latency: " + string(kind)
+		all = append(all, reports...)
+	}
+	return all, nil
 }

@@ -155,7 +155,7 @@ func (m *meter) bench(args []string) (r report, err error) {
 	if err != nil {
 		return r, err
 	}
-	cmd := exec.CommandContext(m.ctx, binary, args...)
+	cmd := exec.CommandContext(m.ctx, binary, append(args, "--yes")...) // the servers are our own
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

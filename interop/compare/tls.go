@@ -176,10 +176,11 @@ func (m *tlsMeter) once(s *target.Server, load bench.Load) (turn, error) {
 	if err != nil {
 		return turn{}, err
 	}
-	r, err := load.Run(m.ctx)
+	reports, err := load.Run(m.ctx)
 	if err != nil {
 		return turn{}, err
 	}
+	r := reports[0]
 	after, err := processor(s.PID())
 	return turn{int64(r.PerSecond()), r.P99.Microseconds(), (after - before).Nanoseconds() / max(r.Operations, 1)}, err
 }

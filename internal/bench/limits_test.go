@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBadInput shows that each measurement refuses numbers that are out of range, and names
+// them.
+func TestBadInput(t *testing.T) {
+	s := Setting{Duration: time.Second}
+	load := Load{Setting: s, Kind: Read, Connections: 1, Outstanding: 1, Keys: 1}
+	with := func(change func(*Load)) Load {
+		l := load
+		change(&l)
+		return l
+	}
+	for _, c := range []struct {
+		m    interface{ Check() error }
+		want string
+	}{
+		{load, ""},
+		{with(func(l *Load) { l.Connections = 0 }), "connections: 0, want 1 to 100000"},
+		{with(func(l *Load) { l.Outstanding = 0 }), "outstanding: 0"},
+		{with(func(l *Load) { l.Keys = 10_000_001 }), "keys: 10000001"},
+		{with(func(l *Load) { l.Size = -1 }), "size: -1"},
+		{with(func(l *Load) { l.Rate = -1 }), "rate: -1"},
+		{with(func(l *Load) { l.Reads = 101 }), "reads: 101"},
+		{with(func(l *Load) { l.Duration = 0 }), "duration: 0s, want more than 0"},
+		{with(func(l *Load) { l.Warmup = -1 }), "warmup: -1ns, want 0 or more"},
+		{Latency{Setting: s}, "keys: 0"},
+		{Elections{Setting: s, Candidates: 1}, "candidates: 1, want 2 to 100000"},
+		{Fanout{Setting: s}, "watchers: 0"},
+		{Watches{Setting: s, Watches: 1}, "connections: 0"},
+		{Sessions{Setting: s}, "sessions: 0"},
+		{Restart{Znodes: 1}, "rounds: 0"},
+		{Memory{Znodes: 1, Watches: 2}, "watches: 2, want 0 to 1"},
+		{Failover{Servers: 2, Rounds: 1}, "servers: 2, want 3 to 9"},
+		{Failover{Servers: 3, Rounds: 1, Failures: []Failure{"burn"}}, `failures: "burn", want kill, stop or pause`},
+		{Ceiling{Connections: 1, Outstanding: 1, Batch: 0, Duration: 1}, "batch: 0"},
+	} {
+		err := c.m.Check()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v, want %q", c.m, err, c.want)
+		}
+	}
+	if err := checkFiles(1 << 40); err == nil || !strings.Contains(err.Error(), "ulimit -n") {
+		t.Errorf("a trillion connections: %v", err)
+	}
+}
+
+// TestListeners shows that the process that listens at a loopback address is found, and no
+// process for addresses of other machines.
+func TestListeners(t *testing.T) {
+	if _, err := os.Stat("/proc/net/tcp"); err != nil {
+		t.Skip("this system has no /proc/net/tcp")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	_, port, _ := net.SplitHostPort(ln.Addr().String())
+	if pids := Listeners([]string{ln.Addr().String()}); !slices.Equal(pids, []int{os.Getpid()}) {
+		t.Errorf("%v listen, this is %d", pids, os.Getpid())
+	}
+	if pids := Listeners([]string{"192.0.2.1:" + port, "nonsense", ""}); pids != nil {
+		t.Errorf("%v listen at other addresses", pids)
+	}
+	if _, known := processorOf([]int{os.Getpid()}); !known {
+		t.Error("the processor time of this process is not known")
+	}
+}
