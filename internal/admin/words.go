@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/server"
 )
 
@@ -163,6 +164,9 @@ func overview(w *Admin, s *server.Server, clients string) string {
 	}
 	if st.Disk != nil {
 		fmt.Fprintf(&b, "Serves only in part because: %s\n", slowDisk(st))
+	}
+	if st.Prefers != peerwire.NoServer {
+		fmt.Fprintf(&b, "Preferred leader: server %d, when it has kept up for %v\n", st.Prefers, st.PrefersFor)
 	}
 	if p := st.Proposals; p != nil {
 		fmt.Fprintf(&b, "Proposal sizes last/min/max: %d/%d/%d\n", p.Last, p.Min, p.Max)

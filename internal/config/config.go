@@ -281,6 +281,7 @@ type Ensemble struct {
 	CommitLogCount    int
 	SnapshotFactor    float64
 	MultiAddress      bool
+	Priorities        map[ensemble.ServerID]int // leaderPriority.N; 0 for other servers
 }
 
 // Standalone reports whether the server runs standalone: it has no participants, or one

@@ -23,6 +23,8 @@ var ensembleKeys = []key{
 	{name: "keepClients", kind: parsed, form: boolean, def: "true", status: inEnsemble,
 		effect: "Client connections survive a change of leaders, and each write in flight is answered once. ZooKeeper does not have this key: it closes the connections.",
 		into:   func(c *Config) any { return &c.Ensemble.KeepClients }},
+	{name: priorityStar, kind: parsed, form: pattern, status: inEnsemble,
+		effect: "Priority of a server as leader, leaderPriority.ID=P from -1000 to 1000; 0 if not given. A leader transfers leadership to a Bellwether server with a higher priority once that server has kept up for 10 s. If the preferred server has led before and did not stop as planned, this takes an hour, and failed transfers double the time. Votes do not depend on it. The lines should be the same on all servers. ZooKeeper does not have this key and ignores it; it would refuse a longer server line."},
 	{name: "leaderServes", kind: system, form: yesNo, exact: "no", def: "yes", status: inEnsemble,
 		effect: "With the exact value no, the leader accepts no clients.",
 		into:   func(c *Config) any { return &c.Ensemble.LeaderServes }},

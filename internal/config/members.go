@@ -40,6 +40,9 @@ func (l *loader) loadMembers() {
 	if len(l.errs) == 0 {
 		l.settleSelf()
 	}
+	if len(l.errs) == 0 {
+		l.loadPriorities()
+	}
 	if len(l.errs) == 0 && !l.c.Standalone() {
 		l.checkPorts()
 	}

@@ -81,13 +81,14 @@ func (c *Config) Reloaded(next *Config) (*Config, Changes) {
 	return &now, changes
 }
 
-// memberChanges returns the server, group and weight lines that were added, removed or
-// changed, and myid if it was.
+// memberChanges returns the server, group, weight and leaderPriority lines that were added,
+// removed or changed, and myid if it was.
 func memberChanges(before, after map[string]string) []string {
 	var names []string
 	for _, given := range []map[string]string{before, after} {
 		for name := range given {
-			if (name == idFile || ensemble.IsMemberKey(name)) && before[name] != after[name] && !slices.Contains(names, name) {
+			about := name == idFile || ensemble.IsMemberKey(name) || strings.HasPrefix(name, priorityPrefix)
+			if about && before[name] != after[name] && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}

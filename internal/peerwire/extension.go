@@ -68,7 +68,23 @@ func (p *PingInfo) Code(c *wire.Coder) { c.Int64(&p.Confirmed) }
 
 // Handover is the data of PacketHandOver: the server that is to lead next. The packet's
 // zxid is the end of the history, all of which is committed.
-type Handover struct{ Leader ensemble.ServerID }
+type Handover struct {
+	Leader ensemble.ServerID
+	// Avoid says that the sender should not lead again for a while, even if it is preferred.
+	// It is encoded only if it is true, and programs that do not know it ignore it.
+	Avoid bool
+}
 
 // Code encodes or decodes the fields.
-func (h *Handover) Code(c *wire.Coder) { c.Int64((*int64)(&h.Leader)) }
+func (h *Handover) Code(c *wire.Coder) {
+	c.Int64((*int64)(&h.Leader))
+	switch more := c.Decoding() && c.Err() == nil && c.Bounded() && c.Left() > 0; {
+	case more:
+		c.Bool(&h.Avoid)
+		c.NotCanonical(!h.Avoid)
+	case c.Decoding():
+		h.Avoid = false
+	case h.Avoid:
+		c.Bool(&h.Avoid)
+	}
+}

@@ -28,7 +28,7 @@ var family = wiretest.Family{
 		func() wire.Record { return new(peerwire.Extension) },
 		func() wire.Record { return new(peerwire.PingInfo) },
 	},
-	NoEnd: []wire.Record{new(peerwire.ForwardedRequest), new(peerwire.Activation), new(peerwire.TouchedSessions), new(peerwire.Notification), new(peerwire.LearnerInfo)},
+	NoEnd: []wire.Record{new(peerwire.ForwardedRequest), new(peerwire.Activation), new(peerwire.Handover), new(peerwire.TouchedSessions), new(peerwire.Notification), new(peerwire.LearnerInfo)},
 }
 
 // TestEveryRecordIsListed: every type with a method Code is in family, and so is tested and fuzzed.

@@ -28,7 +28,9 @@ type cluster struct {
 	clients map[ConnID]*client
 	conns   ConnID // the last one assigned
 	keep    bool   // clients survive a change of leaders
-	reads   bool   // a server without a quorum answers reads
+	// priorities are the leaderPriority of servers.
+	priorities map[ensemble.ServerID]int
+	reads      bool // a server without a quorum answers reads
 	// uncommitted says that such a server answers reads from its whole log, even right
 	// after its start.
 	uncommitted bool
@@ -112,7 +114,7 @@ func (h *cluster) start(s *server) {
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, peerwire.NoServer, 0
-	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, ReadOnly: h.reads, ReadUncommitted: h.uncommitted}}, h.now)
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, Priorities: h.priorities, ReadOnly: h.reads, ReadUncommitted: h.uncommitted}}, h.now)
 }
 
 // kill stops a server: its links break, and dials to it are refused.

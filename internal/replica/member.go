@@ -51,6 +51,11 @@ type Member struct {
 	LocalSessions, UpgradeLocal bool
 	// NoClientsWhileLeading: the server accepts no clients while it leads.
 	NoClientsWhileLeading bool
+	// Priorities says which servers should lead rather than others (preference.go); a server
+	// that is not in it has priority 0. PreferMS is for how long a preferred server must have
+	// been fit to lead; 0: 10 s.
+	Priorities map[ensemble.ServerID]int
+	PreferMS   int64
 	// DiskLog: the driver can answer Ready.ReadLog.
 	DiskLog bool
 	// CounterMax is the last zxid counter of an epoch; 0: the highest counter but one.
@@ -84,6 +89,7 @@ type member struct {
 	link       zab.LinkID // the learner's link to its leader
 	redial     redial
 	failed     failedTerms
+	preference preference
 	epoch      wire.Epoch
 	compatible wire.Epoch // epoch if the leader of that term was a compatible one, else 0
 	above      wire.Epoch // as a leader, this server must choose an epoch above this one
@@ -127,8 +133,10 @@ func (r *Replica) join() {
 	}
 	set(&o.InitLimit, 10)
 	set(&o.SyncLimit, 5)
+	set(&o.PreferMS, preferMS)
 	m := &member{opt: o, tickMS: r.opt.TickMS, log: o.Log, accepted: o.Accepted, current: o.Current, holdBy: Never}
 	m.saved.accepted, m.saved.current = o.Accepted, o.Current
+	m.preference = newPreference()
 	if o.Reconfig {
 		m.log.Configure(o.Members)
 		for _, l := range o.Logged {
@@ -323,6 +331,10 @@ type Status struct {
 	ReadOnly bool
 	// Appointed: the previous leader assigned the role in a leadership transfer, without a vote.
 	Appointed bool
+	// Prefers is the server to which this leader will transfer leadership because of its
+	// priority, once that server has been fit to lead for PrefersMS; NoServer: none.
+	Prefers   ensemble.ServerID
+	PrefersMS int64
 }
 
 // Status returns the state of this server in its ensemble; nil if it is standalone.
@@ -332,6 +344,7 @@ func (r *Replica) Status() *Status {
 		return nil
 	}
 	s := &Status{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
+	s.Prefers, s.PrefersMS = r.prefers()
 	if m.role != peerwire.Looking {
 		s.Leader, s.Appointed = m.decision.Vote.Leader, m.decision.Ending == election.LeadershipTransferred
 	}

@@ -207,7 +207,7 @@ func (r *Replica) transferTo(next *ensemble.Membership) bool {
 	l := r.member.leader
 	for _, id := range next.Voters() {
 		if to, err := l.Successor(id, false); err == nil {
-			l.Step(r.now.Mono, zab.TransferLeadership{To: to})
+			l.Step(r.now.Mono, zab.TransferLeadership{To: to, Planned: true})
 			return true
 		}
 	}

@@ -136,6 +136,7 @@ func (r *Replica) leave(why string) {
 func (r *Replica) ended(why string, next *zab.Successor, named *zab.Reconfigured) {
 	if named == nil {
 		r.failedTerm(why)
+		r.member.noteEnd(next)
 	}
 	r.suspend()
 	r.reset()
@@ -267,6 +268,7 @@ func (r *Replica) serve(e *zab.Established) {
 		m.compatible = e.Epoch
 	}
 	m.failed = nil
+	m.noteServes(e.Epoch)
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.locals.renew(r.now.Mono)
 	r.settleTerm(e.Epoch)

@@ -25,6 +25,7 @@ func (r *Replica) tick() {
 	if r.member != nil {
 		r.wake()
 		r.yield()
+		r.prefer()
 		r.zabReady() // first take the touches that arrived before this tick
 	}
 	gap := r.now.Mono - r.lastTick

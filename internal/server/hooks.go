@@ -24,6 +24,9 @@ type Hooks struct {
 	// CounterMax is the last zxid counter of an epoch, after which a new epoch begins; 0:
 	// the limit of the protocol.
 	CounterMax uint32
+	// PreferMS is for how long a server that leaderPriority prefers must have been fit to lead;
+	// 0: 10 s.
+	PreferMS int64
 	// Yielded is called by the loop in the middle of long work, before the loop checks for
 	// due heartbeats.
 	Yielded func()

@@ -93,6 +93,7 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 	m.core = &replica.Member{
 		Members: c.Members, Reconfig: m.srv.changesMembers(), Logged: tail.logged.All, VotersMin: votersMin, Log: tail.log(), Accepted: epochs.Accepted, Current: epochs.Current,
 		Unknown: res.LastZxid < 0, Initialized: res.Marked,
+		Priorities: c.Priorities, PreferMS: m.srv.opt.Hooks.PreferMS,
 		KeepClients: c.KeepClients, InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
 		LocalSessions: c.LocalSessions, UpgradeLocal: c.UpgradeLocal,
 		NoClientsWhileLeading: !c.LeaderServes, ReadOnly: m.srv.config().ReadOnlyMode, ReadUncommitted: m.srv.config().ReadUncommitted, CounterMax: m.srv.opt.Hooks.CounterMax,

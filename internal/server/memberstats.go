@@ -20,14 +20,14 @@ import (
 // shows them too, as in ZooKeeper, because dashboards ask every server for the same
 // names. On a standalone server all of them but shown stay 0.
 type quorumStats struct {
-	lookings, diffs         *metrics.Counter
-	proposals, commits      *metrics.Counter // received from a leader
-	revalidations           *metrics.Counter // sessions that learners asked a leader about
-	queued                  *metrics.Counter // commits
-	electionTime            *metrics.Summary
-	unavailable, leaderless *metrics.Summary // time until the server serves, and until it leads
-	followed, observed      *metrics.Summary // ms until a follower, or an observer, is caught up
-	snapping, diffing       *metrics.Summary // number of learners being synchronised, observed at each start and end
+	lookings, diffs, prefers *metrics.Counter
+	proposals, commits       *metrics.Counter // received from a leader
+	revalidations            *metrics.Counter // sessions that learners asked a leader about
+	queued                   *metrics.Counter // commits
+	electionTime             *metrics.Summary
+	unavailable, leaderless  *metrics.Summary // time until the server serves, and until it leads
+	followed, observed       *metrics.Summary // ms until a follower, or an observer, is caught up
+	snapping, diffing        *metrics.Summary // number of learners being synchronised, observed at each start and end
 
 	// Times of a transaction in ms of the wall clocks, all from when the leader made it:
 	// until it arrives at a follower, is durable, is committed by a quorum, is known by a
@@ -38,7 +38,7 @@ type quorumStats struct {
 
 func newQuorumStats(r *metrics.Registry) quorumStats {
 	return quorumStats{
-		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"),
+		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), prefers: r.Counter("preferred_transfer_count"),
 		proposals: r.Counter("learner_proposal_received_count"), commits: r.Counter("learner_commit_received_count"),
 		revalidations: r.Counter("revalidate_count"), queued: r.Counter("request_commit_queued"),
 		electionTime: r.Basic("election_time"), unavailable: r.Basic("unavailable_time"), leaderless: r.Basic("leader_unavailable_time"),
@@ -241,6 +241,8 @@ func (t *memberStats) level(h replica.Observation) slog.Level {
 		if !e.Transferred {
 			return slog.LevelWarn
 		}
+	case replica.Prefers:
+		t.prefers.Add(1)
 	case election.Settling, election.LaterRound, zab.Unexpected:
 		return slog.LevelDebug
 	case election.Refused, election.Barred, election.Restated, election.Abandoned, election.Withdrawn, election.ElectsAgain, replica.TermFailed, replica.Undone, zab.OldEpoch, zab.HistoryAhead:

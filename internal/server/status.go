@@ -9,7 +9,9 @@ import (
 
 	"bellwether/internal/config"
 	"bellwether/internal/driver"
+	"bellwether/internal/ensemble"
 	"bellwether/internal/metrics"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/store"
 	"bellwether/internal/tree"
@@ -22,6 +24,10 @@ type Status struct {
 	Peer     string // zk_peer_state; empty on a standalone server
 	ReadOnly bool   // writes are refused: there is no space for the log, or no quorum
 	Reason   string // why writes are refused; empty if they are not or there is no quorum
+	// Prefers is the server to which this leader will transfer leadership, once that server has
+	// been fit to lead for PrefersFor; peerwire.NoServer: none.
+	Prefers    ensemble.ServerID
+	PrefersFor time.Duration
 	// Disk is the call that the disk has not answered; nil if it answers.
 	Disk *SlowDisk
 	// Latencies of all requests since the last reset, in ms.
@@ -48,7 +54,7 @@ const noSpace = "no space for the transaction log"
 func (s *Server) Status() Status {
 	f := s.stats.latency()
 	o := Status{
-		Mode: "standalone", ReadOnly: s.readOnly.Load(),
+		Mode: "standalone", Prefers: peerwire.NoServer, ReadOnly: s.readOnly.Load(),
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
 		Connections: s.conns.len(), Outstanding: s.inProcess.Load(),
@@ -61,6 +67,7 @@ func (s *Server) Status() Status {
 	}
 	if st := s.ReplicaStatus(); st != nil {
 		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Disabled
+		o.Prefers, o.PrefersFor = st.Prefers, time.Duration(st.PrefersMS)*time.Millisecond
 		if st.Serving && o.Mode == "leader" { // an epoch starts with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))
 		}

@@ -26,8 +26,9 @@ type serverStatus struct {
 	Outstanding int    `json:"outstanding"`
 	Nodes       int    `json:"nodes"`
 	AnswerUS    int64  `json:"answer_us,omitempty"`
-	Writes      bool   `json:"writes"`           // the server accepts writes
-	Reason      string `json:"reason,omitempty"` // why it accepts no writes or serves only in part, if the server says so
+	Writes      bool   `json:"writes"`            // the server accepts writes
+	Reason      string `json:"reason,omitempty"`  // why it accepts no writes or serves only in part, if the server says so
+	Prefers     string `json:"prefers,omitempty"` // a leader: the server that it will make the leader, and when
 	Error       string `json:"error,omitempty"`
 
 	// Epoch and Since are set for a leader that records its elections.
@@ -162,6 +163,6 @@ func parseSrvr(text string) serverStatus {
 	v := fourletter.ParseSrvr(text)
 	return serverStatus{
 		Mode: v.Mode, Zxid: v.Zxid, Version: v.Version, Latency: v.Latency, Received: v.Received, Connections: v.Connections, Outstanding: v.Outstanding,
-		Nodes: v.Nodes, Reason: v.Reason, ClientCertificate: v.ClientCertificate, QuorumCertificate: v.QuorumCertificate,
+		Nodes: v.Nodes, Reason: v.Reason, Prefers: v.Prefers, ClientCertificate: v.ClientCertificate, QuorumCertificate: v.QuorumCertificate,
 	}
 }

@@ -59,6 +59,7 @@ var Fields = []Field{
 	number("busy", "some batches take long: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Busy }),
 	number("racks", "racks lose their power, their switch or the room on their disks: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Racks }),
 	number("rot", "snapshots and logs decay: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Rot }),
+	number("priorities", "some servers are preferred as leaders: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Priorities }),
 	number("lies", "some disks lose what they have promised: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Lies }),
 	{"lasting", "the fault that some voters keep when the other faults end: none, " + joined(lastings), func(o *Options) string { return string(o.Lasting) }, setLasting,
 		func(to, from *Options) { to.Lasting = from.Lasting }},

@@ -159,16 +159,16 @@ func (s *Sim) healthyServe() string {
 }
 
 // steady checks that the healthy servers keep their leader for some time, in µs. The leader
-// may change if epochs end because their counters are used up, or if batches take longer
-// than syncLimit.
+// may change if epochs end because their counters are used up, if batches take longer
+// than syncLimit, or once for each higher priority.
 func (s *Sim) steady(time int64, fault string) {
 	if rolls := s.opt.CounterMax > 0 && s.opt.CounterMax < counterAmple; s.ended() || rolls || s.opt.Busy > 0 {
 		return
 	}
-	before, l := s.reached[situationLeader], s.leader()
+	before, l := s.unpreferred(), s.leader()
 	for until := s.now + time; s.now < until && s.step(); {
 	}
-	if n := s.reached[situationLeader] - before; n > 0 {
+	if n := s.unpreferred() - before; n > 0 {
 		s.fail("Steadiness", "%d leaders were established after server %d served, %s", n, idOf(l), fault)
 	}
 }

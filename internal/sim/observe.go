@@ -118,6 +118,7 @@ func (v *server) wouldHave(id wire.SessionID) bool {
 func (v *server) recordObservation(h replica.Observation) {
 	text := h.String()
 	v.sim.tell("server %d: %s", v.id, text)
+	v.recordPreference(h)
 	switch h := h.(type) {
 	case zab.LeaderServes:
 		v.sim.reach(situationLeader)

@@ -55,6 +55,8 @@ type Options struct {
 	// Lies makes some disks lie: their fsyncs report success, and a power failure loses what
 	// they were to keep. Acknowledged writes can then be lost, as lies.go says: 1 yes, -1 no.
 	Lies int
+	// Priorities prefers some servers as leaders: 1 yes, -1 no.
+	Priorities int
 	// Lasting is a fault that a minority of the voters keeps after the other faults have
 	// ended, while the others must serve; NoLasting: none.
 	Lasting Lasting
@@ -152,7 +154,21 @@ func drawn(o Options, d *machine.Random) Options {
 	drawOwn(&o.Rot, o.Seed^0x207, 20)
 	drawOwn(&o.Lies, o.Seed^0x11e5, 12)
 	o.drawSessionTicks()
+	o.drawPriorities()
 	return o
+}
+
+// prioritiesFrom is the first seed that draws priorities. Tests of rare faults play the seeds
+// below it, and what those find depends on luck.
+const prioritiesFrom = 41
+
+// drawPriorities draws Options.Priorities from the seed, unless it is set.
+func (o *Options) drawPriorities() {
+	percent := 25.0
+	if o.Seed < prioritiesFrom {
+		percent = 0
+	}
+	drawOwn(&o.Priorities, o.Seed^0x9e1f, percent)
 }
 
 // drawReadOnly draws Options.ReadOnly from the seed, unless it is set. It uses a random

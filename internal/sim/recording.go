@@ -103,7 +103,7 @@ func Record(seed uint64, compatible ensemble.ServerID, steps []Step) (*Recording
 	r := &recorder{Recording: Recording{Seed: seed, Compatible: compatible}, down: map[ensemble.ServerID]bool{}}
 	r.Sim = New(Options{
 		Seed: seed, Voters: RecordedServers, Observers: -1, Clients: -1, Candidates: -1, Compatible: 1, KeepClients: -1, ReadOnly: -1,
-		LocalSessions: -1, TickMS: RecordedTickMS, SessionTicks: 8, Groups: -1, Moves: -1, CounterMax: 1 << 30, Busy: -1, Lasting: NoLasting, Keep: 500,
+		LocalSessions: -1, TickMS: RecordedTickMS, SessionTicks: 8, Groups: -1, Moves: -1, CounterMax: 1 << 30, Busy: -1, Priorities: -1, Lasting: NoLasting, Keep: 500,
 		off: true, sent: r.sent,
 	})
 	for _, v := range r.servers {

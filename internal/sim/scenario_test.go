@@ -34,6 +34,9 @@ func newScene(t *testing.T, o Options) *scene {
 	if o.Groups == 0 {
 		o.Groups = -1
 	}
+	if o.Priorities == 0 {
+		o.Priorities = -1
+	}
 	if o.Busy == 0 {
 		o.Busy = -1
 	}

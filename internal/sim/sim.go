@@ -40,6 +40,8 @@ type Sim struct {
 	present  present
 	register check.Registers
 
+	preferences preferences
+
 	trace    trace
 	detailed bool
 	nemesis  nemesis
@@ -61,6 +63,7 @@ func New(o Options) *Sim {
 	s.opt = drawn(o, s.random.Fork())
 	s.net = network{sim: s, blocked: map[[2]int]int64{}, lag: map[[2]int]int64{}, filters: map[int]int64{}, portLag: map[int]int64{}}
 	s.history = check.NewHistory(newTree())
+	s.drawPreferences()
 	s.populate()
 	s.checkers = s.makeCheckers()
 	if o.rule != nil {

@@ -107,6 +107,7 @@ const (
 	situationReconfigured      // a reconfiguration is committed
 	situationAppointed         // a reconfiguration has named another leader, which is established
 	situationAdopted           // a looking server adopts a newer membership from a notification
+	situationPreferred         // a leader has made a preferred server the leader
 	// The healthy servers have served while others kept a lasting fault.
 	situationLastingDead
 	situationLastingPaused
@@ -143,6 +144,7 @@ var situationNames = [situations]string{
 	"older snapshot used because one has decayed", "start refused because of decay", "start refused because of a read error", "decayed log not sent to a learner",
 	"disk lost that others need", "too few voters have a history", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
 	"membership proposed", "membership changed", "leader named by a reconfiguration", "membership adopted from a notification",
+	"preferred server leads",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",

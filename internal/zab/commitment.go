@@ -209,7 +209,7 @@ func (l *Leader) acked(k *link, z wire.Zxid) string {
 	case k.observer || z.Counter() == 0:
 		return ""
 	}
-	k.durable = max(k.durable, z)
+	k.durable, k.ackedAt = max(k.durable, z), l.now
 	if k.watched != 0 && z >= k.watched {
 		l.watch(k)
 	}

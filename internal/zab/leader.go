@@ -341,7 +341,7 @@ func (l *Leader) opened(id LinkID) {
 	if l.links[id] != nil {
 		return
 	}
-	k := &link{id: id, heard: l.now, began: l.now}
+	k := &link{id: id, heard: l.now, began: l.now, fitSince: Never, ackedAt: Never}
 	l.links[id] = k
 	l.order = append(l.order, k)
 }
@@ -366,6 +366,7 @@ func (l *Leader) tick() {
 	}
 	if l.nextLinkCheck <= l.now {
 		l.checkLinks()
+		l.checkFit()
 		if l.pings.due <= l.now {
 			l.sendDuePings(l.now)
 		}

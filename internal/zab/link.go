@@ -47,6 +47,8 @@ type link struct {
 	acceptedLater bool  // the learner has accepted a later epoch, so it cannot join
 	began         int64 // when the connection came
 	heard         int64 // when the last packet came
+	fitSince      int64 // since when it could lead next without interruption; Never: it cannot
+	ackedAt       int64 // when it last acknowledged a proposal; Never: it has not
 
 	peer wire.Zxid // the end of the learner's log when it connected
 	how  SyncMode  // valid while the learner is being synchronised

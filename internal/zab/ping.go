@@ -194,6 +194,7 @@ func (l *Leader) slept(ms int64) {
 	l.pings.confirmed.at -= ms
 	l.own.answered.at -= ms
 	for _, k := range l.order {
+		k.fitSince = Never
 		k.answered.at -= ms
 		for i := range k.unanswered.Len() {
 			k.unanswered.At(i).at -= ms

@@ -23,9 +23,10 @@ const transferMax = 250
 // TransferLeadership (leader) asks for a leadership transfer to To. If Successor refuses
 // To, nothing is done. Leaving says that this server is about to stop. Stalled says that
 // the disk of this server does not answer, so that it cannot promise the next epoch.
+// Planned says that nothing is wrong with this server: it may lead again at any time.
 type TransferLeadership struct {
-	To               ensemble.ServerID
-	Leaving, Stalled bool
+	To                        ensemble.ServerID
+	Leaving, Stalled, Planned bool
 }
 
 func (TransferLeadership) event() {}
@@ -37,6 +38,7 @@ type Successor struct {
 	Epoch        wire.Epoch // the epoch that From has led
 	HeldMS       int64      // how long nothing was proposed before the end of the term; 0: not known
 	Leaving      bool       // this server is From, and about to stop
+	Avoid        bool       // From should not lead again for a while, even if it is preferred
 }
 
 // transfer is a leadership transfer under way.
@@ -48,6 +50,10 @@ type transfer struct {
 
 // withoutSelf reports whether the next leader needs a quorum without this server.
 func (e *TransferLeadership) withoutSelf() bool { return e.Leaving || e.Stalled }
+
+// avoid reports whether this server should not lead again for a while. An operator's transfer
+// is one reason, a disk that does not answer another one.
+func (e *TransferLeadership) avoid() bool { return !e.Leaving && !e.Planned }
 
 // Transferring reports whether a leadership transfer is under way, so that nothing is
 // proposed.
@@ -169,14 +175,14 @@ func (l *Leader) continueTransfer() {
 // the next leader: first to that server, then to all other learners that know leadership
 // transfers.
 func (l *Leader) nameSuccessor(to ensemble.ServerID, heldMS int64) {
-	p := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: l.log.last, Data: wire.Append(nil, &peerwire.Handover{Leader: to})}
+	p := &peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: l.log.last, Data: wire.Append(nil, &peerwire.Handover{Leader: to, Avoid: l.transfer.avoid()})}
 	l.send(l.linkOf(to), p)
 	for _, k := range l.order {
 		if k.canTransfer && k.state == linkServing && k.server != to {
 			l.send(k, p)
 		}
 	}
-	l.ready.Successor = &Successor{l.opt.ID, to, l.log.last, l.epoch, heldMS, l.transfer.Leaving}
+	l.ready.Successor = &Successor{l.opt.ID, to, l.log.last, l.epoch, heldMS, l.transfer.Leaving, l.transfer.avoid()}
 	l.giveUp(fmt.Sprintf("it transfers leadership to server %d", to))
 }
 
@@ -196,7 +202,7 @@ func (r *Learner) successorNamed(p *peerwire.QuorumPacket) {
 		r.giveUp(fmt.Sprintf("the leader transfers leadership to server %d at %v, here %v is committed", h.Leader, p.Zxid, r.decided))
 		return
 	}
-	r.ready.Successor = &Successor{From: r.opt.Leader, Leader: h.Leader, Zxid: p.Zxid, Epoch: r.epoch}
+	r.ready.Successor = &Successor{From: r.opt.Leader, Leader: h.Leader, Zxid: p.Zxid, Epoch: r.epoch, Avoid: h.Avoid}
 	r.giveUp(fmt.Sprintf("the leader transfers leadership to server %d", h.Leader))
 }
 

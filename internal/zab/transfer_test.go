@@ -52,7 +52,7 @@ func TestTransferWaitsForEverything(t *testing.T) {
 	others := []LinkID{l.servers[2].id, l.servers[4].id}
 	acknowledge(l, w.now+7, 1, first+1)
 	r = l.Ready()
-	want := Successor{From: 3, Leader: 1, Zxid: first + 1, Epoch: 1, HeldMS: 7}
+	want := Successor{From: 3, Leader: 1, Zxid: first + 1, Epoch: 1, HeldMS: 7, Avoid: true}
 	if r.Successor == nil || *r.Successor != want || r.GiveUp == "" || len(r.Close) != 3 {
 		t.Fatalf("%+v, %q, want %+v", r.Successor, r.GiveUp, want)
 	}
@@ -218,5 +218,88 @@ func TestTransferIsNegotiated(t *testing.T) {
 		if k := l.links[1]; !k.native || k.canTransfer != want {
 			t.Errorf("version %d: %v %v", version, k.native, k.canTransfer)
 		}
+	}
+}
+
+// TestTransferSaysWhetherToAvoidTheLeader: a leader that stops or gives way to a preferred server
+// may lead again at any time. After an operator's transfer, or if its disk does not answer, it is to be
+// avoided. A packet of a version that does not say so means the former.
+func TestTransferSaysWhetherToAvoidTheLeader(t *testing.T) {
+	for _, c := range []struct {
+		e     TransferLeadership
+		avoid bool
+	}{
+		{TransferLeadership{To: 1}, true},
+		{TransferLeadership{To: 1, Stalled: true}, true},
+		{TransferLeadership{To: 1, Leaving: true}, false},
+		{TransferLeadership{To: 1, Planned: true}, false},
+	} {
+		w := servingWorld(false)
+		l := w.nodes[2].leader
+		link := l.servers[1].id
+		l.Step(w.now, c.e)
+		r := l.Ready()
+		if h := named(&r, link); h == nil || h.Avoid != c.avoid || r.Successor.Avoid != c.avoid {
+			t.Errorf("%+v: %+v, %+v", c.e, h, r.Successor)
+		}
+	}
+	var h peerwire.Handover
+	for data, want := range map[string]bool{"\x00\x00\x00\x00\x00\x00\x00\x02": false, "\x00\x00\x00\x00\x00\x00\x00\x02\x01": true} {
+		if err := wire.Decode([]byte(data), &h); err != nil || h.Leader != 2 || h.Avoid != want {
+			t.Errorf("%x: %+v, %v", data, h, err)
+		}
+	}
+}
+
+// TestFit: a learner is fit to lead since its first heartbeat while it serves, and anew after each
+// silence, late ACK or sleep of the leader.
+func TestFit(t *testing.T) {
+	w := servingWorld(false)
+	l := w.nodes[2].leader
+	at := w.now
+	pass := func(ms int64) {
+		for end := at + ms; at < end; {
+			at += l.opt.HeartbeatMS
+			for _, k := range l.order {
+				k.heard = at
+			}
+			l.Step(at, Tick{})
+			l.Ready()
+		}
+	}
+	pass(1000)
+	if fit := l.FitMS(1); fit < 800 || fit > 1100 {
+		t.Errorf("fit for %d ms after 1 s", fit)
+	}
+	if l.FitMS(4) != 0 || l.FitMS(3) != 0 || l.FitMS(9) != 0 {
+		t.Error("an observer, the leader or a stranger is fit")
+	}
+	for what, unfit := range map[string]func(){
+		"a late ACK": func() {
+			z, _ := l.NextZxid()
+			l.Step(at, Propose{w.txn(z)})
+			acknowledge(l, at, 2, z)
+			pass(transferMax + 200)
+			acknowledge(l, at, 1, z)
+		},
+		"silence": func() {
+			at += l.opt.LeaseMS + 1
+			l.Step(at, Tick{})
+		},
+		"sleep": func() { l.Step(at, Slept{MS: 10}) },
+	} {
+		pass(1000)
+		unfit()
+		if fit := l.FitMS(1); fit != 0 {
+			t.Errorf("fit for %d ms after %s", fit, what)
+		}
+		pass(500)
+		if fit := l.FitMS(1); fit == 0 || fit > 500 {
+			t.Errorf("fit for %d ms, 500 ms after %s", fit, what)
+		}
+	}
+	l.Step(at, Closed{l.servers[1].id, "gone"})
+	if l.FitMS(1) != 0 {
+		t.Error("a learner that is gone is fit")
 	}
 }

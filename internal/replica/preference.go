@@ -1,0 +1,140 @@
+package replica
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// A server can be preferred as leader by its priority (Member.Priorities). Votes know nothing
+// of priorities. A leader that serves transfers leadership to a server with a higher priority
+// once that server has been fit to lead for some time, without interruption (zab.Leader.FitMS),
+// and has just acknowledged a write. So nothing happens while there are no writes.
+//
+// Each transfer raises the priority of the leader, so without faults there are at most as many
+// transfers as there are priorities. A server that is preferred but leads badly must not get
+// leadership back again and again: after its term has ended otherwise than by a planned stop
+// or by another preference, the time for which it must be fit is avoidFactor times as long. A
+// transfer that did not make the preferred server the leader doubles the time, up to the same
+// bound.
+const (
+	preferMS    = 10_000
+	avoidFactor = 360 // with preferMS: an hour
+)
+
+// preference is what a server remembers about preferred servers. It is kept across terms, and
+// lost when the server restarts.
+type preference struct {
+	// failed counts the transfers to a server, since it last led, that this server has begun.
+	failed map[ensemble.ServerID]int
+	// avoid holds the servers whose last term ended badly, with the epoch of that term.
+	avoid map[ensemble.ServerID]wire.Epoch
+}
+
+func newPreference() preference {
+	return preference{failed: map[ensemble.ServerID]int{}, avoid: map[ensemble.ServerID]wire.Epoch{}}
+}
+
+// preferred returns the voters with a higher priority than this server, highest first.
+func (r *Replica) preferred() []ensemble.ServerID {
+	priorities := r.member.opt.Priorities
+	if len(priorities) == 0 {
+		return nil
+	}
+	var ids []ensemble.ServerID
+	for _, id := range r.member.memberships().Committed.Voters() {
+		if priorities[id] > priorities[r.opt.ServerID] {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b ensemble.ServerID) int {
+		return cmp.Or(cmp.Compare(priorities[b], priorities[a]), cmp.Compare(a, b))
+	})
+	return ids
+}
+
+// fitMS returns for how long a server must have been fit before leadership is transferred to it.
+func (m *member) fitMS(id ensemble.ServerID) int64 {
+	longest := m.opt.PreferMS * avoidFactor
+	if _, avoid := m.preference.avoid[id]; avoid {
+		return longest
+	}
+	return doubled(m.opt.PreferMS, m.preference.failed[id], longest)
+}
+
+// noteEnd remembers the leader of a term that ends now, if the term served and did not end as
+// planned. next is set if the leader has transferred leadership.
+func (m *member) noteEnd(next *zab.Successor) {
+	leader := m.decision.Vote.Leader
+	switch {
+	case !m.serving || m.learner == nil:
+	case next != nil && !next.Avoid:
+		delete(m.preference.avoid, leader)
+	default:
+		m.preference.avoid[leader] = m.epoch
+	}
+}
+
+// noteServes corrects what is remembered when a term begins to serve. A leader that still leads
+// in the same epoch has not ended its term: only this server had left it.
+func (m *member) noteServes(epoch wire.Epoch) {
+	leader := m.decision.Vote.Leader
+	delete(m.preference.failed, leader)
+	if m.preference.avoid[leader] == epoch {
+		delete(m.preference.avoid, leader)
+	}
+}
+
+// prefers returns the server with the highest priority above this leader's that can lead next,
+// and for how long it must have been fit; NoServer if there is none or this server does not
+// lead.
+func (r *Replica) prefers() (id ensemble.ServerID, fitMS int64) {
+	m := r.member
+	if !m.leads() {
+		return peerwire.NoServer, 0
+	}
+	for _, id := range r.preferred() {
+		if m.leader.FitMS(id) > 0 {
+			return id, m.fitMS(id)
+		}
+	}
+	return peerwire.NoServer, 0
+}
+
+// prefer transfers leadership to a server with a higher priority. The leader does nothing while
+// its disk stalls, because then it gives up leadership in any case (yield).
+func (r *Replica) prefer() {
+	m := r.member
+	if !m.leads() || r.stall.active() || m.leader.Transferring() {
+		return
+	}
+	for _, id := range r.preferred() {
+		fit := m.leader.FitMS(id)
+		if fit < m.fitMS(id) || !m.leader.Writes(id) {
+			continue
+		}
+		if _, err := m.leader.Successor(id, false); err != nil {
+			continue
+		}
+		m.preference.failed[id]++
+		r.observe(Prefers{Server: id, Priority: m.opt.Priorities[id], Own: m.opt.Priorities[r.opt.ServerID], FitMS: fit})
+		m.leader.Step(r.now.Mono, zab.TransferLeadership{To: id, Planned: true})
+		return
+	}
+}
+
+// Prefers says that this leader transfers leadership because of a priority.
+type Prefers struct {
+	Server        ensemble.ServerID
+	Priority, Own int
+	FitMS         int64
+}
+
+func (h Prefers) String() string {
+	return fmt.Sprintf("server %d is preferred as leader: its priority is %d, that of this server is %d, and it has kept up for %d ms", h.Server, h.Priority, h.Own, h.FitMS)
+}
