@@ -164,6 +164,11 @@ func overview(w *Admin, s *server.Server, clients string) string {
 	}
 	if st.Disk != nil {
 		fmt.Fprintf(&b, "Serves only in part because: %s\n", slowDisk(st))
+	} else if st.GivesWay != "" {
+		fmt.Fprintf(&b, "Serves only in part because: another server should lead: %s\n", st.GivesWay)
+	}
+	if st.SlowCall > 0 {
+		fmt.Fprintf(&b, "Slow disk: a call took %d ms within the last two minutes\n", st.SlowCall.Milliseconds())
 	}
 	if st.Prefers != peerwire.NoServer {
 		fmt.Fprintf(&b, "Preferred leader: server %d, when it has kept up for %v\n", st.Prefers, st.PrefersFor)

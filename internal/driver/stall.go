@@ -27,6 +27,7 @@ type StallBound struct {
 	// longest holds the longest normal call of the current period and of the one before, and stalls the
 	// numbers of stalls. periodEnds is when the next period begins.
 	longest    [2]time.Duration
+	slowest    [2]time.Duration // likewise, of all calls
 	stalls     [2]int
 	periodEnds int64
 	stallEnded int64 // when the last call that stalled returned
@@ -36,18 +37,27 @@ type StallBound struct {
 func (b *StallBound) Bound(now int64, limit time.Duration) time.Duration {
 	if now >= b.periodEnds {
 		if now >= b.periodEnds+int64(period) {
-			b.longest[0], b.stalls[0] = 0, 0
+			b.longest[0], b.slowest[0], b.stalls[0] = 0, 0, 0
 		}
 		b.longest[0], b.longest[1] = 0, b.longest[0]
+		b.slowest[0], b.slowest[1] = 0, b.slowest[0]
 		b.stalls[0], b.stalls[1] = 0, b.stalls[0]
 		b.periodEnds = now + int64(period)
 	}
 	return min(max(limit, stallFactor*max(b.longest[0], b.longest[1])), boundFactor*limit)
 }
 
+// Slowest returns how long the longest call of the last one to two minutes took, given the limit.
+func (b *StallBound) Slowest(now int64, limit time.Duration) time.Duration {
+	b.Bound(now, limit)
+	return max(b.slowest[0], b.slowest[1])
+}
+
 // Note records a call that has returned now. Calls that stall at the same time are one stall.
 func (b *StallBound) Note(now int64, took, limit time.Duration) {
-	if took > b.Bound(now, limit) {
+	bound := b.Bound(now, limit)
+	b.slowest[0] = max(b.slowest[0], took)
+	if took > bound {
 		if now-int64(took) >= b.stallEnded {
 			b.stalls[0]++
 		}

@@ -38,6 +38,23 @@ func TestStallBound(t *testing.T) {
 	}
 }
 
+// TestSlowestCall: the slowest call counts for one to two minutes, whether it was a stall or not.
+func TestSlowestCall(t *testing.T) {
+	const limit = time.Second
+	for _, took := range []time.Duration{300 * time.Millisecond, 5 * time.Second} {
+		var b StallBound
+		now := int64(time.Hour)
+		b.Note(now, took, limit)
+		b.Note(now, time.Millisecond, limit)
+		if got := b.Slowest(now+int64(59*time.Second), limit); got != took {
+			t.Errorf("%v, want %v", got, took)
+		}
+		if got := b.Slowest(now+int64(3*time.Minute), limit); got != 0 {
+			t.Errorf("%v after three minutes", got)
+		}
+	}
+}
+
 // TestStallsAtOnceAreOne: calls that stall at the same time count as one stall.
 func TestStallsAtOnceAreOne(t *testing.T) {
 	var b StallBound

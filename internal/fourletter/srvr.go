@@ -21,6 +21,7 @@ type Srvr struct {
 	Outstanding int
 	Nodes       int
 	Reason      string // why the server accepts no writes or serves only in part
+	SlowDisk    string // how slow the disk is; empty if it is not
 	Prefers     string // the server to which this leader will transfer leadership, and when
 	// When the first certificate expires; nil: no TLS of that kind, or the server does not say it.
 	ClientCertificate, QuorumCertificate *time.Time
@@ -49,6 +50,8 @@ func ParseSrvr(text string) Srvr {
 			s.Zxid = value
 		case "Mode":
 			s.Mode = value
+		case "Slow disk":
+			s.SlowDisk = value
 		case "Preferred leader":
 			s.Prefers = value
 		case "Certificate for clients expires":

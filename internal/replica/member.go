@@ -215,6 +215,8 @@ func (r *Replica) stepMember(e Event) {
 			r.observe(WritesResumed{})
 			r.look("there is space for the log again")
 		}
+	case NoRoom, Room:
+		_, r.health.noRoom = e.(NoRoom)
 	case TransferLeadership:
 		r.transferLeadership(e)
 	case Wake:
@@ -327,6 +329,9 @@ type Status struct {
 	// Abstains says why this server is not a candidate for leader and promises no epoch: its
 	// disk has not answered for too long. It is empty if the disk answers.
 	Abstains string
+	// GivesWay says why another server should lead; empty if this one can. It is also set on
+	// servers that do not lead.
+	GivesWay string
 	// ReadOnly: there is no quorum, and the server serves the clients that accept that.
 	ReadOnly bool
 	// Appointed: the previous leader assigned the role in a leadership transfer, without a vote.
@@ -343,7 +348,7 @@ func (r *Replica) Status() *Status {
 	if m == nil {
 		return nil
 	}
-	s := &Status{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), ReadOnly: m.readers.serves}
+	s := &Status{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), GivesWay: r.health.reason(r.now.Mono), ReadOnly: m.readers.serves}
 	s.Prefers, s.PrefersMS = r.prefers()
 	if m.role != peerwire.Looking {
 		s.Leader, s.Appointed = m.decision.Vote.Leader, m.decision.Ending == election.LeadershipTransferred

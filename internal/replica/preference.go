@@ -32,12 +32,24 @@ const (
 type preference struct {
 	// failed counts the transfers to a server, since it last led, that this server has begun.
 	failed map[ensemble.ServerID]int
-	// avoid holds the servers whose last term ended badly, with the epoch of that term.
-	avoid map[ensemble.ServerID]wire.Epoch
+	// avoid holds the servers whose last term ended badly.
+	avoid map[ensemble.ServerID]badEnd
+}
+
+// badEnd is the end of a term otherwise than by a planned stop or by a preference.
+type badEnd struct {
+	epoch wire.Epoch // of that term
+	at    int64      // Mono
+}
+
+// avoids reports whether the last term of a server ended badly within avoidMS.
+func (p *preference) avoids(id ensemble.ServerID, now int64) bool {
+	bad, ok := p.avoid[id]
+	return ok && now-bad.at < avoidMS
 }
 
 func newPreference() preference {
-	return preference{failed: map[ensemble.ServerID]int{}, avoid: map[ensemble.ServerID]wire.Epoch{}}
+	return preference{failed: map[ensemble.ServerID]int{}, avoid: map[ensemble.ServerID]badEnd{}}
 }
 
 // preferred returns the voters with a higher priority than this server, highest first.
@@ -69,14 +81,14 @@ func (m *member) fitMS(id ensemble.ServerID) int64 {
 
 // noteEnd remembers the leader of a term that ends now, if the term served and did not end as
 // planned. next is set if the leader has transferred leadership.
-func (m *member) noteEnd(next *zab.Successor) {
+func (m *member) noteEnd(next *zab.Successor, now int64) {
 	leader := m.decision.Vote.Leader
 	switch {
 	case !m.serving || m.learner == nil:
 	case next != nil && !next.Avoid:
 		delete(m.preference.avoid, leader)
 	default:
-		m.preference.avoid[leader] = m.epoch
+		m.preference.avoid[leader] = badEnd{m.epoch, now}
 	}
 }
 
@@ -85,7 +97,7 @@ func (m *member) noteEnd(next *zab.Successor) {
 func (m *member) noteServes(epoch wire.Epoch) {
 	leader := m.decision.Vote.Leader
 	delete(m.preference.failed, leader)
-	if m.preference.avoid[leader] == epoch {
+	if m.preference.avoid[leader].epoch == epoch {
 		delete(m.preference.avoid, leader)
 	}
 }

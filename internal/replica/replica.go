@@ -83,6 +83,7 @@ type Replica struct {
 	alone  *standalone // proposes and commits on a standalone server, else nil
 	member *member     // the state of a server in an ensemble, else nil
 	stall  stall       // the duty that the disk has not answered in time
+	health health      // whether another server should lead
 
 	asked        tree.Request         // reused by propose, to avoid an allocation
 	resent       bool                 // if leadership is transferred now, the next leader gets the request that propose prepares

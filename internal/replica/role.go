@@ -136,7 +136,7 @@ func (r *Replica) leave(why string) {
 func (r *Replica) ended(why string, next *zab.Successor, named *zab.Reconfigured) {
 	if named == nil {
 		r.failedTerm(why)
-		r.member.noteEnd(next)
+		r.member.noteEnd(next, r.now.Mono)
 	}
 	r.suspend()
 	r.reset()
@@ -269,6 +269,9 @@ func (r *Replica) serve(e *zab.Established) {
 	}
 	m.failed = nil
 	m.noteServes(e.Epoch)
+	if m.learner != nil {
+		r.health.tried, r.health.retry = 0, 0
+	}
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.locals.renew(r.now.Mono)
 	r.settleTerm(e.Epoch)

@@ -22,14 +22,16 @@ const lateTicks = 2
 
 // tick does the work that is due because time has passed.
 func (r *Replica) tick() {
+	gap := r.now.Mono - r.lastTick
+	r.lastTick = r.now.Mono
 	if r.member != nil {
+		r.health.ticked(r.now.Mono, gap, r.opt.TickMS)
 		r.wake()
 		r.yield()
+		r.giveWay()
 		r.prefer()
 		r.zabReady() // first take the touches that arrived before this tick
 	}
-	gap := r.now.Mono - r.lastTick
-	r.lastTick = r.now.Mono
 	if gap > lateTicks*r.opt.TickMS {
 		r.observe(TickLate{gap})
 		r.grace = r.now.Mono + r.opt.TickMS

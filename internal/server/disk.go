@@ -201,6 +201,20 @@ func (w *diskWatch) slow() *SlowDisk {
 	return &SlowDisk{Dir: filepath.Dir(w.stalled.path), Duty: w.stalled.String(), Since: w.wall(w.stalled.began)}
 }
 
+// slowPart is the part of the limit from which on a call counts as slow.
+const slowPart = 4
+
+// slowest returns how long the longest call of the last minutes took if it was slow; 0: none was.
+func (w *diskWatch) slowest() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limit := w.limit()
+	if took := w.normal.Slowest(w.clock(), limit); took >= limit/slowPart {
+		return took
+	}
+	return 0
+}
+
 // Bounds of the pause between two checks.
 const (
 	stallPollMin = time.Millisecond

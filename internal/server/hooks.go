@@ -27,6 +27,8 @@ type Hooks struct {
 	// PreferMS is for how long a server that leaderPriority prefers must have been fit to lead;
 	// 0: 10 s.
 	PreferMS int64
+	// Free returns the free space of the disk, in bytes; nil: the file system is asked.
+	Free func() float64
 	// Yielded is called by the loop in the middle of long work, before the loop checks for
 	// due heartbeats.
 	Yielded func()

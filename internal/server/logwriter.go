@@ -19,6 +19,7 @@ type logWriter struct {
 	srv     *Server
 	answers []replica.Event // answers of the present action; its memory is reused
 	full    bool            // the disk is full and is checked every roomProbe
+	noRoom  bool            // the loop was told that there is no room for another log
 	said    string          // the error of the last check, so that it is logged once
 	snaps   *snapshots
 	// ahead fires some time after an epoch was saved, to prepare for the next one.
@@ -219,6 +220,27 @@ func (w *logWriter) log(txns []*record.Txn) error {
 	return err
 }
 
+// roomMin is the free space, in bytes, below which there is no room for another log. From twice that
+// space on there is room again.
+const roomMin = 1 << 20
+
+// watchRoom tells the loop of an ensemble's server whether there is room for another log. A log may have
+// space reserved for a long time after the disk is full.
+func (w *logWriter) watchRoom() {
+	free := w.srv.diskBytes().free // NaN if it is not known
+	switch {
+	case w.srv.member == nil:
+	case !w.noRoom && free < roomMin:
+		w.noRoom = true
+		w.srv.log.Warn("the disk has no room for another log; while this lasts, another server leads if one can: free some space", "dir", w.srv.config().DataLogDir, "free", free)
+		w.srv.inbox.push(replica.NoRoom{}, nil)
+	case w.noRoom && free >= 2*roomMin:
+		w.noRoom = false
+		w.srv.log.Warn("the disk has room for another log again", "dir", w.srv.config().DataLogDir)
+		w.srv.inbox.push(replica.Room{}, nil)
+	}
+}
+
 // probe checks every second that the data directory is still in its place, and whether a
 // full disk has space.
 func (w *logWriter) probe() {
@@ -227,6 +249,7 @@ func (w *logWriter) probe() {
 		return
 	}
 	w.srv.lookAtDisk()
+	w.watchRoom()
 	if !w.full {
 		return
 	}

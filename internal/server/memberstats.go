@@ -21,6 +21,7 @@ import (
 // names. On a standalone server all of them but shown stay 0.
 type quorumStats struct {
 	lookings, diffs, prefers *metrics.Counter
+	givesWay                 *metrics.Counter // transfers because another server should lead
 	proposals, commits       *metrics.Counter // received from a leader
 	revalidations            *metrics.Counter // sessions that learners asked a leader about
 	queued                   *metrics.Counter // commits
@@ -38,7 +39,7 @@ type quorumStats struct {
 
 func newQuorumStats(r *metrics.Registry) quorumStats {
 	return quorumStats{
-		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), prefers: r.Counter("preferred_transfer_count"),
+		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), prefers: r.Counter("preferred_transfer_count"), givesWay: r.Counter("unfit_leader_transfer_count"),
 		proposals: r.Counter("learner_proposal_received_count"), commits: r.Counter("learner_commit_received_count"),
 		revalidations: r.Counter("revalidate_count"), queued: r.Counter("request_commit_queued"),
 		electionTime: r.Basic("election_time"), unavailable: r.Basic("unavailable_time"), leaderless: r.Basic("leader_unavailable_time"),
@@ -241,6 +242,8 @@ func (t *memberStats) level(h replica.Observation) slog.Level {
 		if !e.Transferred {
 			return slog.LevelWarn
 		}
+	case replica.GivesWay:
+		t.givesWay.Add(1)
 	case replica.Prefers:
 		t.prefers.Add(1)
 	case election.Settling, election.LaterRound, zab.Unexpected:

@@ -158,6 +158,10 @@ func (s *Server) diskBytes() diskSpace {
 // lookAtDisk measures the space of the file system that holds the transaction log. A file
 // system in memory has none.
 func (s *Server) lookAtDisk() {
+	if free := s.opt.Hooks.Free; free != nil {
+		s.space.Store(&diskSpace{free: free(), size: math.NaN()})
+		return
+	}
 	if s.opt.FS == store.OS() {
 		space := spaceOf(s.config().DataLogDir)
 		s.space.Store(&space)

@@ -28,8 +28,12 @@ type Status struct {
 	// been fit to lead for PrefersFor; peerwire.NoServer: none.
 	Prefers    ensemble.ServerID
 	PrefersFor time.Duration
-	// Disk is the call that the disk has not answered; nil if it answers.
-	Disk *SlowDisk
+	// Disk is the call that the disk has not answered; nil if it answers. SlowCall is how long the
+	// longest call of the last minutes took if the disk is slow, else 0.
+	Disk     *SlowDisk
+	SlowCall time.Duration
+	// GivesWay says why another server should lead; empty if this one can.
+	GivesWay string
 	// Latencies of all requests since the last reset, in ms.
 	LatencyMin, LatencyAverage, LatencyMax float64
 	Received, Sent                         int64
@@ -58,7 +62,7 @@ func (s *Server) Status() Status {
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
 		Connections: s.conns.len(), Outstanding: s.inProcess.Load(),
-		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(),
+		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(), SlowCall: s.disk.slowest(),
 		Responses:  ProposalSizes{s.stats.response.last.Load(), s.stats.response.least(), s.stats.response.most()},
 		AuthFailed: s.stats.authFailed.Value(), SlowSyncs: s.stats.slowSyncs.Value(), Uptime: time.Since(s.start),
 	}
@@ -67,6 +71,7 @@ func (s *Server) Status() Status {
 	}
 	if st := s.ReplicaStatus(); st != nil {
 		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Disabled
+		o.GivesWay = st.GivesWay
 		o.Prefers, o.PrefersFor = st.Prefers, time.Duration(st.PrefersMS)*time.Millisecond
 		if st.Serving && o.Mode == "leader" { // an epoch starts with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))

@@ -26,9 +26,10 @@ type serverStatus struct {
 	Outstanding int    `json:"outstanding"`
 	Nodes       int    `json:"nodes"`
 	AnswerUS    int64  `json:"answer_us,omitempty"`
-	Writes      bool   `json:"writes"`            // the server accepts writes
-	Reason      string `json:"reason,omitempty"`  // why it accepts no writes or serves only in part, if the server says so
-	Prefers     string `json:"prefers,omitempty"` // a leader: the server that it will make the leader, and when
+	Writes      bool   `json:"writes"`              // the server accepts writes
+	Reason      string `json:"reason,omitempty"`    // why it accepts no writes or serves only in part, if the server says so
+	SlowDisk    string `json:"slow_disk,omitempty"` // how slow its disk is, if it is
+	Prefers     string `json:"prefers,omitempty"`   // a leader: the server that it will make the leader, and when
 	Error       string `json:"error,omitempty"`
 
 	// Epoch and Since are set for a leader that records its elections.
@@ -50,7 +51,7 @@ func newStatus(base maker) *cobra.Command {
 		Short: "show the servers: who leads, zxid, connections, latency",
 		Long: "Ask each server of --server, by the four-letter word srvr, for its role and metrics. This works with\n" +
 			"every ZooKeeper server. The lines below the table name the leader, its epoch and since when it leads, if the\n" +
-			"leader records this (Bellwether's word elog), how many transactions the others are behind the leader, and when\n" +
+			"leader records this (Bellwether's word elog), which disks are slow, how many transactions the others are behind the leader, and when\n" +
 			"the certificates of servers with TLS expire, with a warning 30, 7 and 1 days before.\n" +
 			"\n" +
 			"Exit status: 0 all servers accept writes; 1 a server does not answer, does not serve, is read-only, or\n" +
@@ -163,6 +164,6 @@ func parseSrvr(text string) serverStatus {
 	v := fourletter.ParseSrvr(text)
 	return serverStatus{
 		Mode: v.Mode, Zxid: v.Zxid, Version: v.Version, Latency: v.Latency, Received: v.Received, Connections: v.Connections, Outstanding: v.Outstanding,
-		Nodes: v.Nodes, Reason: v.Reason, Prefers: v.Prefers, ClientCertificate: v.ClientCertificate, QuorumCertificate: v.QuorumCertificate,
+		Nodes: v.Nodes, Reason: v.Reason, SlowDisk: v.SlowDisk, Prefers: v.Prefers, ClientCertificate: v.ClientCertificate, QuorumCertificate: v.QuorumCertificate,
 	}
 }

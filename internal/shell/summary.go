@@ -148,6 +148,11 @@ func summary(all []serverStatus) string {
 		}
 	}
 	for _, s := range all {
+		if s.SlowDisk != "" {
+			fmt.Fprintf(&b, "%s (%s) has a slow disk: %s\n", s.Server, s.Mode, s.SlowDisk)
+		}
+	}
+	for _, s := range all {
 		if s.Behind != nil && *s.Behind > 0 {
 			fmt.Fprintf(&b, "%s is %s behind\n", s.Server, Count(int(*s.Behind), "transaction"))
 		}

@@ -29,6 +29,7 @@ func TestStatusNamesServersThatRefuseWrites(t *testing.T) {
 		{"ZooKeeper's read-only server", "READ-ONLY mode; serving only read-only clients\n" + srvrOf("read-only", ""), ExitFailed, "accepts no writes: it is read-only"},
 		{"a full disk", srvrOf("read-only", "Read-only because: no space\n"), ExitFailed, "accepts no writes: no space"},
 		{"a slow disk", srvrOf("follower", "Serves only in part because: the disk is slow\n"), ExitFailed, "serves only in part: the disk is slow"},
+		{"a disk that answers late", srvrOf("follower", "Slow disk: a call took 900 ms\n"), ExitDone, " (follower) has a slow disk: a call took 900 ms\n"},
 		{"a preferred server", srvrOf("leader", "Preferred leader: server 2, when it has kept up for 10s\n"), ExitDone, "prefers as leader server 2, when it has kept up for 10s"},
 		{"no quorum", "This ZooKeeper instance is not currently serving requests\n", ExitNoConnection, "does not answer: This ZooKeeper instance is not currently serving requests"},
 		{"closed", "", ExitNoConnection, "closed the connection without an answer; if its port is for TLS, use --tls-ca and --tls-cert"},

@@ -1,0 +1,121 @@
+package replica
+
+import (
+	"cmp"
+	"fmt"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/zab"
+)
+
+// A server can be in a state in which it votes, follows and acknowledges correctly, and yet
+// another server should lead: its disk has no room left although its log still has some reserved,
+// or its loop does not run again and again. A leader in such a state transfers leadership to the
+// best server that can lead next; if there is none, it goes on leading. Votes know nothing of
+// this state: if all servers are in it, one of them must still lead.
+//
+// The state is often the same on several servers, because they have equal disks and equal work.
+// So a leader does not give way to a server whose own term has ended badly within avoidMS, and
+// without other faults there are in that time at most as many such transfers as servers. After a
+// transfer that has failed, so that this server leads again, it waits, twice as long each time.
+
+const (
+	// lateMS is by how much a tick must be late to count, longer than the lease of a leader.
+	lateMS = 500
+	// lateTicksMax late ticks within lateWithinMS mean that the loop makes no progress.
+	lateTicksMax = 5
+	lateWithinMS = 60_000
+	// avoidMS is for how long no leader gives way to a server whose term has ended badly, and
+	// the longest wait after transfers that have failed. retryMS is the shortest.
+	avoidMS = 3_600_000
+	retryMS = 10_000
+)
+
+// NoRoom (ensemble) says that the disk of this server has no room for another log. LogFull
+// follows if a transaction does not fit any more.
+type NoRoom struct{}
+
+// Room (ensemble) says that there is room again.
+type Room struct{}
+
+func (NoRoom) event() {}
+func (Room) event()   {}
+
+// health is what a server knows about its own ability to lead, apart from stall.
+type health struct {
+	noRoom bool
+	late   [lateTicksMax]int64 // Mono times of the last late ticks; 0: none
+	next   int                 // where late goes on
+	// tried counts the transfers because of this state since this server last served under
+	// another leader, and retry is the Mono time before which there is no further one.
+	tried int
+	retry int64
+}
+
+// ticked notes a tick that came gap ms after the one before.
+func (h *health) ticked(now, gap, tickMS int64) {
+	if gap <= tickMS/4+lateMS {
+		return
+	}
+	h.late[h.next] = now
+	h.next = (h.next + 1) % lateTicksMax
+}
+
+// reason says why another server should lead; empty if there is no reason.
+func (h *health) reason(now int64) string {
+	oldest := h.late[h.next]
+	switch {
+	case h.noRoom:
+		return "its disk has no room for another log"
+	case oldest > 0 && now-oldest < lateWithinMS:
+		return fmt.Sprintf("it has not run for more than %d ms %d times within a minute", lateMS, lateTicksMax)
+	}
+	return ""
+}
+
+// giveWay transfers leadership if another server should lead and one can.
+func (r *Replica) giveWay() {
+	m, h := r.member, &r.health
+	why := h.reason(r.now.Mono)
+	if why == "" || !m.leads() || r.stall.active() || m.leader.Transferring() || r.now.Mono < h.retry {
+		return
+	}
+	to := r.healthier()
+	if to == peerwire.NoServer {
+		return
+	}
+	h.retry = r.now.Mono + doubled(retryMS, h.tried, avoidMS)
+	h.tried++
+	r.observe(GivesWay{Server: to, Why: why})
+	m.leader.Step(r.now.Mono, zab.TransferLeadership{To: to, Stalled: h.noRoom})
+}
+
+// healthier returns the best server that can lead in place of this one: the one with the highest
+// priority, and of those the one that has most on its disk. A leader without room may not be able
+// to promise the next epoch, so it does not count in the next quorum.
+func (r *Replica) healthier() ensemble.ServerID {
+	m := r.member
+	best := zab.LearnerStatus{Server: peerwire.NoServer}
+	for _, k := range m.leader.Learners() {
+		if _, err := m.leader.Successor(k.Server, r.health.noRoom); err != nil || m.preference.avoids(k.Server, r.now.Mono) {
+			continue
+		}
+		better := cmp.Or(cmp.Compare(m.opt.Priorities[k.Server], m.opt.Priorities[best.Server]),
+			cmp.Compare(k.Acked, best.Acked), cmp.Compare(k.Server, best.Server)) > 0
+		if best.Server == peerwire.NoServer || better {
+			best = k
+		}
+	}
+	return best.Server
+}
+
+// GivesWay says that this leader transfers leadership because another server should lead.
+type GivesWay struct {
+	Server ensemble.ServerID
+	Why    string
+}
+
+func (h GivesWay) String() string {
+	return fmt.Sprintf("server %d is to lead in place of this server: %s", h.Server, h.Why)
+}

@@ -1,0 +1,123 @@
+package replica
+
+import (
+	"testing"
+
+	"bellwether/internal/ensemble"
+)
+
+// TestLateTicks: five late ticks within a minute mean that another server should lead, until a minute
+// after the first of them.
+func TestLateTicks(t *testing.T) {
+	const tickMS, late = 2000, 2000/4 + lateMS + 1
+	var h health
+	now := int64(100_000)
+	for i := range 2 * lateTicksMax {
+		now += 1000
+		h.ticked(now, late, tickMS)
+		if reason := h.reason(now); (reason != "") != (i >= lateTicksMax-1) {
+			t.Errorf("after %d late ticks: %q", i+1, reason)
+		}
+	}
+	last := now - 1000*(lateTicksMax-1)
+	if h.reason(last+lateWithinMS-1) == "" || h.reason(last+lateWithinMS) != "" {
+		t.Error("the late ticks do not count for a minute")
+	}
+	h = health{}
+	for range lateTicksMax {
+		now += 1000
+		h.ticked(now, late-1, tickMS)
+	}
+	if reason := h.reason(now); reason != "" {
+		t.Errorf("ticks in time: %s", reason)
+	}
+}
+
+// givesWay returns the transfers of a server because of its health.
+func givesWay(s *server) (to []ensemble.ServerID) {
+	for _, o := range s.seen {
+		if g, ok := o.(GivesWay); ok {
+			to = append(to, g.Server)
+		}
+	}
+	return to
+}
+
+// TestLeaderWithoutRoomGivesWay: without any traffic, a leader whose disk has no room transfers
+// leadership to the server with the highest priority that can lead. If the others are no quorum
+// without it, it stays.
+func TestLeaderWithoutRoomGivesWay(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.priorities = map[ensemble.ServerID]int{1: -2, 2: -5}
+	h.kill(h.servers[1])
+	h.run(500)
+	old := h.leader()
+	old.inbox = append(old.inbox, NoRoom{})
+	h.run(5000)
+	if h.leader() != old || old.r.Status().GivesWay == "" {
+		t.Fatalf("server %d has given way although it is needed (%+v)", old.id, old.r.Status())
+	}
+	for _, s := range h.servers {
+		h.kill(s)
+	}
+	for _, s := range h.servers {
+		h.start(s)
+	}
+	h.run(2000)
+	old = h.leader()
+	old.inbox = append(old.inbox, NoRoom{})
+	h.run(2000)
+	if st := h.leader().r.Status(); st.Leader != 1 || !st.Appointed {
+		t.Errorf("%+v, after a leader without room", st)
+	}
+	old.inbox = append(old.inbox, Room{})
+	h.run(1000)
+	if why := old.r.Status().GivesWay; why != "" {
+		t.Errorf("with room again: %s", why)
+	}
+}
+
+// TestNobodyGivesWayForEver: if no server has room, each gives way at most once in an hour, and one goes
+// on leading.
+func TestNobodyGivesWayForEver(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.run(500)
+	for _, s := range h.servers {
+		s.inbox = append(s.inbox, NoRoom{})
+	}
+	h.run(10_000)
+	n := 0
+	for _, s := range h.servers {
+		n += len(givesWay(s))
+	}
+	if l := h.leader(); n != 2 || !l.r.Status().Serving {
+		t.Errorf("%d transfers, then %+v", n, l.r.Status())
+	}
+	epoch := h.leader().r.Status().Epoch
+	h.run(avoidMS - 60_000)
+	if now := h.leader().r.Status().Epoch; now != epoch {
+		t.Errorf("epoch %d after %d", now, epoch)
+	}
+}
+
+// TestFailedTransferIsNotRepeatedAtOnce: a leader that should not lead and whose transfer has failed, so
+// that it is elected again, waits before the next one.
+func TestFailedTransferIsNotRepeatedAtOnce(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.run(500)
+	old := h.leader()
+	_, id := h.connect(old, 0)
+	h.delay = func(to *server, e Event) bool { return to == old && isAck(e) }
+	h.create(old, id, 1, "/a")
+	old.inbox = append(old.inbox, NoRoom{}, Tick{})
+	h.run(500)
+	h.delay, h.delayed = nil, nil
+	h.run(retryMS / 2)
+	if l := h.leader(); l != old || len(givesWay(old)) != 1 {
+		t.Fatalf("server %d leads after %v", l.id, givesWay(old))
+	}
+	h.run(retryMS)
+	if l := h.leader(); l == old || len(givesWay(old)) != 2 {
+		t.Errorf("server %d leads after %v", l.id, givesWay(old))
+	}
+}
