@@ -142,6 +142,7 @@ var elections = []bug{
 	{"a candidate that cannot lead, elected again", []scenario{
 		{"sim", "TestCandidateThatCannotBeJoined", "failed-forgotten"},
 		{"sim", "TestFilteredLeaderWithMoreHistory", "failed-history"},
+		{"sim", "TestFilteredMinorityStopsNoElection", "failed-pause"},
 		{"election", "TestDifferentMemoriesAgree", "failed-split"},
 		{"election", "TestLeaderThatOthersHaveLeftIsGivenUp", "failed-kept"},
 	}, ""},

@@ -14,8 +14,9 @@ import (
 // in an epoch older than others have promised. The next term of the same candidate would
 // probably fail in the same way. So all servers that took part remember the failed term,
 // including the candidate. Each ranks the candidate behind others that have at least the
-// server's own history, until a term has served or a pause is over; the pause grows with
-// each failed term. If no quorum agrees on another candidate, they elect the same one again
+// server's own history, until a term has served or a pause is over. The pause grows with
+// each failed term, and the pauses of all remembered candidates begin again with each
+// failed term, so that a bad candidate does not come back while the next one is tried. If no quorum agrees on another candidate, they elect the same one again
 // and give it more time at each attempt. In the same way a server that a leader does not
 // accept tries to join that leader at growing intervals.
 //
@@ -94,12 +95,16 @@ func (f *failedTerm) againMS() int64 {
 // failedCandidates returns the failed terms that an election starting now has to take
 // into account.
 func (m *member) failedCandidates(now int64) (all []election.Failed) {
+	last := int64(0) // when the last term failed, which begins all pauses
+	for _, f := range m.failed {
+		last = max(last, f.at)
+	}
 	for id, f := range m.failed {
 		if now-f.at > failedForgetMS {
 			continue
 		}
 		all = append(all, election.Failed{
-			Candidate: id, Times: f.times, Until: f.at + f.pauseMS(), Again: f.at + f.againMS(),
+			Candidate: id, Times: f.times, Until: last + f.pauseMS(), Again: f.at + f.againMS(),
 			Round: f.round, Epoch: f.epoch, PatienceMS: m.candidateTimeout(id, now), Why: f.why,
 		})
 	}

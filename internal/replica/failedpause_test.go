@@ -1,0 +1,24 @@
+package replica
+
+import (
+	"testing"
+
+	"bellwether/internal/ensemble"
+)
+
+// TestPausesBeginAgainWithEachFailedTerm: other candidates than the failed ones are preferred for the whole
+// pause of each, counted from the last failed term, whoever was its candidate.
+func TestPausesBeginAgainWithEachFailedTerm(t *testing.T) {
+	m := &member{failed: failedTerms{
+		4: {times: 1, at: 2000},
+		5: {times: 2, at: 1000},
+		3: {times: 3, at: 1500, ours: true},
+	}}
+	until := map[ensemble.ServerID]int64{}
+	for _, f := range m.failedCandidates(2000) {
+		until[f.Candidate] = f.Until
+	}
+	if until[4] != 3000 || until[5] != 4000 || until[3] > 2000 {
+		t.Errorf("%v", until)
+	}
+}
