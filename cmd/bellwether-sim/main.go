@@ -86,6 +86,9 @@ func (f *simField) Set(text string) error { return f.field.Set(f.options, text) 
 func (f *simField) Type() string          { return "" }
 
 func (s *simulation) run(out io.Writer) error {
+	if s.during < 0 {
+		return shell.Usage(fmt.Errorf("--for %v: allowed is a time from 0, such as 90s or 1h", s.during))
+	}
 	if s.options.Seed == 0 {
 		s.options.Seed = uint64(time.Now().UnixNano())
 	}

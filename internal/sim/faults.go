@@ -47,16 +47,18 @@ const (
 	Unfilter           Kind = "unfilter"      // packets of the port for learners pass again; A
 	SlowPort           Kind = "slow port"     // packets from the port for learners of A take Value µs longer
 	FullDisk           Kind = "full disk"     // the disk of A has room for Value more bytes; -1: no limit
-	Lie                Kind = "lie"           // each fsync reports success and makes nothing durable: a power failure loses everything from now on; A
+	Lie                Kind = "lie"           // each fsync reports success and makes nothing durable: a power failure loses everything from now on; A. With Value: only of logs (1), snapshots (2), epoch files (4) or a sum of these, and a power failure loses a part
 	EndLie             Kind = "end lie"       // what was written reaches the disk, and so does what is fsynced from now on; A
 	Rot                Kind = "rot"           // bit Value % 8 of byte Value / 8 of the snapshots and logs flips, if the others can do without A
 	BadSector          Kind = "bad sector"    // the sector of byte Value / 8 of the snapshots and logs of A cannot be read any more
+	RotEpoch           Kind = "rot epoch"     // currentEpoch (Value even) or acceptedEpoch (odd) decays, if the others can do without A: emptied (Value below 2), or bit Value / 2 - 1 flips
 	FailSync           Kind = "fail sync"     // the Value-th fsync from now fails, and the next one succeeds; A
 	FailWrite          Kind = "fail write"    // the Value-th call from now that changes the disk fails; A
 	Wipe               Kind = "wipe"          // the disk is replaced by an empty one; A, which must be down
 	LoseDisk           Kind = "lose disk"     // as wipe, but although the others cannot do without the disk, and the server starts as if for the first time; A, which must be down
 	SetClock           Kind = "set wall"      // the wall clock jumps by Value µs; A
 	Jump               Kind = "jump"          // the monotonic clock jumps forward by Value µs; A, which must not lead
+	JumpAny            Kind = "jump any"      // as jump, also if A leads
 	Hang               Kind = "hang"          // a client neither reads nor sends, and its connection stays; A
 	Return             Kind = "return"        // a client that hung goes on with its session; A
 	TransferLeadership Kind = "transfer"      // if A leads, it transfers leadership to B (0: to the most suitable server); Value 1: A is about to stop
@@ -153,6 +155,8 @@ func (s *Sim) doProcess(v *server, a Act) bool {
 		v.Clock.Offset += a.Value
 	case Jump:
 		v.jump(a.Value)
+	case JumpAny:
+		v.jumpAny(a.Value)
 	case TransferLeadership:
 		v.transferLeadership(a)
 	default:
@@ -182,11 +186,13 @@ func (s *Sim) doDisk(v *server, a Act) bool {
 		v.space = a.Value
 		v.restore()
 	case Lie:
-		v.fs.Lie()
+		v.lie(a.Value)
 	case EndLie:
-		v.fs.EndLie()
+		v.endLie()
 	case Rot, BadSector:
 		v.decay(a)
+	case RotEpoch:
+		v.rotEpoch(a.Value)
 	case FailSync:
 		v.fs.Fail(store.OpSync, int(a.Value), errDisk)
 	case FailWrite:

@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/sim/check"
@@ -25,6 +28,52 @@ import (
 // These conditions are weighed only while a server lacks something that its disk had
 // promised. In a run without such servers they hold by the protocol, so that nothing is
 // ever suspended in it.
+
+// A disk may also lie about some files only: logs, snapshots or epoch files. A power failure
+// then loses a part of what was promised, such as some sectors in the middle of a log. The
+// server falls back to an earlier state, or finds that the files contradict each other and
+// refuses to start. Then an operator replaces the disk, although the others may need it.
+
+// The files about which a disk lies, as the amount of an act: a sum of these, or 0 for all.
+const lieLogs, lieSnapshots, lieEpochs = 1, 2, 4
+
+// liedFiles are the beginnings of the names of these files.
+var liedFiles = map[int64][]string{lieLogs: {"log."}, lieSnapshots: {"snapshot."}, lieEpochs: {"currentEpoch", "acceptedEpoch"}}
+
+// lie makes the disk lie about files.
+func (v *server) lie(files int64) {
+	if v.liesPartly = files != 0; !v.liesPartly {
+		v.fs.Lie()
+		return
+	}
+	v.fs.LieAbout(func(path string) bool {
+		for bit, names := range liedFiles {
+			is := func(name string) bool { return strings.HasPrefix(filepath.Base(path), name) }
+			if files&bit != 0 && slices.ContainsFunc(names, is) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (v *server) endLie() {
+	v.fs.EndLie()
+	v.liesPartly = false
+}
+
+// refusesLoss reports whether a start failed because the disk has lost a part of what it had
+// promised. If so, the disk is replaced.
+func (v *server) refusesLoss(err error) bool {
+	var damage *store.DamageError
+	if !v.lied || !errors.As(err, &damage) {
+		return false
+	}
+	v.sim.tell("server %d refuses to start: %v", v.id, err)
+	v.sim.reach(situationLossRefused)
+	v.loseDisk()
+	return true
+}
 
 // promise is what the disk of a server has reported as durable.
 type promise struct {
@@ -178,6 +227,10 @@ func (s *Sim) noteFork(z wire.Zxid) {
 // to the second leader.
 func (s *Sim) excuses(o any, rule, wrong string) bool {
 	e, leads := o.(check.Established)
+	if s.jumpedAt > 0 && slices.Contains(timeRules, rule) {
+		s.endEarly("the clock of a leader has jumped, so that sessions may end too early: " + wrong)
+		return true
+	}
 	switch {
 	case !slices.Contains(lossRules, rule):
 		return false

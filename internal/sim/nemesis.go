@@ -43,8 +43,9 @@ func (n *nemesis) begin(s *Sim) {
 			n.rot(machine.NewRandom(s.opt.Seed ^ 0x207d))
 		}
 		if s.opt.Lies > 0 {
-			n.lie(machine.NewRandom(s.opt.Seed ^ 0x11e5d))
+			n.lie(machine.NewRandom(s.opt.Seed^0x11e5d), false)
 		}
+		n.beginAsked()
 		return
 	}
 	for _, a := range s.opt.Acts {

@@ -2,29 +2,47 @@ package sim
 
 import "bellwether/internal/sim/machine"
 
+// beginAsked starts the faults that are drawn only if an option asks for them.
+func (n *nemesis) beginAsked() {
+	o := &n.sim.opt
+	if o.PartLies > 0 {
+		n.lie(machine.NewRandom(o.Seed^0x9a271), true)
+	}
+	if o.EpochRot > 0 {
+		n.rotEpochs(machine.NewRandom(o.Seed ^ 0xe90c))
+	}
+	if o.LeaderJumps > 0 {
+		n.jumpLeaders(machine.NewRandom(o.Seed ^ 0x1ead))
+	}
+}
+
 // lie makes some disks lie, again and again. Most often a minority of the servers has such
 // a disk, and only sometimes any number of them.
-func (n *nemesis) lie(d *machine.Random) {
+// If partly is set, the disks lie about some files only.
+func (n *nemesis) lie(d *machine.Random, partly bool) {
 	s := n.sim
 	count := d.Between(1, int64(max(1, (s.opt.Voters-1)/2)))
 	if d.Chance(20) {
 		count = d.Between(1, int64(s.opt.Voters))
 	}
-	n.lieAgain(d, d.Shuffled(s.opt.Voters)[:count])
+	n.lieAgain(d, d.Shuffled(s.opt.Voters)[:count], partly)
 }
 
-func (n *nemesis) lieAgain(d *machine.Random, liars []int) {
+func (n *nemesis) lieAgain(d *machine.Random, liars []int, partly bool) {
 	n.later(d.Between(300*machine.Millisecond, 6*machine.Second), func() {
 		if id := 1 + liars[d.Below(int64(len(liars)))]; d.Chance(7) {
 			n.sim.Do(Act{Kind: Kill, A: id})
 			n.do(Act{Kind: LoseDisk, A: id}, d.Between(100*machine.Millisecond, 3*machine.Second), Start)
 		}
 		a := Act{Kind: Lie, A: 1 + liars[d.Below(int64(len(liars)))]}
+		if partly {
+			a.Value = d.Between(1, lieLogs+lieSnapshots+lieEpochs)
+		}
 		n.do(a, d.Between(machine.Second, 20*machine.Second), EndLie)
 		if d.Chance(75) {
 			n.later(d.Below(3*machine.Second), func() { n.loseLies(d, a.A) })
 		}
-		n.lieAgain(d, liars)
+		n.lieAgain(d, liars, partly)
 	})
 }
 

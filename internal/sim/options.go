@@ -57,6 +57,11 @@ type Options struct {
 	Lies int
 	// Priorities prefers some servers as leaders: 1 yes, -1 no.
 	Priorities int
+	// PartLies makes some disks lie about some files or lose only a part of what they have
+	// promised, as lies.go says; EpochRot makes epoch files decay, as epochrot.go says; LeaderJumps
+	// makes the monotonic clocks of leaders jump too, as clocks.go says. The seed never draws
+	// these: 1 yes, 0 no.
+	PartLies, EpochRot, LeaderJumps int
 	// Lasting is a fault that a minority of the voters keeps after the other faults have
 	// ended, while the others must serve; NoLasting: none.
 	Lasting Lasting

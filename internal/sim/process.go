@@ -64,6 +64,10 @@ func (v *server) load(st *store.Store) {
 		v.startFailed(err)
 		return
 	}
+	v.noteEpochs(epochs)
+	if v.sim.ended() {
+		return
+	}
 	v.fellBack(res.Notes)
 	v.installed = v.installed || v.lied && v.everFuzzy // it may have fallen back to an older snapshot
 	if wrong := t.Observations(); len(wrong) > 0 && !v.installed {
@@ -124,7 +128,7 @@ func (v *server) startFailed(err error) {
 	switch {
 	case errors.Is(err, store.ErrCrashed):
 		v.losePower()
-	case v.decayed(err):
+	case v.decayed(err), v.refusesLoss(err):
 	case errors.As(err, &full) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, errDisk):
 		v.fs.Crash(store.KeepAll)
 		v.restore()
@@ -160,7 +164,7 @@ func (v *server) restore() { v.fs.SetSpace(v.space) }
 
 // crashKeeps draws how much a power failure keeps of what was not fsynced.
 func (v *server) crashKeeps() int {
-	if v.fs.Lies() || v.sim.random.Chance(30) {
+	if v.fs.Lies() && !v.liesPartly || v.sim.random.Chance(30) {
 		return store.LoseAll
 	}
 	return 2

@@ -15,6 +15,11 @@ var byScenario = map[situation]func(t *testing.T, seed uint64) *scene{
 	situationRotRefused:  rottenLog,
 	situationUnreadable:  spoiltFile,
 	situationRotNotSent:  rottenLogOfALeader,
+
+	situationLossRefused:   partOfALog,
+	situationEpochDecayed:  emptyEpoch,
+	situationEpochTooLarge: tooLargeEpoch,
+	situationLeaderJumped:  jumpedLeader,
 }
 
 // scenariosMax is how often a scenario is played at most.

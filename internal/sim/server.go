@@ -48,6 +48,8 @@ type server struct {
 	rotten      bool          // its snapshots or logs have decayed
 	blank       bool          // its disk is new, and no process has read it yet
 	lied        bool          // the disk lied when the power failed last, and no process has read it since
+	liesPartly  bool          // its disk lies, and a power failure may keep a part of what was promised
+	epochRotten bool          // an epoch file has decayed, and no process has read it yet
 	claims      promise       // what the disk had promised when it fell back to an earlier state
 	forgetful   bool          // the server has fallen back, and has not regained everything since
 

@@ -51,6 +51,7 @@ type Sim struct {
 	repeatable map[wire.Epoch]bool   // epochs of which a second leader can be or could be elected
 	losses     []loss                // what disks have lost although they had promised it
 	suspended  string                // why acknowledged writes may be lost now; empty: they may not
+	jumpedAt   int64                 // when the clock of a leader jumped last, in µs; 0: never
 	notes      []string              // which promises did not hold, and why
 	over       bool                  // the run ended before its end, and has not failed
 }

@@ -273,7 +273,7 @@ func (f *memFile) Sync() error {
 		clear(f.ino.sinceFsync) // the next fsync will not write it
 		return err
 	}
-	if crash == nil && !f.m.lies {
+	if crash == nil && !f.m.liesAbout(f.name) {
 		f.ino.sync()
 	}
 	return crash

@@ -27,7 +27,7 @@ type Mem struct {
 	lost  Losses
 
 	faults  faults
-	lies    bool // syncs report success and do nothing
+	lies    func(path string) bool // fsyncs of these files report success and do nothing; nil: of none
 	hangs   bool
 	waiting int       // calls that wait for a disk that hangs
 	answers sync.Cond // on mu: the disk does not hang any more
@@ -262,9 +262,7 @@ func (m *Mem) SyncDir(dir string) error {
 	if crash, err := m.step(OpSyncDir); err != nil || crash != nil {
 		return errors.Join(err, crash)
 	}
-	if !m.lies {
-		d.disk, d.pending = maps.Clone(d.live), nil
-	}
+	d.settle(func(name string) bool { return m.liesAbout(filepath.Join(dir, name)) })
 	return nil
 }
 

@@ -6,20 +6,43 @@ import "maps"
 // crash other than KeepAll then keeps only what was durable before Lie, if it keeps
 // nothing of what was not fsynced (LoseAll). Changes that are always durable, such as
 // MkdirAll, still are.
-func (m *Mem) Lie() {
+func (m *Mem) Lie() { m.LieAbout(func(string) bool { return true }) }
+
+// LieAbout does what Lie does, only for some files: their content and their names.
+func (m *Mem) LieAbout(these func(path string) bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lies = true
+	m.lies = these
 }
 
-// EndLie ends Lie: everything that was written reaches the disk.
+// liesAbout reports whether an fsync of a file does nothing.
+func (m *Mem) liesAbout(path string) bool { return m.lies != nil && m.lies(path) }
+
+// settle makes the changes of names durable, except those of some names.
+func (d *memDir) settle(except func(name string) bool) {
+	var kept []map[string]*memInode
+	for _, names := range d.pending {
+		lost := false
+		for name := range names {
+			lost = lost || except(name)
+		}
+		if lost {
+			kept = append(kept, names)
+		} else {
+			applyNames(d.disk, names)
+		}
+	}
+	d.pending = kept
+}
+
+// EndLie ends Lie and LieAbout: everything that was written reaches the disk.
 func (m *Mem) EndLie() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.lies {
+	if m.lies == nil {
 		return
 	}
-	m.lies = false
+	m.lies = nil
 	for _, d := range m.dirs {
 		d.disk, d.pending = maps.Clone(d.live), nil
 		for _, ino := range d.live {
@@ -28,9 +51,9 @@ func (m *Mem) EndLie() {
 	}
 }
 
-// Lies reports whether the file system lies.
+// Lies reports whether the file system lies about any file.
 func (m *Mem) Lies() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.lies
+	return m.lies != nil
 }

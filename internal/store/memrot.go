@@ -18,6 +18,20 @@ func (m *Mem) Rot(path string, off int64, bit uint) bool {
 	return true
 }
 
+// Empty removes the content of a file, on the disk and as programs see it. The name stays. It changes
+// nothing and returns false if there is no such file.
+func (m *Mem) Empty(path string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ino, err := m.find(path)
+	if err != nil {
+		return false
+	}
+	m.free(int64(len(ino.live.sectors)))
+	*ino = *newMemInode()
+	return true
+}
+
 // Spoil makes each read of the sector that contains a byte fail with err, until the sector
 // is written again. It changes nothing and returns false if the byte was not written, or
 // not fsynced since.
