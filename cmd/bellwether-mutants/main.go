@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,9 +60,10 @@ func newRoot() *cobra.Command {
 	f.StringVar(&o.results, "results", "", "the file of results (default: "+measure.ResultsFile+" in the module)")
 	f.StringVar(&o.set, "set", "", "judge only mutants of this set: semantic or generated")
 	f.StringVar(&o.only, "only", "", "judge only mutants whose name matches this expression")
-	f.IntVar(&o.sample, "sample", 0, "judge only so many generated mutants of each package, chosen at random; 0: all")
-	f.Uint64Var(&o.seed, "seed", 1, "the seed that chooses the sample")
-	f.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "the number of mutants that are judged at the same time")
+	o.seed, o.jobs = 1, runtime.NumCPU()
+	f.Func("sample", "judge only so many `mutants` that are generated of each package, chosen at random; 0: all", into(&o.sample, math.MaxInt32))
+	f.Func("seed", "the `seed` that chooses the sample (default 1)", into(&o.seed, math.MaxUint64))
+	f.Func("jobs", "the `number` of mutants that are judged at the same time (default: one for each processor)", into(&o.jobs, math.MaxInt32))
 	f.DurationVar(&o.budget, "budget", 10*time.Minute, "processor time for one mutant in the simulator")
 	f.BoolVar(&o.noUnit, "no-unit", false, "do not run unit tests")
 	f.BoolVar(&o.noSimulator, "no-simulator", false, "do not run the simulator")
@@ -71,14 +74,26 @@ func newRoot() *cobra.Command {
 	return c
 }
 
+// into returns a function that reads a number up to most. Its error says at which character the text
+// is wrong.
+func into[N int | uint64](to *N, most uint64) func(text string) error {
+	return func(text string) error {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || n > most {
+			at := max(0, strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' }))
+			return fmt.Errorf("character %d, at %q: allowed here is a number from 0 to %d", at+1, text[at:], most)
+		}
+		*to = N(n)
+		return nil
+	}
+}
+
 // selection returns what the flags select.
 func (o *options) selection() (s measure.Selection, err error) {
 	s = measure.Selection{Set: mutants.Set(o.set), Sample: o.sample, Seed: o.seed, Unit: !o.noUnit, Simulator: !o.noSimulator}
 	switch {
 	case s.Set != "" && s.Set != mutants.Semantic && s.Set != mutants.Generated:
 		return s, fmt.Errorf("--set %q: the sets are semantic and generated", o.set)
-	case o.sample < 0:
-		return s, fmt.Errorf("--sample %d: the least number is 0, which stands for all", o.sample)
 	case o.jobs < 1:
 		return s, fmt.Errorf("--jobs %d: the least number is 1", o.jobs)
 	case o.budget <= 0:

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,13 @@ type Runner struct {
 // Run judges the selected mutants whose results are not known, and appends the results. It
 // returns when all are judged, the context is done, or something other than a mutant fails.
 func (r *Runner) Run(ctx context.Context, s Selection) error {
+	selected := s.Of(r.Module.Mutants)
+	if len(selected) == 0 {
+		return errors.New("no mutant is selected; --list without --only prints the names of all")
+	}
+	if err := r.prepareFile(); err != nil {
+		return err
+	}
 	if err := r.load(); err != nil {
 		return err
 	}
@@ -65,7 +73,7 @@ func (r *Runner) Run(ctx context.Context, s Selection) error {
 			}
 		})
 	}
-	for _, m := range s.Of(r.Module.Mutants) {
+	for _, m := range selected {
 		if r.Module.Equivalent[m.Name] != "" {
 			continue
 		}
@@ -93,6 +101,22 @@ func (r *Runner) load() error {
 	r.known, err = mutants.ReadResults(r.Results, string(text))
 	r.baselines = map[string]*baseline{}
 	return err
+}
+
+// prepareFile removes a last line without an end from the file of results. The run that began to
+// write that line was killed, and its mutant is judged again. If the file cannot be written,
+// the error comes before the first mutant is judged.
+func (r *Runner) prepareFile() error {
+	f, err := os.OpenFile(r.Results, os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return err
+	}
+	text, err := io.ReadAll(f)
+	if end := bytes.LastIndexByte(text, '\n') + 1; err == nil && end < len(text) {
+		fmt.Fprintf(r.Log, "%s: the last line is removed, because it has no end: %q\n", r.Results, text[end:])
+		err = f.Truncate(int64(end))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // judge judges one mutant.

@@ -250,8 +250,8 @@ func TestBrokenBaseline(t *testing.T) {
 	if err := r.Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), "seed 3 breaks Agreement without a mutant") {
 		t.Error(err)
 	}
-	if _, err := os.Stat(r.Results); err == nil {
-		t.Errorf("results:\n%s", read(t, r.Results))
+	if text := read(t, r.Results); text != "" {
+		t.Errorf("results:\n%s", text)
 	}
 }
 
@@ -344,5 +344,26 @@ func TestThird(t *testing.T) { t.Error("it fails") }
 		if test, err := r.killer(t.Context(), "internal/election", program, known, groups); err != nil || test != want {
 			t.Errorf("known %q: %q, %v; want %s", known, test, err, want)
 		}
+	}
+}
+
+// TestRunAfterOneThatWasKilled: a run that was killed may leave a line without an end. The next run removes it
+// and judges that mutant again. A run that can select nothing says so.
+func TestRunAfterOneThatWasKilled(t *testing.T) {
+	r, dir := smallRunner(t)
+	const known = "other unit 0123456789ab killed internal/x TestX 1.0\n"
+	write(t, dir, map[string]string{"results.txt": known + "killed unit 0123"})
+	s := Selection{Set: mutants.Semantic, Unit: true, Only: regexp.MustCompile("^killed$")}
+	if err := r.Run(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(r.Results)
+	lines := strings.SplitAfter(string(text), "\n")
+	if err != nil || len(lines) != 3 || lines[0] != known || !strings.HasPrefix(lines[1], "killed unit ") || !strings.Contains(lines[1], " killed ") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	s.Only = regexp.MustCompile("^no such mutant$")
+	if err := r.Run(t.Context(), s); err == nil {
+		t.Error("nothing is selected, and the run does not say so")
 	}
 }
