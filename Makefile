@@ -43,6 +43,8 @@ endef
 
 FUZZTIME ?= 200000x
 SOAK     ?= 10
+SEEDS    ?= 1h
+CORES    ?= $(shell nproc)
 COMPARE  ?=
 BUDGET   ?= 10m
 
@@ -107,17 +109,55 @@ fuzz:
 		done; \
 	done
 
-# The long tests: every test SOAK times, an hour of the simulator, a million simulated
-# handovers, the fuzz targets, and the mutants. The interop tests run without the race detector,
+# The long tests: every test SOAK times; fresh seeds of the simulator, of its faults that no seed draws
+# by itself, and of the orders of goroutines, each for SEEDS on each core; a million simulated
+# handovers; the fuzz targets; and the mutants. The interop tests run without the race detector,
 # because go-zookeeper has data races. SOAK=50 FUZZTIME=100000000x takes a night; the mutants
 # take longer.
+#
+# Each step that has passed leaves a file in .soak. make soak skips it until the source changes, so a
+# run that was interrupted can be continued.
 soak: tools
-	CGO_ENABLED=1 go test -race -count=$(SOAK) -timeout 4h ./...
-	cd interop && go test -count=$(SOAK) -timeout 4h -parallel $(PARALLEL) ./...
-	go test ./internal/sim -run TestFreshSeeds -for 1h -timeout 90m
-	go test ./internal/sim -run TestHandovers -handovers 1000000 -timeout 4h
-	$(MAKE) fuzz
+	$(MAKE) $(foreach round,$(shell seq $(SOAK)),.soak/race/$(round) .soak/interop/$(round))
+	$(MAKE) -j $(CORES) --output-sync .soak/handovers $(foreach core,$(shell seq $(CORES)),.soak/seeds/$(core) .soak/faults/$(core) .soak/orders/$(core))
+	$(MAKE) .soak/fuzz
 	$(MAKE) mutants
+	rm -rf .soak
+
+# What the steps of soak test.
+SOURCES = $(shell git ls-files -co --exclude-standard '*.go' '*.mod' Makefile)
+
+# $(passed) records that a step of soak has passed.
+passed = @mkdir -p $(@D) && touch $@
+
+.soak/race/%: export CGO_ENABLED := 1
+.soak/race/%: $(SOURCES)
+	go test -race -count=1 -timeout 4h ./...
+	$(passed)
+
+.soak/interop/%: $(SOURCES)
+	cd interop && go test -count=1 -timeout 4h -parallel $(PARALLEL) ./...
+	$(passed)
+
+.soak/seeds/%: $(SOURCES)
+	go test ./internal/sim -run TestFreshSeeds -for $(SEEDS) -timeout 0
+	$(passed)
+
+.soak/faults/%: $(SOURCES)
+	go test ./internal/sim -run TestAskedFaults -asked $(SEEDS) -timeout 0
+	$(passed)
+
+.soak/orders/%: $(SOURCES)
+	go test ./internal/interleave -run TestOrders -for $(SEEDS) -timeout 0
+	$(passed)
+
+.soak/handovers: $(SOURCES)
+	go test ./internal/sim -run TestHandovers -handovers 1000000 -timeout 4h
+	$(passed)
+
+.soak/fuzz: $(SOURCES)
+	$(MAKE) fuzz
+	$(passed)
 
 # Judges all mutants of the core that are not judged yet for the present source, and writes the
 # scores into docs/testing.md. BUDGET is the processor time for one mutant in the simulator.
@@ -150,4 +190,4 @@ module:
 	echo "module $$old is now $(MODULE)"
 
 clean:
-	rm -rf bellwether dist .mutants interop/node/node_modules
+	rm -rf bellwether dist .mutants .soak interop/node/node_modules
