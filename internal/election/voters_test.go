@@ -1,0 +1,117 @@
+package election
+
+import (
+	"slices"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+)
+
+// TestVoterOfTwoMembershipsIsOneVoter: while a reconfiguration is proposed, a voter of both memberships
+// is one voter.
+func TestVoterOfTwoMembershipsIsOneVoter(t *testing.T) {
+	proposed := membership(7, []ensemble.ServerID{1, 2, 3, 4}, nil, nil, nil)
+	e := New(Options{ID: 1, Committed: plain(0, 3), Proposed: proposed, Reconfig: true})
+	if want := []ensemble.ServerID{1, 2, 3, 4}; !slices.Equal(e.voters, want) {
+		t.Errorf("the voters are %v, want %v", e.voters, want)
+	}
+}
+
+// TestWithdrawnProposalIsNotWaitedFor: votes that are a quorum of the committed membership, but none of the
+// proposed one, end the election as soon as the proposal is withdrawn.
+func TestWithdrawnProposalIsNotWaitedFor(t *testing.T) {
+	proposed := membership(7, []ensemble.ServerID{3, 4, 5}, nil, nil, nil)
+	e := New(Options{ID: 3, Committed: plain(0, 3), Proposed: proposed, Reconfig: true})
+	e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
+	for id := ensemble.ServerID(1); id <= 2; id++ {
+		hear(e, id, peerwire.Looking, fresh(3), 1)
+	}
+	if st := e.State(); st.Settling || e.Ready().Decision != nil {
+		t.Fatalf("%+v: no voter of the proposal but this server has voted", st)
+	}
+	e.Step(0, Configured{Committed: plain(0, 3)})
+	if r := e.Ready(); r.Decision == nil && !e.State().Settling {
+		t.Errorf("all voters have voted: %+v", e.State())
+	}
+}
+
+// TestVoterThatComesBackIsNotDown: a server that was down when it stopped being a voter counts as any other
+// when it is a voter again.
+func TestVoterThatComesBackIsNotDown(t *testing.T) {
+	with := membership(7, []ensemble.ServerID{1, 2, 3, 4}, nil, nil, nil)
+	e := New(Options{ID: 3, Committed: plain(0, 3), Proposed: with, Reconfig: true})
+	e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
+	e.lost(4)
+	e.Step(0, Configured{Committed: plain(0, 3)})
+	e.Step(0, Configured{Committed: plain(0, 3), Proposed: with})
+	if e.down[4] {
+		t.Error("server 4 counts as down although nothing is known of it")
+	}
+}
+
+// TestExpiredFailureCausesNoSplit: a candidate whose pause is over is as good as any other. Votes that do not
+// agree are not explained by it.
+func TestExpiredFailureCausesNoSplit(t *testing.T) {
+	e := lookWith(5, 1, Look{Zxid: 0x100000001, Epoch: 1, Failed: []Failed{{Candidate: 5, Times: 1, Until: 0}}})
+	hear(e, 2, peerwire.Looking, fresh(4), 1)
+	hear(e, 3, peerwire.Looking, fresh(3), 1)
+	e.Ready()
+	e.Step(splitMS, Tick{})
+	for _, h := range e.Ready().Observations {
+		if _, ok := h.(Relaxed); ok {
+			t.Errorf("%v, and no failed term counts", h)
+		}
+	}
+}
+
+// TestWeightlessCandidateDoesNotReplaceAFailedOne: a server without weight in its group must not be elected.
+// It is not preferred to a candidate whose term has failed either.
+func TestWeightlessCandidateDoesNotReplaceAFailedOne(t *testing.T) {
+	ids := []ensemble.ServerID{1, 2, 3, 4, 5}
+	groups := map[ensemble.GroupID][]ensemble.ServerID{1: ids}
+	m := membership(0, ids, nil, groups, map[ensemble.ServerID]int64{1: 1, 2: 1, 3: 1, 4: 0, 5: 1})
+	e := New(Options{ID: 4, Committed: m, Reconfig: true})
+	e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Failed: []Failed{{Candidate: 5, Times: 1, Until: 1000}}, Why: "started"})
+	hear(e, 5, peerwire.Looking, fresh(5), 1)
+	if v := e.State().Vote; v.Leader != 5 {
+		t.Errorf("server 4 has no weight and votes for %v", v)
+	}
+}
+
+// TestRecordSaysThatAServerIsBarred: the record of an election says that a server without history stopped being a
+// candidate because another server has history.
+func TestRecordSaysThatAServerIsBarred(t *testing.T) {
+	e := lookWith(3, 3, Look{Zxid: 0, Epoch: 0})
+	hear(e, 1, peerwire.Looking, fresh(1), 1)
+	if !e.State().Barred || !e.running.Barred {
+		t.Errorf("barred: %v, by the record: %v", e.State().Barred, e.running.Barred)
+	}
+}
+
+// TestStrangersAreForgotten: of servers that are not members, only a limited number is remembered.
+func TestStrangersAreForgotten(t *testing.T) {
+	e := alone(3, 1)
+	for i := range strangersMax + 10 {
+		hear(e, ensemble.ServerID(100+i), peerwire.Looking, fresh(ensemble.ServerID(100+i)), 1)
+		if len(e.told) > strangersMax {
+			t.Fatalf("%d are remembered", len(e.told))
+		}
+	}
+}
+
+// TestOldAndNewMembersOfARunningEnsemble: a follower from before 3.4.6 may report another epoch than the leader
+// that it follows. Together they are a quorum that follows this leader, whichever version number the old
+// follower's messages carry.
+func TestOldAndNewMembersOfARunningEnsemble(t *testing.T) {
+	for version := range peerwire.NotificationConfig {
+		e := alone(3, 1)
+		hear(e, 3, peerwire.Leading, Vote{3, 0x500000000, 5}, 9)
+		old := says(e, peerwire.Following, Vote{3, 0x400000000, 4}, 8)
+		old.Version, old.Config = version, ""
+		e.Step(e.now, Heard{From: 2, Notification: old})
+		if r := e.Ready(); r.Decision == nil || r.Decision.Vote.Leader != 3 {
+			t.Errorf("version %d: %+v, want to follow 3", version, r.Decision)
+		}
+	}
+}
