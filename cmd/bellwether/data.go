@@ -18,8 +18,8 @@ import (
 func newData() *cobra.Command {
 	return shell.Group(&cobra.Command{
 		Use:   "data",
-		Short: "check or print a data directory of Bellwether or of ZooKeeper",
-	}, newDataCheck(), newDataDump())
+		Short: "check or print a data directory of Bellwether or of ZooKeeper; back up and restore a server",
+	}, newDataBackup(), newDataCheck(), newDataDump(), newDataRestore())
 }
 
 // outputFlag is the flag that selects text or JSON.

@@ -52,7 +52,7 @@ func TestCommandTree(t *testing.T) {
 	for _, c := range everyCommand(newRoot()) {
 		names = append(names, c.CommandPath())
 	}
-	for _, want := range strings.Fields("serve data_check data_dump version completion help get set create delete deleteall " +
+	for _, want := range strings.Fields("serve data_backup data_check data_dump data_restore version completion help get set create delete deleteall " +
 		"ls stat sync getAcl setAcl getAllChildrenNumber whoami config listquota setquota delquota status bench_read bench_write bench_create bench_mixed bench_ephemerals bench_latency bench_fanout bench_watches bench_sessions bench_election bench_restart bench_failover bench_memory bench_ceiling elect lock semaphore " +
 		"election_log election_explain election_handover member_list member_plan member_add member_remove member_promote member_demote barrier_open barrier_close barrier_wait barrier_enter queue_push queue_pop watch recipes kick shadow") {
 		if want = "bellwether " + strings.ReplaceAll(want, "_", " "); !slices.Contains(names, want) {

@@ -35,6 +35,7 @@ func TestMain(m *testing.M) {
 //	status N CMD…        run CMD, which must end with exit status N
 //	until N REGEX CMD…   run CMD until it ends with exit status N and its output has a match
 //	start NAME CMD…      run CMD beside the script; its output goes to NAME.out and NAME.err
+//	admin NAME           wait until a server has an admin port; its address is then in $admin
 //	serve NAME FLAG…     start bellwether serve and wait until it serves; its address is
 //	                     then $NAME and, for the client's commands, $BELLWETHER_SERVER
 //	ensemble NAME FLAG…  start bellwether serve --ensemble 3 and wait until all three serve; the
@@ -80,7 +81,7 @@ func TestScripts(t *testing.T) {
 		Setup:               setUp,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": status, "until": until, "start": start, "serve": serve, "ensemble": serveEnsemble, "leader": awaitLeader, "handover": transferLeadership, "call": callFaults, "refused": refusedFaults, "servers": nameServers, "shadow": startShadow, "seats": nameSeats, "member": startMember, "answers": answerSrvr, "signal": sendSignal, "ends": ends,
-			"await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
+			"admin": awaitAdmin, "await": await, "gone": gone, "jsonlines": jsonLines, "word": word,
 			"copydata": copyData, "damage": damage, "cut": cut, "clog": clog, "hold": hold, "garbage": garbage, "issued": issued,
 		},
 		Condition: condition,
@@ -267,6 +268,21 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	})
 	ts.Setenv(args[0], found[1])
 	ts.Setenv("BELLWETHER_SERVER", found[1])
+}
+
+// adminAt matches the part of a line that contains the address of a server's admin port.
+var adminAt = regexp.MustCompile(`admin=(http://[^ ]+)/`)
+
+func awaitAdmin(ts *testscript.TestScript, neg bool, args []string) {
+	refuse(ts, neg, args, 1, "admin NAME")
+	var found []string
+	waitFor(ts, args[0]+" to have an admin port", func() bool {
+		log, err := os.ReadFile(ts.MkAbs(args[0] + ".err"))
+		ts.Check(err)
+		found = adminAt.FindStringSubmatch(string(log))
+		return found != nil
+	})
+	ts.Setenv("admin", found[1])
 }
 
 // ensembleAt matches the line that contains the addresses of an ensemble's servers.

@@ -74,7 +74,7 @@ func (m *members) run(cmd *cobra.Command, f func(ctx context.Context, zc *zk.Cli
 		return usagef("--behind %d: want 0 or more", m.behind)
 	}
 	return m.with(cmd, func(ctx context.Context, zc *zk.Client) error {
-		ctx, stop := untilSignal(ctx)
+		ctx, stop := UntilSignal(ctx)
 		defer stop()
 		err := f(ctx, zc)
 		var ended *StatusError
@@ -85,8 +85,9 @@ func (m *members) run(cmd *cobra.Command, f func(ctx context.Context, zc *zk.Cli
 	})
 }
 
-// untilSignal returns a context that ends at a signal, with the exit status for it as its cause.
-func untilSignal(ctx context.Context) (_ context.Context, stop func()) {
+// UntilSignal returns a context that ends at SIGINT or SIGTERM. The cause is then a [StatusError] with the exit status that
+// shells give. The caller must call stop.
+func UntilSignal(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1) // the first signal decides
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
