@@ -194,6 +194,7 @@ func newBenchEcho() *cobra.Command {
 	return &cobra.Command{
 		Use:    "echo REQUEST REPLY",
 		Short:  "answer requests of REQUEST bytes with REPLY bytes, for bench ceiling",
+		Long:   "Answer each request of REQUEST bytes with REPLY bytes. The command prints its address, and ends with its standard input.",
 		Hidden: true,
 		Args:   argCount(2, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
