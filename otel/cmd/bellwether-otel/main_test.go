@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -105,6 +106,8 @@ func TestNoSpanIsDropped(t *testing.T) {
 		}
 	}
 	c.Close(t.Context())
+	for strings.Count(traces(t, at), `"op":"create`) < nodes { // a trace ends a little after its reply
+	}
 	if err := run(t.Context(), []string{at}, time.Second, true); err != nil {
 		t.Fatal(err)
 	}
@@ -115,4 +118,22 @@ func TestNoSpanIsDropped(t *testing.T) {
 	if err := run(t.Context(), []string{at}, time.Second, true); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("the collector refuses spans: %v", err)
 	}
+}
+
+// traces returns the traces of a server as it shows them.
+func traces(t *testing.T, server string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "trac"); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
