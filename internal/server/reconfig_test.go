@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -324,6 +323,8 @@ func TestMembershipAfterARestart(t *testing.T) {
 // addresses, with the same port, and back. If that fails, it is open at its former address.
 func TestClientPortMovesToOverlappingAddress(t *testing.T) {
 	g := dynamicEnsemble(t, 3, 0)
+	book := &lockedBuffer{}
+	g.book = book
 	for _, m := range g.servers {
 		g.start(m)
 	}
@@ -361,8 +362,6 @@ func TestClientPortMovesToOverlappingAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	book := &lockedBuffer{}
-	l.log = slog.New(slog.NewTextHandler(book, nil))
 	move("0.0.0.0")
 	eventually(t, "the failure is logged", func() bool { return strings.Contains(book.String(), "stays at its former address") })
 	eventually(t, "the port is open on loopback as before", at(net.IP.IsLoopback))
