@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -73,26 +72,5 @@ func TestSave(t *testing.T) {
 func TestChartWithoutLatencies(t *testing.T) {
 	if svg, err := chartOf(someReports()[1:]); err != nil || !strings.Contains(string(svg), "no latencies") {
 		t.Errorf("%v: %.300s", err, svg)
-	}
-}
-
-// TestFullDisk shows that Save reports a full disk and leaves no damaged file.
-func TestFullDisk(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip("this system has no /dev/full")
-	}
-	dir := t.TempDir()
-	files, err := CreateFiles(dir, "read", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	files.files[".hlog"].Close()
-	files.files[".hlog"] = full
-	if err := files.Save(NewResult(time.Now(), someReports()), someReports()); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("Save: %v", err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("%v, %d files are left", err, len(left))
 	}
 }

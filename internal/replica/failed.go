@@ -16,9 +16,10 @@ import (
 // including the candidate. Each ranks the candidate behind others that have at least the
 // server's own history, until a term has served or a pause is over. The pause grows with
 // each failed term, and the pauses of all remembered candidates begin again with each
-// failed term, so that a bad candidate does not come back while the next one is tried. If no quorum agrees on another candidate, they elect the same one again
-// and give it more time at each attempt. In the same way a server that a leader does not
-// accept tries to join that leader at growing intervals.
+// failed term, so that a bad candidate does not come back while the next one is tried. If
+// no quorum agrees on another candidate, they elect the same one again and give it more time
+// at each attempt. In the same way a server that a leader does not accept tries to join that
+// leader at growing intervals.
 //
 // docs/decisions/0017-failed-terms.md has the reasons, and explains why servers with
 // different memories still agree on a leader.

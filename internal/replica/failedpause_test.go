@@ -6,8 +6,8 @@ import (
 	"bellwether/internal/ensemble"
 )
 
-// TestPausesBeginAgainWithEachFailedTerm: other candidates than the failed ones are preferred for the whole
-// pause of each, counted from the last failed term, whoever was its candidate.
+// TestPausesBeginAgainWithEachFailedTerm: each failed term begins the pauses of all failed
+// candidates again. Until its pause is over, other candidates are preferred to a failed one.
 func TestPausesBeginAgainWithEachFailedTerm(t *testing.T) {
 	m := &member{failed: failedTerms{
 		4: {times: 1, at: 2000},

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -91,9 +90,6 @@ func TestBackup(t *testing.T) {
 // TestMemberFilesKeepPermissions: the static file and its copy can be read by those who could read
 // the static file before.
 func TestMemberFilesKeepPermissions(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("files have no such permissions")
-	}
 	static := filepath.Join(t.TempDir(), "zoo.cfg")
 	must(t, os.WriteFile(static, []byte("ssl.keyStore.password=secret\n"), 0o600))
 	f := &MemberFiles{FS: OS(), Static: static, Next: static + ".dynamic.next"}

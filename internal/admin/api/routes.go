@@ -19,7 +19,7 @@ type route struct {
 	summary      string
 	params       []param
 	body         reflect.Type // of the request; nil: none
-	operator     bool         // only an operator who is signed in may use the operation; also true if there is a body
+	operator     bool         // only a signed-in operator may use the operation; an operation with a body always needs one
 	answer       reflect.Type // nil: the operation answers without a body, or with another media type
 	media        string       // of the answer; empty: JSON
 	errors       []int        // statuses of errors, besides those of all operations
