@@ -1,0 +1,195 @@
+package replica
+
+import (
+	"fmt"
+	"testing"
+
+	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/zab"
+	"bellwether/wire"
+)
+
+// newerThan returns a membership of the same servers with the next version.
+func newerThan(m *ensemble.Membership) *ensemble.Membership { return m.WithVersion(m.Version() + 1) }
+
+// TestServerThatCannotLeadIsNotAppointed: a reconfiguration names this server as the next leader while its disk is
+// full or does not answer. It takes no role, and without a full disk it looks for a leader at once.
+func TestServerThatCannotLeadIsNotAppointed(t *testing.T) {
+	for _, c := range []struct {
+		what         string
+		before       Event
+		named, looks bool
+	}{
+		{"healthy", nil, true, false},
+		{"its disk is full", LogFull{}, false, false},
+		{"its disk does not answer", DiskStalled{Duty: "fsync of x"}, false, true},
+	} {
+		_, s := reconfigurable(t)
+		r := s[1].r
+		if c.before != nil {
+			r.Step(r.now, c.before)
+		}
+		m := r.member
+		m.role = peerwire.Looking
+		m.learner = nil
+		r.appoint(&zab.Reconfigured{Zxid: m.log.Last(), Members: m.opt.Members, Leader: s[1].id})
+		r.Ready()
+		all := r.Elections()
+		last := all[len(all)-1].Decision.Ending
+		if (last == election.Named) != c.named || (last == election.Unfinished) != c.looks || (m.leader != nil) != c.named {
+			t.Errorf("%s: %v, leads: %v", c.what, last, m.leader != nil)
+		}
+	}
+}
+
+// TestNewerMembershipIsAdopted: a server that looks for a leader counts with a newer membership that another server has
+// committed, and writes it to its files, before it joins anybody. An older one changes nothing.
+func TestNewerMembershipIsAdopted(t *testing.T) {
+	h, s := reconfigurable(t)
+	r := s[1].r
+	h.kill(s[0])
+	h.kill(s[2])
+	h.run(100)
+	if role := r.Status().Role; role != peerwire.Looking {
+		t.Fatal(role)
+	}
+	known := r.Memberships().Committed
+	hear := func(m *ensemble.Membership) Ready {
+		r.Step(h.now, Vote{election.Heard{From: s[0].id, Notification: peerwire.Notification{
+			State: peerwire.Looking, Leader: s[0].id, ElectionEpoch: 1, Version: peerwire.NotificationConfig, Config: m.String()}}})
+		return r.Ready()
+	}
+	next := newerThan(known)
+	rd := hear(next)
+	if now := r.Memberships().Committed; now.Version() != next.Version() || rd.Members == nil || rd.Members.Committed.Version() != next.Version() {
+		t.Fatalf("version %x after a notification with %x", now.Version(), next.Version())
+	}
+	if n := len(rd.Duties); n != 1 || rd.Duties[0].Committed == nil || rd.Duties[0].Committed.Committed.Version() != next.Version() {
+		t.Errorf("%d duties: %+v", n, rd.Duties)
+	}
+	if rd := hear(known); r.Memberships().Committed.Version() != next.Version() || len(rd.Duties) > 0 {
+		t.Error("an older membership replaces a newer one")
+	}
+}
+
+// TestFilesAreWrittenAgainAfterARefusal: the disk has refused a duty and skips what was handed out after it, which may have
+// been the files of the membership. So they are written once more.
+func TestFilesAreWrittenAgainAfterARefusal(t *testing.T) {
+	_, s := reconfigurable(t)
+	r := s[1].r
+	r.Step(r.now, Tick{})
+	r.Ready()
+	want := r.Memberships().Committed
+	r.Step(r.now, Zab{zab.Refused{Zxid: r.member.log.Last(), Generation: r.member.generation, Why: "no space"}})
+	var written []*Memberships
+	for _, d := range r.Ready().Duties {
+		if d.Committed != nil {
+			written = append(written, d.Committed)
+		}
+	}
+	if len(written) != 1 || written[0].Committed != want {
+		t.Errorf("%d times the files are written: %v", len(written), written)
+	}
+}
+
+// TestOnlyAProposedMembershipIsSavedAsProposed: a membership that is committed by now gets no file of a proposed one, which
+// nobody would remove.
+func TestOnlyAProposedMembershipIsSavedAsProposed(t *testing.T) {
+	_, s := reconfigurable(t)
+	r := s[1].r
+	r.Ready()
+	committed := r.Memberships().Committed
+	for seen, want := range map[*ensemble.Membership]bool{committed: false, newerThan(committed): true} {
+		r.duties(&zab.Ready{LastSeen: seen})
+		saved := false
+		for _, d := range r.Ready().Duties {
+			saved = saved || d.Proposed == seen
+		}
+		if saved != want {
+			t.Errorf("version %x while %x is committed: saved as proposed: %v", seen.Version(), committed.Version(), saved)
+		}
+	}
+}
+
+// waiting starts an ensemble whose leader holds a reconfiguration back, because only one server of the new
+// membership follows it. The client is connected to the server with this number.
+func waiting(t *testing.T, at int) (*cluster, []*server, *client, ConnID) {
+	h, s := reconfigurable(t)
+	for _, x := range s {
+		h.kill(x)
+	}
+	for _, x := range s {
+		h.start(x)
+	}
+	h.run(600)
+	for i, x := range s {
+		if x == h.leader() {
+			s[0], s[i] = s[i], s[0]
+		}
+	}
+	c, id := h.ask(s[at], Connect{TimeoutMS: 40_000})
+	h.delay = h.packets(s[2], s[0]) // so that server 2 counts as a follower and no longer acknowledges
+	h.kill(s[2])
+	h.remove(s[at], id, 1, s[1-at])
+	h.create(s[at], id, 2, "/after")
+	return h, s, c, id
+}
+
+// TestWaitingReconfigurationHasADeadline: the answer comes exactly at the deadline, which the next wake-up names.
+func TestWaitingReconfigurationHasADeadline(t *testing.T) {
+	h, s, c, _ := waiting(t, 0)
+	h.run(10)
+	m := s[0].r.member
+	by := m.joinBy()
+	if len(m.postponed) == 0 || by != m.served+joinMaxMS || s[0].wake > by {
+		t.Fatalf("%d requests wait until %d, and the server until %d; it serves since %d", len(m.postponed), by, s[0].wake, m.served)
+	}
+	h.run(by - 1 - h.now.Mono)
+	if got := c.answers(); len(got) > 0 || len(m.postponed) == 0 {
+		t.Fatalf("before the deadline: %v", got)
+	}
+	h.run(50)
+	want := fmt.Sprint("[1 ", wire.ErrNewConfigNoQuorum, " 2 ok]")
+	if got := fmt.Sprint(c.answers()); got != want || len(m.postponed) > 0 || s[0].r.postponedUntil() != Never {
+		t.Errorf("%s, want %s; %d requests wait", got, want, len(m.postponed))
+	}
+}
+
+// TestWaitingReconfigurationOfAClosedConnection: nothing is carried out for a connection that has ended meanwhile.
+func TestWaitingReconfigurationOfAClosedConnection(t *testing.T) {
+	h, s, _, id := waiting(t, 0)
+	h.run(10)
+	m := s[0].r.member
+	if len(m.postponed) == 0 {
+		t.Fatal("no request waits")
+	}
+	last := m.log.Last()
+	s[0].inbox = append(s[0].inbox, Disconnected{id})
+	h.run(m.joinBy() + 100 - h.now.Mono)
+	if now := m.log.Last(); now != last || len(m.postponed) > 0 {
+		t.Errorf("%v was proposed after %v; %d requests wait", now, last, len(m.postponed))
+	}
+	for _, o := range s[0].seen {
+		if _, refused := o.(ReconfigRefused); refused {
+			t.Error("the request of the closed connection was checked again")
+		}
+	}
+}
+
+// TestWaitingReconfigurationEndsWithTheTerm: no request waits beyond the term of its leader, and it is not carried out in
+// the next one by this wait.
+func TestWaitingReconfigurationEndsWithTheTerm(t *testing.T) {
+	h, s, _, _ := waiting(t, 0)
+	h.run(10)
+	m := s[0].r.member
+	if len(m.postponed) == 0 {
+		t.Fatal("no request waits")
+	}
+	h.kill(s[1]) // no quorum is connected any more
+	h.run(50)
+	if st := s[0].r.Status(); st.Serving || len(m.postponed) > 0 || s[0].r.postponedUntil() != Never {
+		t.Errorf("%+v, %d requests wait", st, len(m.postponed))
+	}
+}
