@@ -178,7 +178,7 @@ func (e *memberChange) list(except int, text string) string {
 	return strings.Join(lines, ",")
 }
 
-// change runs a client that changes the membership. Then all servers must show the configuration that it got, without
+// change runs a client that changes the membership. Then all servers that were started must show the configuration that it got, without
 // the servers in gone, and serve writes.
 func (e *memberChange) change(what string, client func() string, gone ...int) {
 	e.t.Helper()
@@ -189,7 +189,7 @@ func (e *memberChange) change(what string, client func() string, gone ...int) {
 			e.t.Fatalf("%s: server %d must be gone: %v, and the configuration is\n%s", what, i+1, slices.Contains(gone, i), got)
 		}
 	}
-	for i := range e.Servers {
+	for i := range e.at {
 		e.shows(got, i)
 	}
 	e.write("/" + strings.ReplaceAll(what, " ", "-"))

@@ -214,7 +214,12 @@ func (e *Ensemble) Kill() {
 
 // Ports returns the addresses of a server for other servers: its quorum port and its election port.
 func (e *Ensemble) Ports(server int) (quorum, election string) {
-	_, line, _ := strings.Cut(e.Servers[0].lines[server], "=")
+	var line string
+	for _, l := range e.Servers[server].lines { // the first server may not list it
+		if text, ok := strings.CutPrefix(l, fmt.Sprintf("server.%d=", server+1)); ok {
+			line = text
+		}
+	}
 	parts := strings.Split(line, ":") // host, quorum port, election port, role
 	return net.JoinHostPort(parts[0], parts[1]), net.JoinHostPort(parts[0], parts[2])
 }
