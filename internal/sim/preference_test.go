@@ -103,11 +103,33 @@ var flaps = map[string]func(s *Sim, v *server){
 		s.RunFor(s.random.Between(3000, 8000) * machine.Millisecond)
 		s.Do(Act{Kind: Join, A: int(v.id)})
 	},
+	"server that hears nothing": func(s *Sim, v *server) { s.flapLinks(v, true) },
+	"server that nobody hears":  func(s *Sim, v *server) { s.flapLinks(v, false) },
+	"long stopped process": func(s *Sim, v *server) {
+		s.Do(Act{Kind: Pause, A: int(v.id)})
+		s.RunFor(s.random.Between(3000, 8000) * machine.Millisecond)
+		s.Do(Act{Kind: Resume, A: int(v.id)})
+	},
 	"stopped process": func(s *Sim, v *server) {
 		s.Do(Act{Kind: Pause, A: int(v.id)})
 		s.RunFor(s.random.Between(1500, 4000) * machine.Millisecond)
 		s.Do(Act{Kind: Resume, A: int(v.id)})
 	},
+}
+
+// flapLinks blocks for some seconds all links to a server, or all links from it.
+func (s *Sim) flapLinks(v *server, to bool) {
+	for _, o := range s.servers {
+		switch {
+		case o == v:
+		case to:
+			s.Do(Act{Kind: Block, A: int(o.id), B: int(v.id)})
+		default:
+			s.Do(Act{Kind: Block, A: int(v.id), B: int(o.id)})
+		}
+	}
+	s.RunFor(s.random.Between(3000, 8000) * machine.Millisecond)
+	s.Do(Act{Kind: Heal})
 }
 
 // TestSlowServerCausesOneChange checks that a server that is slow for an hour, with pauses in which it
