@@ -162,13 +162,14 @@ func overview(w *Admin, s *server.Server, clients string) string {
 	if st.Reason != "" {
 		fmt.Fprintf(&b, "Read-only because: %s\n", st.Reason)
 	}
-	if st.Disk != nil {
-		fmt.Fprintf(&b, "Serves only in part because: %s\n", slowDisk(st))
-	} else if st.GivesWay != "" {
-		fmt.Fprintf(&b, "Serves only in part because: another server should lead: %s\n", st.GivesWay)
+	if why := onlyInPart(st); why != "" {
+		fmt.Fprintf(&b, "Serves only in part because: %s\n", why)
 	}
 	if st.SlowCall > 0 {
 		fmt.Fprintf(&b, "Slow disk: a call took %d ms within the last two minutes\n", st.SlowCall.Milliseconds())
+	}
+	if st.Unfit != "" {
+		fmt.Fprintf(&b, "Should not lead: %s\n", st.Unfit)
 	}
 	if st.Prefers != peerwire.NoServer {
 		fmt.Fprintf(&b, "Preferred leader: server %d, when it has kept up for %v\n", st.Prefers, st.PrefersFor)
@@ -183,6 +184,21 @@ func overview(w *Admin, s *server.Server, clients string) string {
 		fmt.Fprintf(&b, "Certificate between servers expires: %s\n", at.UTC().Format(time.RFC3339))
 	}
 	return b.String()
+}
+
+// onlyInPart says why a server serves only in part; empty if it does not.
+func onlyInPart(st server.Status) string {
+	switch {
+	case st.Disk != nil:
+		return slowDisk(st)
+	case st.Busy > 0:
+		return fmt.Sprintf("its main loop has been busy with one batch for %v", st.Busy.Round(time.Millisecond))
+	case st.Differs != "":
+		return st.Differs
+	case st.GivesWay != "":
+		return "another server should lead: " + st.GivesWay
+	}
+	return ""
 }
 
 // slowDisk describes the disk that does not answer, the consequence, and what an

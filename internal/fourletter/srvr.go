@@ -22,6 +22,7 @@ type Srvr struct {
 	Nodes       int
 	Reason      string // why the server accepts no writes or serves only in part
 	SlowDisk    string // how slow the disk is; empty if it is not
+	Unfit       string // the servers that have told this leader that they should not lead, and why
 	Prefers     string // the server to which this leader will transfer leadership, and when
 	// When the first certificate expires; nil: no TLS of that kind, or the server does not say it.
 	ClientCertificate, QuorumCertificate *time.Time
@@ -52,6 +53,8 @@ func ParseSrvr(text string) Srvr {
 			s.Mode = value
 		case "Slow disk":
 			s.SlowDisk = value
+		case "Should not lead":
+			s.Unfit = value
 		case "Preferred leader":
 			s.Prefers = value
 		case "Certificate for clients expires":

@@ -13,10 +13,12 @@ const ExtensionLen = 16
 
 // Versions of the native extension between leader and learner. From version 1 on,
 // pings carry a PingInfo. From version ExtensionHandOver on, a leader may send a
-// PacketHandOver. ExtensionVersion is the highest version that this program knows.
+// PacketHandOver; from version ExtensionFitness on, a learner may send a PacketFitness.
+// ExtensionVersion is the highest version that this program knows.
 const (
 	ExtensionHandOver int32 = 2
-	ExtensionVersion  int32 = 2
+	ExtensionFitness  int32 = 3
+	ExtensionVersion  int32 = 3
 )
 
 // Extension is appended to LearnerInfo as an offer, and to LeaderInfo as the answer to
@@ -86,5 +88,22 @@ func (h *Handover) Code(c *wire.Coder) {
 		h.Avoid = false
 	case h.Avoid:
 		c.Bool(&h.Avoid)
+	}
+}
+
+// FitnessMax is the length of the longest Fitness.Why in bytes.
+const FitnessMax = 256
+
+// Fitness is the data of PacketFitness.
+type Fitness struct {
+	// Why says why the sender should not lead; empty if it may.
+	Why string
+}
+
+// Code encodes or decodes the fields.
+func (f *Fitness) Code(c *wire.Coder) {
+	at := c.Offset()
+	if c.String(&f.Why); len(f.Why) > FitnessMax {
+		c.Fail(at, wire.ErrValue)
 	}
 }

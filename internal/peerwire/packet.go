@@ -42,6 +42,10 @@ const (
 	// may choose. The leader ends its term with it; the data is a Handover, which names
 	// the server that is to lead next.
 	PacketHandOver PacketType = 1001
+	// PacketFitness is sent by a learner, only between native peers that have agreed on an
+	// Extension of version ExtensionFitness or later. The data is a Fitness. A learner that has
+	// sent none on a connection is fit to lead.
+	PacketFitness PacketType = 1002
 )
 
 var packetNames = [packetTypeEnd]string{
@@ -60,6 +64,8 @@ func (p PacketType) String() string {
 		return packetNames[p]
 	case p == PacketHandOver:
 		return "HANDOVER"
+	case p == PacketFitness:
+		return "FITNESS"
 	}
 	return "packet " + strconv.Itoa(int(p))
 }

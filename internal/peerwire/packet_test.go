@@ -368,7 +368,10 @@ func TestPacketTypesHaveTheirNames(t *testing.T) {
 	if peerwire.PacketHandOver.String() != "HANDOVER" {
 		t.Errorf("%d is %q", peerwire.PacketHandOver, peerwire.PacketHandOver)
 	}
-	for _, p := range []peerwire.PacketType{0, -1, peerwire.PacketTypeEnd, peerwire.PacketHandOver + 1, 1 << 30} {
+	if peerwire.PacketFitness.String() != "FITNESS" {
+		t.Errorf("%d is %q", peerwire.PacketFitness, peerwire.PacketFitness)
+	}
+	for _, p := range []peerwire.PacketType{0, -1, peerwire.PacketTypeEnd, peerwire.PacketFitness + 1, 1 << 30} {
 		if want := "packet " + strconv.Itoa(int(p)); p.String() != want {
 			t.Errorf("%q, want %q", p, want)
 		}

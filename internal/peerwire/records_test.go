@@ -27,6 +27,7 @@ var family = wiretest.Family{
 		func() wire.Record { return new(peerwire.QuorumAuthPacket) },
 		func() wire.Record { return new(peerwire.Extension) },
 		func() wire.Record { return new(peerwire.PingInfo) },
+		func() wire.Record { return new(peerwire.Fitness) },
 	},
 	NoEnd: []wire.Record{new(peerwire.ForwardedRequest), new(peerwire.Activation), new(peerwire.Handover), new(peerwire.TouchedSessions), new(peerwire.Notification), new(peerwire.LearnerInfo)},
 }

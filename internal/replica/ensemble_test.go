@@ -2,6 +2,7 @@ package replica
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -63,6 +64,7 @@ type server struct {
 	inbox    []Event
 	spool    *tree.Tree
 	seen     []Observation
+	stopped  string // why the replica has asked to be stopped
 }
 
 type wireLink struct{ from, to *server }
@@ -283,6 +285,7 @@ func (h *cluster) carryOut(s *server, rd Ready) {
 		s.inbox = append(s.inbox, Zab{zab.LogRead{Link: q.Link}})
 	}
 	s.listens, s.dials, s.wake = rd.Listen, rd.Dial, rd.Wake
+	s.stopped = cmp.Or(s.stopped, rd.Stop)
 	s.seen = append(s.seen, rd.Observations...)
 	for _, x := range rd.Observations {
 		h.t.Logf("%6d server %d: %v", h.now.Mono, s.id, x)

@@ -16,9 +16,10 @@ import (
 // this state: if all servers are in it, one of them must still lead.
 //
 // The state is often the same on several servers, because they have equal disks and equal work.
-// So a leader does not give way to a server whose own term has ended badly within avoidMS, and
-// without other faults there are in that time at most as many such transfers as servers. After a
-// transfer that has failed, so that this server leads again, it waits, twice as long each time.
+// So followers tell their leader of it, and a leader does not give way to such a follower, nor
+// to a server whose own term has ended badly within avoidMS. Without other faults there are in
+// that time at most as many such transfers as servers. After a transfer that has failed, so that
+// this server leads again, it waits, twice as long each time.
 
 const (
 	// lateMS is by how much a tick must be late to count, longer than the lease of a leader.
@@ -95,19 +96,36 @@ func (r *Replica) giveWay() {
 // priority, and of those the one that has most on its disk. A leader without room may not be able
 // to promise the next epoch, so it does not count in the next quorum.
 func (r *Replica) healthier() ensemble.ServerID {
-	m := r.member
+	m, priority := r.member, r.priority()
 	best := zab.LearnerStatus{Server: peerwire.NoServer}
 	for _, k := range m.leader.Learners() {
 		if _, err := m.leader.Successor(k.Server, r.health.noRoom); err != nil || m.preference.avoids(k.Server, r.now.Mono) {
 			continue
 		}
-		better := cmp.Or(cmp.Compare(m.opt.Priorities[k.Server], m.opt.Priorities[best.Server]),
+		better := cmp.Or(cmp.Compare(priority(k.Server), priority(best.Server)),
 			cmp.Compare(k.Acked, best.Acked), cmp.Compare(k.Server, best.Server)) > 0
 		if best.Server == peerwire.NoServer || better {
 			best = k
 		}
 	}
 	return best.Server
+}
+
+// whyUnfit says why this server should not lead; empty if it may.
+func (r *Replica) whyUnfit() string {
+	return cmp.Or(r.stall.reason(), r.differs.why, r.health.reason(r.now.Mono))
+}
+
+// tellFitness tells the leader of this server when its fitness to lead changes.
+func (r *Replica) tellFitness() {
+	m := r.member
+	if m == nil || m.learner == nil || !m.serving {
+		return
+	}
+	if why := r.whyUnfit(); why != m.told {
+		m.told = why
+		m.learner.Step(r.now.Mono, zab.Fitness{Why: why})
+	}
 }
 
 // GivesWay says that this leader transfers leadership because another server should lead.

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"strings"
 	"testing"
 
 	"bellwether/internal/ensemble"
@@ -77,8 +78,8 @@ func TestLeaderWithoutRoomGivesWay(t *testing.T) {
 	}
 }
 
-// TestNobodyGivesWayForEver: if no server has room, each gives way at most once in an hour, and one goes
-// on leading.
+// TestNobodyGivesWayForEver: if no server has room, and the leader notices that before it hears it from the
+// others, it gives way. The next leader knows that no other server is better, and goes on leading.
 func TestNobodyGivesWayForEver(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)
@@ -90,7 +91,7 @@ func TestNobodyGivesWayForEver(t *testing.T) {
 	for _, s := range h.servers {
 		n += len(givesWay(s))
 	}
-	if l := h.leader(); n != 2 || !l.r.Status().Serving {
+	if l := h.leader(); n != 1 || !l.r.Status().Serving {
 		t.Errorf("%d transfers, then %+v", n, l.r.Status())
 	}
 	epoch := h.leader().r.Status().Epoch
@@ -119,5 +120,58 @@ func TestFailedTransferIsNotRepeatedAtOnce(t *testing.T) {
 	h.run(retryMS)
 	if l := h.leader(); l == old || len(givesWay(old)) != 2 {
 		t.Errorf("server %d leads after %v", l.id, givesWay(old))
+	}
+}
+
+// TestLeaderGivesWayToAHealthyServer: a leader whose disk has no room does not give way to a follower that
+// says the same, although its priority is higher, and says which follower that is. When that follower has
+// room again, it can lead. A follower tells each new leader.
+func TestLeaderGivesWayToAHealthyServer(t *testing.T) {
+	h := preferring(t, map[ensemble.ServerID]int{1: 5, 3: 9})
+	bad := h.servers[0]
+	bad.inbox = append(bad.inbox, NoRoom{})
+	h.run(1000)
+	const why = "server 1: its disk has no room for another log"
+	if st := h.leader().r.Status(); st.Unfit != why {
+		t.Fatalf("the leader knows as unfit: %q", st.Unfit)
+	}
+	if _, err := h.leader().r.Successor(1, false); err == nil {
+		t.Error("an operator can make server 1 the leader")
+	}
+	old := h.leader()
+	old.inbox = append(old.inbox, NoRoom{})
+	h.run(2000)
+	l := h.leader()
+	if l.id != 2 || len(givesWay(old)) != 1 {
+		t.Fatalf("server %d leads after %v", l.id, givesWay(old))
+	}
+	if st := l.r.Status(); !strings.Contains(st.Unfit, why) || !strings.Contains(st.Unfit, "server 3: ") {
+		t.Errorf("the next leader knows as unfit: %q", st.Unfit)
+	}
+	h.work(2 * preferMS)
+	if now := h.leader(); now != l {
+		t.Errorf("server %d leads", now.id)
+	}
+	bad.inbox = append(bad.inbox, Room{})
+	h.work(preferMS + 4000)
+	if now := h.leader(); now != bad {
+		t.Errorf("server %d leads although server 1 has room and priority", now.id)
+	}
+}
+
+// TestFollowerTellsThatItsDiskStalls: the leader hears that at once.
+func TestFollowerTellsThatItsDiskStalls(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.run(500)
+	bad := h.servers[0]
+	bad.inbox = append(bad.inbox, DiskStalled{Since: h.now.Mono, Duty: "fsync of x"})
+	h.run(2)
+	if st := h.leader().r.Status(); st.Unfit != "server 1: the disk does not answer: fsync of x" {
+		t.Errorf("%q", st.Unfit)
+	}
+	bad.inbox = append(bad.inbox, DiskAnswered{})
+	h.run(600)
+	if st := h.leader().r.Status(); st.Unfit != "" {
+		t.Errorf("%q", st.Unfit)
 	}
 }

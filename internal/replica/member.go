@@ -86,6 +86,7 @@ type member struct {
 	postponed  []postponed
 	leaving    bool       // the server has transferred leadership and is about to stop
 	decided    int64      // Mono time of the decision
+	told       string     // why this server should not lead, as it has told the leader of this term
 	link       zab.LinkID // the learner's link to its leader
 	redial     redial
 	failed     failedTerms
@@ -158,7 +159,7 @@ func (r *Replica) join() {
 func (r *Replica) reset() {
 	m := r.member
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
-	m.postponed = nil
+	m.postponed, m.told = nil, ""
 	m.redial = redial{}
 	m.term++
 	m.serverOf, m.endedSessions = map[wire.SessionID]ensemble.ServerID{}, endedSessions{}
@@ -332,6 +333,12 @@ type Status struct {
 	// GivesWay says why another server should lead; empty if this one can. It is also set on
 	// servers that do not lead.
 	GivesWay string
+	// Differs says that the tree of this server is known to differ from its leader's; empty if
+	// it is not.
+	Differs string
+	// Unfit names the learners of this leader that say that they should not lead, and why; empty
+	// if none does.
+	Unfit string
 	// ReadOnly: there is no quorum, and the server serves the clients that accept that.
 	ReadOnly bool
 	// Appointed: the previous leader assigned the role in a leadership transfer, without a vote.
@@ -348,8 +355,11 @@ func (r *Replica) Status() *Status {
 	if m == nil {
 		return nil
 	}
-	s := &Status{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), GivesWay: r.health.reason(r.now.Mono), ReadOnly: m.readers.serves}
+	s := &Status{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), GivesWay: r.health.reason(r.now.Mono), Differs: r.differs.why, ReadOnly: m.readers.serves}
 	s.Prefers, s.PrefersMS = r.prefers()
+	if m.leads() {
+		s.Unfit = m.leader.Unfit()
+	}
 	if m.role != peerwire.Looking {
 		s.Leader, s.Appointed = m.decision.Vote.Leader, m.decision.Ending == election.LeadershipTransferred
 	}

@@ -3,7 +3,9 @@ package replica
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
@@ -11,8 +13,9 @@ import (
 	"bellwether/wire"
 )
 
-// A server can be preferred as leader by its priority (Member.Priorities). Votes know nothing
-// of priorities. A leader that serves transfers leadership to a server with a higher priority
+// A server can be preferred as leader by its priority (Member.Priorities), or by the znode
+// tree.PreferredLeaderPath, which names one server and comes before all priorities. Votes know
+// nothing of either. A leader that serves transfers leadership to a server with a higher priority
 // once that server has been fit to lead for some time, without interruption (zab.Leader.FitMS),
 // and has just acknowledged a write. So nothing happens while there are no writes.
 //
@@ -52,20 +55,36 @@ func newPreference() preference {
 	return preference{failed: map[ensemble.ServerID]int{}, avoid: map[ensemble.ServerID]badEnd{}}
 }
 
+// namedPriority is the priority of the server that the znode names, above every other one.
+const namedPriority = math.MaxInt
+
+// priority returns a function that returns the priorities of servers.
+func (r *Replica) priority() func(ensemble.ServerID) int {
+	priorities := r.member.opt.Priorities
+	text, named := r.tree.PreferredLeader()
+	id, err := strconv.ParseInt(text, 10, 64)
+	if !named || err != nil {
+		return func(of ensemble.ServerID) int { return priorities[of] }
+	}
+	return func(of ensemble.ServerID) int {
+		if of == ensemble.ServerID(id) {
+			return namedPriority
+		}
+		return priorities[of]
+	}
+}
+
 // preferred returns the voters with a higher priority than this server, highest first.
 func (r *Replica) preferred() []ensemble.ServerID {
-	priorities := r.member.opt.Priorities
-	if len(priorities) == 0 {
-		return nil
-	}
 	var ids []ensemble.ServerID
+	priority := r.priority()
 	for _, id := range r.member.memberships().Committed.Voters() {
-		if priorities[id] > priorities[r.opt.ServerID] {
+		if priority(id) > priority(r.opt.ServerID) {
 			ids = append(ids, id)
 		}
 	}
 	slices.SortFunc(ids, func(a, b ensemble.ServerID) int {
-		return cmp.Or(cmp.Compare(priorities[b], priorities[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(priority(b), priority(a)), cmp.Compare(a, b))
 	})
 	return ids
 }
@@ -134,13 +153,15 @@ func (r *Replica) prefer() {
 			continue
 		}
 		m.preference.failed[id]++
-		r.observe(Prefers{Server: id, Priority: m.opt.Priorities[id], Own: m.opt.Priorities[r.opt.ServerID], FitMS: fit})
+		priority := r.priority()
+		r.observe(Prefers{Server: id, Priority: priority(id), Own: priority(r.opt.ServerID), FitMS: fit})
 		m.leader.Step(r.now.Mono, zab.TransferLeadership{To: id, Planned: true})
 		return
 	}
 }
 
-// Prefers says that this leader transfers leadership because of a priority.
+// Prefers says that this leader transfers leadership because of a priority. Priority is
+// namedPriority if an operator has named the server.
 type Prefers struct {
 	Server        ensemble.ServerID
 	Priority, Own int
@@ -148,5 +169,8 @@ type Prefers struct {
 }
 
 func (h Prefers) String() string {
+	if h.Priority == namedPriority {
+		return fmt.Sprintf("server %d is preferred as leader: an operator has named it, and it has kept up for %d ms", h.Server, h.FitMS)
+	}
 	return fmt.Sprintf("server %d is preferred as leader: its priority is %d, that of this server is %d, and it has kept up for %d ms", h.Server, h.Priority, h.Own, h.FitMS)
 }

@@ -5,6 +5,8 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
+	"bellwether/internal/tree"
+	"bellwether/wire"
 )
 
 // preferring starts three servers, of which server 3 is elected, and then restarts them one by
@@ -178,5 +180,63 @@ func TestFailedPreference(t *testing.T) {
 			t.Errorf("%d s, want %d s", got, want)
 			break
 		}
+	}
+}
+
+// TestNamedServerTakesOver: the server that the znode names leads once it has been fit, also against
+// a priority of another server, by a transfer. It stays the leader, also after all servers have
+// restarted. When the znode is deleted, the priority counts again.
+func TestNamedServerTakesOver(t *testing.T) {
+	h := preferring(t, map[ensemble.ServerID]int{3: 7})
+	h.name(t, wire.OpCreate, "x")
+	h.work(2 * preferMS)
+	if l := h.leader(); l.id != 3 {
+		t.Fatalf("server %d leads, and the znode names none", l.id)
+	}
+	h.name(t, wire.OpSetData, "1")
+	if st := h.leader().r.Status(); st.Prefers != 1 {
+		t.Errorf("the leader prefers server %d", st.Prefers)
+	}
+	h.work(preferMS + 4000)
+	if st := h.leader().r.Status(); st.Leader != 1 || !st.Appointed || st.Prefers != peerwire.NoServer {
+		t.Fatalf("%+v", st)
+	}
+	for _, s := range h.servers {
+		h.kill(s)
+	}
+	h.run(500)
+	for _, s := range h.servers {
+		h.start(s)
+	}
+	h.run(1000)
+	if l := h.leader(); l.id != 3 {
+		t.Fatalf("server %d is elected: the znode has changed the order of votes", l.id)
+	}
+	h.work(preferMS + 4000)
+	if l := h.leader(); l.id != 1 {
+		t.Fatalf("server %d leads", l.id)
+	}
+	h.name(t, wire.OpDelete, "")
+	h.work(preferMS + 4000)
+	if l := h.leader(); l.id != 3 {
+		t.Errorf("server %d leads although server 3 has the highest priority", l.id)
+	}
+}
+
+// name creates, changes or deletes the znode that names the preferred leader, as the super user does.
+func (h *cluster) name(t *testing.T, op wire.OpCode, id string) {
+	t.Helper()
+	var body wire.Record = &wire.CreateRequest{Path: tree.PreferredLeaderPath, Data: []byte(id), ACL: wire.OpenACL()}
+	switch op {
+	case wire.OpSetData:
+		body = &wire.SetDataRequest{Path: tree.PreferredLeaderPath, Data: []byte(id), Version: -1}
+	case wire.OpDelete:
+		body = &wire.PathVersionRequest{Path: tree.PreferredLeaderPath, Version: -1}
+	}
+	c, conn := h.connect(h.leader(), 0)
+	h.leader().inbox = append(h.leader().inbox, &Request{Conn: conn, Xid: 1, Op: op, Body: wire.Append(nil, body), Identities: []wire.ID{{Scheme: "super"}}})
+	h.run(100)
+	if n := len(c.replies); n != 1 || c.replies[0].Header.Err != wire.OK {
+		t.Fatalf("%d replies: %+v", n, c.replies)
 	}
 }

@@ -80,10 +80,11 @@ type Replica struct {
 	grace    int64 // Mono time before which nothing expires
 	sweep    sweep
 
-	alone  *standalone // proposes and commits on a standalone server, else nil
-	member *member     // the state of a server in an ensemble, else nil
-	stall  stall       // the duty that the disk has not answered in time
-	health health      // whether another server should lead
+	alone   *standalone // proposes and commits on a standalone server, else nil
+	member  *member     // the state of a server in an ensemble, else nil
+	stall   stall       // the duty that the disk has not answered in time
+	health  health      // whether another server should lead
+	differs differs     // what is known about a difference between this tree and its leader's
 
 	asked        tree.Request         // reused by propose, to avoid an allocation
 	resent       bool                 // if leadership is transferred now, the next leader gets the request that propose prepares

@@ -80,6 +80,7 @@ func (r *Replica) take(d election.Decision) {
 		return
 	}
 	m.role, m.decision, m.decided = d.State, d, r.now.Mono
+	r.condemn(d)
 	if d.State == peerwire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
 			TermStart: r.terms(), CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), HeartbeatMS: m.opt.HeartbeatMS, LeaseMS: m.opt.LeaseMS,
@@ -269,10 +270,12 @@ func (r *Replica) serve(e *zab.Established) {
 	}
 	m.failed = nil
 	m.noteServes(e.Epoch)
+	r.startComparing(e)
 	if m.learner != nil {
 		r.health.tried, r.health.retry = 0, 0
 	}
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
+	r.tellFitness()
 	r.locals.renew(r.now.Mono)
 	r.settleTerm(e.Epoch)
 	r.track()

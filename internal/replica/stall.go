@@ -57,6 +57,7 @@ func (r *Replica) diskStalled(e DiskStalled) {
 		m.holdBy = min(m.holdBy, r.now.Mono) // from now on connections wait for a shorter time
 	}
 	r.yield()
+	r.tellFitness()
 }
 
 // diskAnswered ends a stall. A server that looks for a leader becomes a candidate again.

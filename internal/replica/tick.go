@@ -30,6 +30,8 @@ func (r *Replica) tick() {
 		r.yield()
 		r.giveWay()
 		r.prefer()
+		r.compare()
+		r.tellFitness()
 		r.zabReady() // first take the touches that arrived before this tick
 	}
 	if gap > lateTicks*r.opt.TickMS {

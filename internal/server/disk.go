@@ -221,14 +221,15 @@ const (
 	stallPollMax = 100 * time.Millisecond
 )
 
-// run checks the disk until quit is closed.
-func (w *diskWatch) run(quit <-chan struct{}) {
+// run checks the disk, and calls also, until quit is closed.
+func (w *diskWatch) run(quit <-chan struct{}, also func()) {
 	poll := time.NewTicker(min(max(w.limit()/10, stallPollMin), stallPollMax))
 	defer poll.Stop()
 	for {
 		select {
 		case <-poll.C:
 			w.check()
+			also()
 		case <-quit:
 			return
 		}

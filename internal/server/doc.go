@@ -16,7 +16,7 @@
 //   - The snapshotter (snapshotter.go) writes snapshots and purges old files.
 //   - The disk watch (disk.go) measures how long the disk leaves a call unanswered, and
 //     tells the loop. A hung disk blocks the goroutine that called it, so this needs a
-//     goroutine of its own.
+//     goroutine of its own. It also reports a batch of the loop that takes long (busy.go).
 //   - One accepter for each listener (listen.go).
 //   - One reader for each connection (conn.go) owns the connection's input. It answers
 //     reads itself, under the tree's read lock, while no earlier request of the connection

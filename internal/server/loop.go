@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -85,6 +86,8 @@ func (l *loop) run(quit <-chan struct{}) {
 // that no ping in the batch is newer than now.
 func (l *loop) batch(ticked bool) {
 	s := l.srv
+	s.busy.begin()
+	defer s.busy.end()
 	l.events = s.inbox.take(l.events)
 	l.now, l.clock = s.times(), s.clock()
 	l.arrived, l.asked = 0, 0
@@ -130,6 +133,9 @@ func (l *loop) settle() (ready bool) {
 			l.connect(&l.order.Ready)
 			for _, h := range l.order.Ready.Observations {
 				l.tell(h)
+			}
+			if why := l.order.Ready.Stop; why != "" {
+				l.srv.fail(errors.New(why))
 			}
 		case driver.BatchDone:
 			l.srv.pendingFlush.flush()
@@ -408,7 +414,7 @@ func (l *loop) tell(h replica.Observation) {
 		l.srv.stats.expired.Add(1)
 	case replica.SessionRefused:
 		log, level = l.warn(e.Conn, "Invalid session, "+e.Reason)
-	case tree.DigestMismatch:
+	case tree.DigestMismatch, replica.TreeDiffers:
 		level = slog.LevelError
 	case replica.Behind:
 		log, level = l.warn(e.Conn, "Refusing session request: the client has seen a later state")

@@ -246,6 +246,10 @@ func (t *memberStats) level(h replica.Observation) slog.Level {
 		t.givesWay.Add(1)
 	case replica.Prefers:
 		t.prefers.Add(1)
+	case zab.LearnerFitness:
+		if e.Why != "" {
+			return slog.LevelWarn
+		}
 	case election.Settling, election.LaterRound, zab.Unexpected:
 		return slog.LevelDebug
 	case election.Refused, election.Barred, election.Restated, election.Abandoned, election.Withdrawn, election.ElectsAgain, replica.TermFailed, replica.Undone, zab.OldEpoch, zab.HistoryAhead:

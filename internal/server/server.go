@@ -60,6 +60,7 @@ type Server struct {
 	store        *store.Store
 	bytesRead    atomic.Int64 // read from the files of the store
 	disk         *diskWatch
+	busy         *busyWatch
 	member       *member         // nil: the server is standalone
 	audit        *audit.Log      // nil: there is no audit log
 	secrets      replica.Secrets // the session secrets of the configuration at the start
@@ -144,7 +145,7 @@ func New(o Options) (*Server, error) {
 		s.hasLeader.Store(false)
 	}
 	s.gauges()
-	s.disk = newDiskWatch(s)
+	s.disk, s.busy = newDiskWatch(s), newBusyWatch(s)
 	var err error
 	if s.store, err = s.openStore(); err != nil {
 		return nil, err
@@ -360,7 +361,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	var watch sync.WaitGroup
 	watching := make(chan struct{})
-	watch.Go(func() { s.disk.run(watching) })
+	watch.Go(func() { s.disk.run(watching, s.busy.check) })
 	defer watch.Wait()
 	defer close(watching)
 	watchCtx, endWatch := context.WithCancel(ctx)

@@ -34,6 +34,12 @@ type Status struct {
 	SlowCall time.Duration
 	// GivesWay says why another server should lead; empty if this one can.
 	GivesWay string
+	// Differs says that the tree is known to differ from the leader's; empty if it is not.
+	Differs string
+	// Busy is how long the loop has been carrying out one batch, if that is long; else 0.
+	Busy time.Duration
+	// Unfit names the learners of this leader that say that they should not lead; empty: none.
+	Unfit string
 	// Latencies of all requests since the last reset, in ms.
 	LatencyMin, LatencyAverage, LatencyMax float64
 	Received, Sent                         int64
@@ -62,7 +68,7 @@ func (s *Server) Status() Status {
 		LatencyMin: f.Min, LatencyAverage: f.Average, LatencyMax: f.Max,
 		Received: s.stats.packetsReceived.Value(), Sent: s.stats.packetsSent.Value(),
 		Connections: s.conns.len(), Outstanding: s.inProcess.Load(),
-		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(), SlowCall: s.disk.slowest(),
+		Zxid: s.Tree().LastZxid(), Nodes: s.Tree().Counts().Nodes, Disk: s.disk.slow(), SlowCall: s.disk.slowest(), Busy: s.busy.busy(),
 		Responses:  ProposalSizes{s.stats.response.last.Load(), s.stats.response.least(), s.stats.response.most()},
 		AuthFailed: s.stats.authFailed.Value(), SlowSyncs: s.stats.slowSyncs.Value(), Uptime: time.Since(s.start),
 	}
@@ -71,7 +77,7 @@ func (s *Server) Status() Status {
 	}
 	if st := s.ReplicaStatus(); st != nil {
 		o.Mode, o.Peer, o.ReadOnly, o.Reason = mode(st), peerState(st), st.ReadOnly, st.Disabled
-		o.GivesWay = st.GivesWay
+		o.GivesWay, o.Differs, o.Unfit = st.GivesWay, st.Differs, st.Unfit
 		o.Prefers, o.PrefersFor = st.Prefers, time.Duration(st.PrefersMS)*time.Millisecond
 		if st.Serving && o.Mode == "leader" { // an epoch starts with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))

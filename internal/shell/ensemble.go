@@ -29,6 +29,7 @@ type serverStatus struct {
 	Writes      bool   `json:"writes"`              // the server accepts writes
 	Reason      string `json:"reason,omitempty"`    // why it accepts no writes or serves only in part, if the server says so
 	SlowDisk    string `json:"slow_disk,omitempty"` // how slow its disk is, if it is
+	Unfit       string `json:"unfit,omitempty"`     // a leader: the servers that should not lead, and why
 	Prefers     string `json:"prefers,omitempty"`   // a leader: the server that it will make the leader, and when
 	Error       string `json:"error,omitempty"`
 
@@ -164,6 +165,6 @@ func parseSrvr(text string) serverStatus {
 	v := fourletter.ParseSrvr(text)
 	return serverStatus{
 		Mode: v.Mode, Zxid: v.Zxid, Version: v.Version, Latency: v.Latency, Received: v.Received, Connections: v.Connections, Outstanding: v.Outstanding,
-		Nodes: v.Nodes, Reason: v.Reason, SlowDisk: v.SlowDisk, Prefers: v.Prefers, ClientCertificate: v.ClientCertificate, QuorumCertificate: v.QuorumCertificate,
+		Nodes: v.Nodes, Reason: v.Reason, SlowDisk: v.SlowDisk, Unfit: v.Unfit, Prefers: v.Prefers, ClientCertificate: v.ClientCertificate, QuorumCertificate: v.QuorumCertificate,
 	}
 }

@@ -35,7 +35,7 @@ func newMember(base maker) *cobra.Command {
 		Use:   "member",
 		Short: "list the members of the ensemble, plan changes of them, and change them",
 		Long:  memberLong,
-	}, newMemberList(base), newMemberPlan(base), newMemberAdd(base), newMemberRemove(base), newMemberPromote(base), newMemberDemote(base))
+	}, newMemberList(base), newMemberPlan(base), newMemberAdd(base), newMemberRemove(base), newMemberPromote(base), newMemberDemote(base), newMemberPrefer(base))
 }
 
 // members is a command about the members of an ensemble.

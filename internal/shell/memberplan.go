@@ -124,11 +124,7 @@ func edit(now *ensemble.Membership, d *ensemble.Definition, flag, text string, d
 	}
 	i := slices.IndexFunc(d.Servers, func(s ensemble.Server) bool { return s.ID == id })
 	if i < 0 {
-		var ids []ensemble.ServerID
-		for _, s := range now.Servers() {
-			ids = append(ids, s.ID)
-		}
-		return fmt.Errorf("server %d is not a member; the members are %s", id, strings.Trim(fmt.Sprint(ids), "[]"))
+		return notMember(id, now)
 	}
 	do(d, i)
 	return nil
@@ -176,6 +172,15 @@ func parseMember(text string) (ensemble.Server, error) {
 		return ensemble.Server{}, fmt.Errorf("%q: want server.ID=HOST:PORT:PORT[:ROLE];PORT", text)
 	}
 	return ensemble.ParseServer(id, strings.TrimSpace(value))
+}
+
+// notMember is the error for a server that the list does not contain.
+func notMember(id ensemble.ServerID, now *ensemble.Membership) error {
+	var ids []ensemble.ServerID
+	for _, s := range now.Servers() {
+		ids = append(ids, s.ID)
+	}
+	return fmt.Errorf("server %d is not a member; the members are %s", id, strings.Trim(fmt.Sprint(ids), "[]"))
 }
 
 func parseMemberID(text string) (ensemble.ServerID, error) {

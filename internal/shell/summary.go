@@ -127,6 +127,9 @@ func summary(all []serverStatus) string {
 		if s.Since != nil {
 			fmt.Fprintf(&b, "%s leads epoch %d since %s\n", s.Server, s.Epoch, Instant(s.Since.UnixMilli()))
 		}
+		if s.Unfit != "" {
+			fmt.Fprintf(&b, "%s knows servers that should not lead: %s\n", s.Server, s.Unfit)
+		}
 		if s.Prefers != "" {
 			fmt.Fprintf(&b, "%s prefers as leader %s\n", s.Server, s.Prefers)
 		}

@@ -31,6 +31,7 @@ func TestStatusNamesServersThatRefuseWrites(t *testing.T) {
 		{"a slow disk", srvrOf("follower", "Serves only in part because: the disk is slow\n"), ExitFailed, "serves only in part: the disk is slow"},
 		{"a disk that answers late", srvrOf("follower", "Slow disk: a call took 900 ms\n"), ExitDone, " (follower) has a slow disk: a call took 900 ms\n"},
 		{"a preferred server", srvrOf("leader", "Preferred leader: server 2, when it has kept up for 10s\n"), ExitDone, "prefers as leader server 2, when it has kept up for 10s"},
+		{"a server that should not lead", srvrOf("leader", "Should not lead: server 2: the disk is full\n"), ExitDone, "knows servers that should not lead: server 2: the disk is full"},
 		{"no quorum", "This ZooKeeper instance is not currently serving requests\n", ExitNoConnection, "does not answer: This ZooKeeper instance is not currently serving requests"},
 		{"closed", "", ExitNoConnection, "closed the connection without an answer; if its port is for TLS, use --tls-ca and --tls-cert"},
 		{"not a ZooKeeper server", "SSH-2.0-x\x1b[31m\n", ExitNoConnection, "does not answer: SSH-2.0-x?[31m"},

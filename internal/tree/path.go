@@ -12,6 +12,11 @@ const (
 	configPath    = "/zookeeper/config"
 )
 
+// PreferredLeaderPath is the znode whose data is the id of the server that should lead. It need not
+// exist. It is below the configuration znode because clients that may not change the members may
+// create nothing there. ZooKeeper's servers keep it like any znode and ignore it.
+const PreferredLeaderPath = configPath + "/preferred-leader"
+
 // reserved reports whether clients must not delete a path.
 func reserved(path string) bool {
 	return path == "/" || path == zookeeperPath || path == quota.Root || path == configPath

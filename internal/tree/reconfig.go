@@ -46,3 +46,14 @@ func (t *Tree) Described() (text string, at wire.Zxid) {
 	}
 	return string(n.data()), n.mzxid
 }
+
+// PreferredLeader returns the data of the znode PreferredLeaderPath; ok is false if there is none.
+func (t *Tree) PreferredLeader() (data string, ok bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	n := t.find(PreferredLeaderPath)
+	if n == nil {
+		return "", false
+	}
+	return string(n.data()), true
+}

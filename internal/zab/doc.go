@@ -16,6 +16,7 @@
 //	Append, Sync | Install ▸ SaveCurrent ▸ ACK ▸        a quorum of ACKs
 //	      ◂ UPTODATE                           both serve
 //	      ◂ PROPOSAL; Append, Sync ▸ ACK ▸     a quorum of ACKs ▸ COMMIT, INFORM
+//	FITNESS ▸ (fit.go)                         whether leadership may be transferred to it
 //	      ◂ HANDOVER (transfer.go)             all is committed, and the next leader has it
 //
 // The package looks at the zxids of transactions, not at what they mean; internal/tree

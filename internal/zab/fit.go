@@ -1,6 +1,65 @@
 package zab
 
-import "bellwether/internal/ensemble"
+import (
+	"fmt"
+	"strings"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
+
+// Fitness (learner) says why this server should not lead; empty if it may. The leader is told, so
+// that it transfers leadership to other servers. Votes know nothing of it. A learner of a
+// ZooKeeper leader, or of an older native one, ignores the event.
+type Fitness struct{ Why string }
+
+func (Fitness) event() {}
+
+// tellFitness tells the leader whether this server may lead.
+func (r *Learner) tellFitness(e Fitness) {
+	if r.step != following || !r.tellsFitness {
+		return
+	}
+	why := strings.ToValidUTF8(e.Why[:min(len(e.Why), peerwire.FitnessMax)], "")
+	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketFitness, Data: wire.Append(nil, &peerwire.Fitness{Why: why})})
+}
+
+// fitness notes whether a learner says that it may lead.
+func (l *Leader) fitness(k *link, p *peerwire.QuorumPacket) string {
+	var f peerwire.Fitness
+	if err := wire.Decode(p.Data, &f); err != nil {
+		return "sent a fitness that cannot be read: " + err.Error()
+	}
+	if k.unfit == f.Why {
+		return ""
+	}
+	k.unfit = f.Why
+	l.report(LearnerFitness{k.name(), f.Why})
+	return ""
+}
+
+// Unfit names the learners that say that they should not lead, and why; empty if none does.
+func (l *Leader) Unfit() string {
+	var all []string
+	for _, k := range l.order {
+		if k.unfit != "" {
+			all = append(all, fmt.Sprintf("server %d: %s", k.server, k.unfit))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// LearnerFitness reports that a learner says why it should not lead, or, with an empty Why, that
+// it may lead again.
+type LearnerFitness struct{ Learner, Why string }
+
+func (h LearnerFitness) String() string {
+	if h.Why == "" {
+		return h.Learner + " may lead again"
+	}
+	return fmt.Sprintf("%s should not lead: %s", h.Learner, h.Why)
+}
 
 // checkFit notes since when each learner could lead next. It is called at each heartbeat, so
 // that a short silence or a late ACK interrupts that time.
@@ -10,7 +69,7 @@ func (l *Leader) checkFit() {
 	}
 	for _, k := range l.order {
 		switch {
-		case k.state != linkServing || l.whyNotSuccessor(k.server) != "":
+		case k.state != linkServing || k.unfit != "" || l.whyNotSuccessor(k.server) != "":
 			k.fitSince = Never
 		case k.fitSince == Never:
 			k.fitSince = l.now
@@ -19,8 +78,8 @@ func (l *Leader) checkFit() {
 }
 
 // FitMS returns for how long a server has been able to lead next, without interruption: it
-// is a native voter, has been heard from within the lease, and has acknowledged each
-// proposal in time. It returns 0 if the server cannot lead next.
+// is a native voter that does not say that it should not lead, has been heard from within the
+// lease, and has acknowledged each proposal in time. It returns 0 if the server cannot lead next.
 func (l *Leader) FitMS(id ensemble.ServerID) int64 {
 	k := l.linkOf(id)
 	if k == nil || k.fitSince == Never {

@@ -64,15 +64,16 @@ type Learner struct {
 	log        *Log
 	generation uint64
 
-	now         int64
-	step        step
-	began       int64
-	adoptedAt   int64 // when the history began to arrive
-	heard       int64 // when the last packet came
-	native      bool  // the leader is a native peer: extensions are agreed on
-	canTransfer bool  // leadership transfer is one of these extensions
-	lease       int64 // lease of a native leader, in ms
-	silence     silence
+	now          int64
+	step         step
+	began        int64
+	adoptedAt    int64 // when the history began to arrive
+	heard        int64 // when the last packet came
+	native       bool  // the leader is a native peer: extensions are agreed on
+	canTransfer  bool  // leadership transfer is one of these extensions
+	tellsFitness bool  // so are reports of this server's fitness to lead
+	lease        int64 // lease of a native leader, in ms
+	silence      silence
 
 	epoch          wire.Epoch
 	acceptedBefore bool // this server had accepted the epoch before
@@ -147,6 +148,8 @@ func (r *Learner) Step(now int64, e Event) {
 		r.revalidate(e)
 	case Touched:
 		r.touched(e)
+	case Fitness:
+		r.tellFitness(e)
 	case Leave:
 		r.giveUp(e.Why)
 	case Tick:
@@ -258,6 +261,7 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 	}
 	r.native = answered && !r.opt.CompatibleOnly
 	r.canTransfer = r.native && ext.Version >= peerwire.ExtensionHandOver
+	r.tellsFitness = r.native && ext.Version >= peerwire.ExtensionFitness
 	// The lease that a leader claims is limited to the longest that its options allow.
 	r.lease = min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
 	r.silence.floor = 2 * r.lease
@@ -274,15 +278,15 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 // An epoch that was accepted before is not promised twice, and a server that may have lost
 // its history cannot promise one: the packet then has NoEpoch. The leader, also a ZooKeeper
 // leader, synchronises such a learner when a quorum of others has promised.
-// If this leader has asked for a truncation that was not possible, the learner claims an
-// empty log, so that the leader sends a snapshot. The false claim decides nothing,
+// If this leader has asked for a truncation that was not possible, or the tree is known to
+// differ from the leader's, the learner claims an empty log, so that the leader sends a snapshot. The false claim decides nothing,
 // because it comes without a promise.
 func (r *Learner) promise() {
 	ack, last := &peerwire.EpochAck{CurrentEpoch: int32(r.opt.Current)}, r.log.last
 	if r.acceptedBefore || r.opt.Barred {
 		ack.CurrentEpoch = peerwire.NoEpoch
 	}
-	if r.acceptedBefore && r.log.truncateFailed {
+	if r.acceptedBefore && (r.log.truncateFailed || r.log.snapshotWanted) {
 		last = 0
 	}
 	r.log.truncateFailed = false

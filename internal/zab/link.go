@@ -42,13 +42,14 @@ type link struct {
 	state         linkState
 	server        ensemble.ServerID
 	observer      bool
-	native        bool  // the learner is a native peer: extensions are agreed on
-	canTransfer   bool  // leadership transfer is one of these extensions
-	acceptedLater bool  // the learner has accepted a later epoch, so it cannot join
-	began         int64 // when the connection came
-	heard         int64 // when the last packet came
-	fitSince      int64 // since when it could lead next without interruption; Never: it cannot
-	ackedAt       int64 // when it last acknowledged a proposal; Never: it has not
+	native        bool   // the learner is a native peer: extensions are agreed on
+	canTransfer   bool   // leadership transfer is one of these extensions
+	unfit         string // why the learner should not lead, as it says itself; empty if it may
+	acceptedLater bool   // the learner has accepted a later epoch, so it cannot join
+	began         int64  // when the connection came
+	heard         int64  // when the last packet came
+	fitSince      int64  // since when it could lead next without interruption; Never: it cannot
+	ackedAt       int64  // when it last acknowledged a proposal; Never: it has not
 
 	peer wire.Zxid // the end of the learner's log when it connected
 	how  SyncMode  // valid while the learner is being synchronised
@@ -139,6 +140,8 @@ func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 		return l.request(k, p)
 	case peerwire.PacketRevalidate:
 		return l.revalidate(k, p)
+	case peerwire.PacketFitness:
+		return l.fitness(k, p)
 	}
 	if !k.unexpectedReported {
 		k.unexpectedReported = true

@@ -15,6 +15,7 @@ type LearnerStatus struct {
 	Synced bool
 	// Native says that the learner is a native peer.
 	Native  bool
+	Unfit   string    // why it should not lead, as it says itself; empty if it may
 	Acked   wire.Zxid // the learner has the log up to here on its disk
 	HeardMS int64     // how long ago its last packet came
 }
@@ -28,7 +29,7 @@ func (l *Leader) Learners() []LearnerStatus {
 			continue
 		}
 		out = append(out, LearnerStatus{
-			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.adopted, Native: k.native,
+			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.adopted, Native: k.native, Unfit: k.unfit,
 			Acked: k.durable, HeardMS: l.now - k.heard,
 		})
 	}

@@ -60,16 +60,19 @@ func (e *TransferLeadership) avoid() bool { return !e.Leaving && !e.Planned }
 func (l *Leader) Transferring() bool { return l.transfer != nil }
 
 // Successor returns the server that would lead after this leader: to, or, if to is
-// NoServer, the native voter that has most on its disk. It returns an error if there is
-// none. The servers that know leadership transfers must be a quorum, so that they find
+// NoServer, the best native voter. It returns an error if there is none, or if to says that
+// it should not lead. The servers that know leadership transfers must be a quorum, so that they find
 // the next leader. apart means that this server does not count in that quorum, because it
 // is about to stop or cannot promise an epoch.
 func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID, error) {
 	if l.phase != serving {
 		return peerwire.NoServer, errors.New("this server does not lead")
 	}
-	if to == peerwire.NoServer {
+	switch k := l.linkOf(to); {
+	case to == peerwire.NoServer:
 		to = l.bestSuccessor()
+	case k != nil && k.unfit != "":
+		return to, fmt.Errorf("server %d should not lead: %s", to, k.unfit)
 	}
 	if to == peerwire.NoServer {
 		return to, errors.New("no other server can take over")
@@ -88,15 +91,15 @@ func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID,
 }
 
 // bestSuccessor returns the server that has most on its disk among those that can lead
-// next. If two have the same, it returns the larger id. It returns NoServer if no server
-// can lead next.
+// next, but one that says that it should not lead only if all say so. If two have the same, it
+// returns the larger id. It returns NoServer if no server can lead next.
 func (l *Leader) bestSuccessor() ensemble.ServerID {
 	var best *link
 	for _, k := range l.order {
 		if k.state != linkServing || l.whyNotSuccessor(k.server) != "" {
 			continue
 		}
-		if best == nil || k.durable > best.durable || k.durable == best.durable && k.server > best.server {
+		if best == nil || k.better(best) {
 			best = k
 		}
 	}
@@ -104,6 +107,14 @@ func (l *Leader) bestSuccessor() ensemble.ServerID {
 		return peerwire.NoServer
 	}
 	return best.server
+}
+
+// better reports whether a learner should lead next rather than another one.
+func (k *link) better(o *link) bool {
+	if fit := k.unfit == ""; fit != (o.unfit == "") {
+		return fit
+	}
+	return k.durable > o.durable || k.durable == o.durable && k.server > o.server
 }
 
 // whyNotSuccessor says why a server cannot lead next; empty if it can.

@@ -156,6 +156,9 @@ func TestSuccessor(t *testing.T) {
 		{"a slow disk", 1, false, func(w *world, l *Leader) {
 			l.servers[1].watched, l.servers[1].watchedAt = 5, w.now-251
 		}, 0, "has not acknowledged"},
+		{"one that should not lead", 1, false, func(w *world, l *Leader) { l.servers[1].unfit = "its disk is full" }, 0, "server 1 should not lead: its disk is full"},
+		{"the other of one that should not", peerwire.NoServer, false, func(w *world, l *Leader) { l.servers[2].unfit = "x" }, 1, ""},
+		{"the best of those that should not", peerwire.NoServer, true, func(w *world, l *Leader) { l.servers[1].unfit, l.servers[2].unfit = "x", "y" }, 2, ""},
 		{"before it serves", peerwire.NoServer, false, func(_ *world, l *Leader) { l.phase = synchronising }, 0, "does not lead"},
 	} {
 		w := servingWorld(false)

@@ -1,0 +1,111 @@
+package interop
+
+import (
+	"errors"
+	"regexp"
+	"testing"
+	"time"
+
+	"bellwether/internal/record"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
+	"bellwether/interop/target"
+	"bellwether/wire"
+	"bellwether/zk"
+)
+
+// spoilDisk makes the tree of a stopped server wrong: its newest snapshot has other data in a znode.
+func spoilDisk(t *testing.T, dir, path string) {
+	t.Helper()
+	disk, err := store.Open(store.OS(), store.Options{DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer disk.Close()
+	wrong := tree.New(tree.Options{})
+	loader := wrong.Loader()
+	if _, err := disk.Load(loader); err != nil {
+		t.Fatal(err)
+	}
+	loader.Close()
+	wrong.Apply(&record.Txn{TxnHeader: record.TxnHeader{Type: wire.OpSetData, Zxid: 1},
+		Body: &record.SetDataTxn{Path: path, Data: []byte("wrong"), Version: 77}})
+	if _, err := disk.WriteSnapshot(wrong.LastZxid(), wrong.Snapshot()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTreeDiffersFromZooKeeper: the disk of a Bellwether server, which follows a ZooKeeper leader, is made wrong
+// while the server is down. The digests that the leader sends show that. The server asks the leader for a snapshot,
+// and then shows what the others show. The leader does not change.
+func TestTreeDiffersFromZooKeeper(t *testing.T) {
+	t.Parallel()
+	a, b := target.Apache, target.Bellwether
+	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{b, a, a}, Extra: map[string]string{"initLimit": "50", "syncLimit": "20"}})
+	leader, err := e.AwaitWhole(idsTimeout)
+	if err != nil {
+		t.Fatal(err)
+	}
+	us := e.Servers[0]
+	if leader == 0 { // a ZooKeeper server is to lead
+		us.Kill()
+		if _, err := e.AwaitLeader(idsTimeout, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := us.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		if leader, err = e.AwaitWhole(idsTimeout); err != nil || leader == 0 {
+			t.Fatal(leader, err)
+		}
+	}
+	c, err := zk.Connect(t.Context(), e.Servers[leader].Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	for _, path := range []string{"/x", "/y"} {
+		if _, _, err := c.Create(t.Context(), path, []byte("right")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.AwaitWhole(idsTimeout); err != nil {
+		t.Fatal(err)
+	}
+	us.Kill()
+	spoilDisk(t, us.Data, "/x")
+	if err := us.Begin(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := e.AwaitWhole(idsTimeout); err != nil || again != leader {
+		t.Fatal(again, err)
+	}
+	own, err := zk.Connect(t.Context(), us.Addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close(t.Context())
+	var data []byte
+	var stat zk.Stat
+	for end := time.Now().Add(idsTimeout); string(data) != "right"; {
+		if time.Now().After(end) {
+			t.Fatalf("the tree is not replaced: %q", data)
+		}
+		if _, err := c.Set(t.Context(), "/y", nil, -1); err != nil {
+			t.Fatal(err)
+		}
+		if data, stat, err = own.Get(t.Context(), "/x"); err != nil && !errors.Is(err, zk.ErrConnectionLoss) {
+			t.Fatal(err)
+		}
+	}
+	if text, err := us.Word("mntr"); err != nil || !regexp.MustCompile(`zk_digest_mismatches_count\t[1-9]`).MatchString(text) {
+		t.Errorf("no mismatches (%v): %s", err, text)
+	}
+	want, at, err2 := c.Get(t.Context(), "/x")
+	if err2 != nil || string(data) != string(want) || stat != at {
+		t.Errorf("%q %+v in place of %q %+v (%v)", data, stat, want, at, err2)
+	}
+	if role := e.Roles(); role[leader] != "leader" {
+		t.Error(role)
+	}
+}
