@@ -76,7 +76,7 @@ func writeJAAS(t *testing.T) string {
 func restricted(t *testing.T, kind target.Kind, data, dir, jaas string) *restrictedServer {
 	t.Helper()
 	port := freePort(t)
-	extra := secureKeys("ssl.", dir, map[string]string{"secureClientPort": port, "secureClientPortAddress": "127.0.0.1",
+	extra := target.SecureKeys("ssl.", dir, map[string]string{"secureClientPort": port, "secureClientPortAddress": "127.0.0.1",
 		"serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory", "maxSessionTimeout": "120000"})
 	h := &restrictedServer{secure: "127.0.0.1:" + port, dir: dir}
 	extra["authProvider.1"] = saslProvider

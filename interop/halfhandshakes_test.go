@@ -31,7 +31,7 @@ const (
 // ends them.
 func TestManyHalfHandshakes(t *testing.T) {
 	dir, port := certificates(t), freePort(t)
-	s := target.StartFor(t, target.Bellwether, target.Options{Extra: secureKeys("ssl.", dir, map[string]string{
+	s := target.StartFor(t, target.Bellwether, target.Options{Extra: target.SecureKeys("ssl.", dir, map[string]string{
 		"secureClientPort": port, "secureClientPortAddress": "127.0.0.1"})})
 	at, before := "127.0.0.1:"+port, resident(t, s)
 	held := holdHalf(t, at, halfHandshakes)

@@ -79,7 +79,7 @@ func TestQuorumSASLMixed(t *testing.T) {
 		"kerberos": func() quorumFiles { return kerberosLogins(t, startKDC(t), "") },
 		"password in TLS": func() quorumFiles {
 			q := passwordLogins(t)
-			maps.Copy(q.lines, secureKeys("ssl.quorum.", certificates(t), map[string]string{"sslQuorum": "true"}))
+			maps.Copy(q.lines, target.SecureKeys("ssl.quorum.", certificates(t), map[string]string{"sslQuorum": "true"}))
 			return q
 		},
 	} {

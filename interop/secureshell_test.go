@@ -31,7 +31,7 @@ func startSecured(t *testing.T, kind target.Kind, certs string, properties ...st
 	port := freePort(t)
 	s := target.StartFor(t, kind, target.Options{
 		Properties: properties,
-		Extra: secureKeys("ssl.", certs, map[string]string{
+		Extra: target.SecureKeys("ssl.", certs, map[string]string{
 			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 			"authProvider.1": saslProvider, "4lw.commands.whitelist": "*",
 		}),

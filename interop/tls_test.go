@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"bellwether/internal/authority"
 	"bellwether/interop/target"
@@ -17,34 +16,11 @@ import (
 	"bellwether/zk"
 )
 
-// certificates makes an authority and certificates, and returns their folder. server.pem is for
-// servers on loopback, client.pem for the client alice. Each name in others is that of a further
-// client, with a file of the same name.
+// certificates makes an authority and certificates for servers on loopback, and returns their folder;
+// see target.Certificates.
 func certificates(t *testing.T, others ...string) string {
 	t.Helper()
-	dir := t.TempDir()
-	subjects := []authority.Subject{
-		{File: "server.pem", Name: "server", Hosts: []string{"127.0.0.1", "localhost"}}, {File: "client.pem", Name: "alice"},
-	}
-	for _, name := range others {
-		subjects = append(subjects, authority.Subject{File: name + ".pem", Name: name})
-	}
-	if _, err := authority.Init(authority.Plan{Dir: dir, Now: time.Now(), Subjects: subjects}); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// secureKeys returns the lines of zoo.cfg for a family of TLS keys.
-func secureKeys(family, dir string, also map[string]string) map[string]string {
-	keys := map[string]string{
-		family + "keyStore.location":   filepath.Join(dir, "server.pem"),
-		family + "trustStore.location": filepath.Join(dir, authority.CertFile),
-	}
-	for k, v := range also {
-		keys[k] = v
-	}
-	return keys
+	return target.Certificates(t, []string{"127.0.0.1", "localhost"}, others...)
 }
 
 // freePort returns a port that nobody uses now.
@@ -69,7 +45,7 @@ func TestTLSClients(t *testing.T) {
 	dir := certificates(t)
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		port := freePort(t)
-		s := target.StartFor(t, kind, target.Options{Extra: secureKeys("ssl.", dir, map[string]string{
+		s := target.StartFor(t, kind, target.Options{Extra: target.SecureKeys("ssl.", dir, map[string]string{
 			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		})})
 		at := "127.0.0.1:" + port
@@ -93,8 +69,7 @@ func TestTLSClients(t *testing.T) {
 		if _, _, err := plain.Get(ctx, "/alices"); err == nil {
 			t.Error("a client without a certificate reads alice's znode")
 		}
-		flags := []string{"-Dzookeeper.client.secure=true", "-Dzookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty",
-			"-Dzookeeper.ssl.keyStore.location=" + pem, "-Dzookeeper.ssl.trustStore.location=" + filepath.Join(dir, authority.CertFile)}
+		flags := target.JavaTLS(dir)
 		t.Run("java", func(t *testing.T) {
 			out := target.Script{Args: slices.Concat([]string{"java", "-cp", target.ClassPath("slf4j-nop.jar")}, flags,
 				[]string{zkCLI, "-server", at, "get", "/alices"})}.Pass(t).Output()
@@ -130,7 +105,7 @@ func TestTLSBetweenServers(t *testing.T) {
 		{target.Bellwether, target.Bellwether, target.Apache},
 		{target.Bellwether, target.Apache, target.Apache},
 	} {
-		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: secureKeys("ssl.quorum.", dir, map[string]string{
+		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: target.SecureKeys("ssl.quorum.", dir, map[string]string{
 			"sslQuorum": "true", "tickTime": "500", "initLimit": "20", "syncLimit": "10"})})
 		leader, err := e.AwaitWhole(electionWait)
 		if err != nil {
@@ -167,7 +142,7 @@ func TestTLSSteps(t *testing.T) {
 		{target.Bellwether, target.Apache, target.Bellwether},
 		{target.Apache, target.Bellwether, target.Apache},
 	} {
-		changeInSteps(t, target.EnsembleOptions{Kinds: kinds, Extra: secureKeys("ssl.quorum.", dir, lines)}, len(steps), func(step int, file string) {
+		changeInSteps(t, target.EnsembleOptions{Kinds: kinds, Extra: target.SecureKeys("ssl.quorum.", dir, lines)}, len(steps), func(step int, file string) {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)

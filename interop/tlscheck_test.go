@@ -33,7 +33,7 @@ func TestTLSCheckOfAPort(t *testing.T) {
 	alice, stranger := filepath.Join(dir, "client.pem"), filepath.Join(other, "client.pem")
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
 		port := freePort(t)
-		s := target.StartFor(t, kind, target.Options{Extra: secureKeys("ssl.", dir, map[string]string{
+		s := target.StartFor(t, kind, target.Options{Extra: target.SecureKeys("ssl.", dir, map[string]string{
 			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		})})
 		at := "127.0.0.1:" + port
@@ -55,7 +55,7 @@ func TestTLSCheckBetweenServers(t *testing.T) {
 		{target.Apache, target.Apache, target.Bellwether},
 		{target.Bellwether, target.Bellwether, target.Apache},
 	} {
-		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: secureKeys("ssl.quorum.", dir, map[string]string{
+		e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: kinds, Extra: target.SecureKeys("ssl.quorum.", dir, map[string]string{
 			"sslQuorum": "true", "tickTime": "500", "initLimit": "20", "syncLimit": "10"})})
 		leader, err := e.AwaitWhole(electionWait)
 		if err != nil {

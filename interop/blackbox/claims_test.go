@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,13 +17,20 @@ import (
 	"bellwether/zk"
 )
 
-const (
-	// claimTimeout is the session timeout of candidates.
-	claimTimeout = 3 * time.Second
-	// claimDelay is how old the knowledge of a server that answers a ping may be, by the rule
-	// for every ZooKeeper server: syncLimit+2 ticks; see quick.
-	claimDelay = 8 * 200 * time.Millisecond
-)
+// claimTimeout is the session timeout of candidates.
+const claimTimeout = 3 * time.Second
+
+// leaseDelay returns how old the knowledge of a server that answers a ping may be, by the rule for every
+// ZooKeeper server: syncLimit+2 ticks.
+func leaseDelay(t *testing.T, lines map[string]string) time.Duration {
+	t.Helper()
+	limit, err1 := strconv.Atoi(lines["syncLimit"])
+	tick, err2 := strconv.Atoi(lines["tickTime"])
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration((limit+2)*tick) * time.Millisecond
+}
 
 // claims is a set of candidates of one election, and the record of all their claims.
 type claims struct {
@@ -32,6 +41,8 @@ type claims struct {
 	stop  context.CancelFunc
 	// unproven: the servers are ZooKeeper's, which prove no claim
 	unproven bool
+	options  recipe.ElectionOptions
+	faults   atomic.Int64 // moments with two claims, and claims that began before the end of an earlier one
 
 	mu  sync.Mutex
 	all []*claim
@@ -51,7 +62,7 @@ type claim struct {
 func (s *scene) stand(clients map[string]*zk.Client) *claims {
 	s.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	c := &claims{t: s.t, began: time.Now(), ctx: ctx, stop: stop}
+	c := &claims{t: s.t, began: time.Now(), ctx: ctx, stop: stop, options: recipe.ElectionOptions{ACL: s.access.acl, LeaseDelay: s.lease}}
 	s.t.Cleanup(func() {
 		stop()
 		c.group.Wait()
@@ -66,7 +77,8 @@ func (s *scene) stand(clients map[string]*zk.Client) *claims {
 // join adds a candidate.
 func (c *claims) join(who string, client *zk.Client) {
 	c.t.Helper()
-	e, err := recipe.NewElection(client, "/election", who, &recipe.ElectionOptions{LeaseDelay: claimDelay})
+	options := c.options
+	e, err := recipe.NewElection(client, "/election", who, &options)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -122,6 +134,7 @@ func (c *claims) sample(ctx context.Context) {
 		}
 		// The first claim may have ended while the other claims were read.
 		if len(holds) > 1 && holds[0].handle.Left() > 0 && holds[1].handle.Left() > 0 {
+			c.faults.Add(1)
 			c.t.Errorf("%s and %s both have time left", holds[0].who, holds[1].who)
 		}
 		<-time.After(2 * time.Millisecond)
@@ -166,6 +179,7 @@ func (c *claims) end() {
 			continue
 		}
 		if before := c.all[i-1]; k.begin <= before.end || k.token <= before.token {
+			c.faults.Add(1)
 			c.t.Errorf("claim %s began before %s had ended, or has no larger token", k, before)
 		}
 	}

@@ -31,6 +31,7 @@ type load struct {
 	began time.Time
 	group sync.WaitGroup
 	stop  chan struct{}
+	acl   zk.ACLs
 
 	mu      sync.Mutex
 	clients []*worker
@@ -55,10 +56,13 @@ type worker struct {
 	seen   []sight
 }
 
-// newLoad creates the znodes through c. The caller keeps c.
-func newLoad(t testing.TB, c *zk.Client) *load {
+// newLoad creates the znodes through c, with this access-control list. The caller keeps c.
+func newLoad(t testing.TB, c *zk.Client, acl zk.ACLs) *load {
 	t.Helper()
-	l := &load{t: t, began: time.Now(), stop: make(chan struct{}), kept: map[string]string{}, unsure: map[string]string{}, facts: facts{}, errors: map[string]int{}}
+	if acl == nil {
+		acl = zk.OpenACL()
+	}
+	l := &load{t: t, acl: acl, began: time.Now(), stop: make(chan struct{}), kept: map[string]string{}, unsure: map[string]string{}, facts: facts{}, errors: map[string]int{}}
 	paths := []string{kept}
 	for key := range registers {
 		paths = append(paths, regPath(key))
@@ -66,7 +70,7 @@ func newLoad(t testing.TB, c *zk.Client) *load {
 	ctx, cancel := context.WithTimeout(t.Context(), waitMax)
 	defer cancel()
 	for _, path := range paths {
-		if _, _, err := c.Create(ctx, path, nil); err != nil {
+		if _, _, err := c.Create(ctx, path, nil, acl); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -171,7 +175,7 @@ func (w *worker) set(ctx context.Context, in regIn) {
 // keep creates a znode that must exist in the end if its create was acknowledged.
 func (w *worker) keep(ctx context.Context, value string) {
 	path := kept + "/" + value
-	_, _, err := w.c.Create(ctx, path, []byte(value))
+	_, _, err := w.c.Create(ctx, path, []byte(value), w.acl)
 	lost := (*zk.UnknownOutcomeError)(nil)
 	if err != nil && !errors.As(err, &lost) {
 		w.unexpected(ctx, err)

@@ -85,7 +85,7 @@ func newNetwork(t testing.TB, n int) *network {
 	w := &network{t: t, router: fmt.Sprintf("n%d", id), cuts: map[[2]int]bool{}, down: map[int]bool{}, slow: map[int]bool{}}
 	names := []string{w.router}
 	for i := range n {
-		w.hosts = append(w.hosts, &host{i, fmt.Sprintf("n%dh%d", id, i+1), fmt.Sprintf("10.0.%d.2", i+1)})
+		w.hosts = append(w.hosts, &host{i, fmt.Sprintf("n%dh%d", id, i+1), hostAddr(i)})
 		names = append(names, w.hosts[i].name)
 	}
 	for _, name := range names {
@@ -100,6 +100,9 @@ func newNetwork(t testing.TB, n int) *network {
 	}
 	return w
 }
+
+// hostAddr returns the address of a host.
+func hostAddr(i int) string { return fmt.Sprintf("10.0.%d.2", i+1) }
 
 // link connects a host with the router.
 func (w *network) link(h *host) {

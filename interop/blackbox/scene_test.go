@@ -36,6 +36,24 @@ type scene struct {
 	at   []*worker // client i uses only server i
 	any  *worker   // this client may use any server
 
+	access access
+	lease  time.Duration // how old the knowledge of a server that answers a ping may be: syncLimit+2 ticks
+	lost   int           // acknowledged creates that nothingLost has missed
+}
+
+// access is how the clients reach the servers; the zero value means without TLS and without a login.
+type access struct {
+	port    string     // the servers' port for these clients; empty: clientPort
+	options zk.Options // of Bellwether's clients
+	acl     zk.ACLs    // of the znodes of the load and of the election; empty: open to all
+}
+
+// at returns the addresses of servers with the port for these clients.
+func (a access) at(servers string) string {
+	if a.port == "" {
+		return servers
+	}
+	return strings.ReplaceAll(servers, ":2181", ":"+a.port)
 }
 
 // setting describes a scene; the zero value means three Bellwether servers.
@@ -45,6 +63,9 @@ type setting struct {
 	delay  time.Duration // delay between servers, in each direction
 	before func(*network, []target.Place)
 	idle   bool // no load and no writes
+
+	properties []string // Java properties of the servers
+	access     access
 }
 
 // begin creates the hosts, servers and clients, and waits until all of them work. The hosts of
@@ -70,8 +91,8 @@ func begin(t *testing.T, s setting) *scene {
 	}
 	extra := maps.Clone(quick)
 	maps.Copy(extra, s.extra)
-	sc := &scene{network: w, t: t}
-	sc.e = target.EnsembleFor(t, target.EnsembleOptions{Kinds: s.kinds, Places: places, Extra: extra})
+	sc := &scene{network: w, t: t, access: s.access, lease: leaseDelay(t, extra)}
+	sc.e = target.EnsembleFor(t, target.EnsembleOptions{Kinds: s.kinds, Places: places, Extra: extra, Properties: s.properties})
 	sc.awaitWhole()
 	if !s.idle {
 		sc.startLoad()
@@ -96,7 +117,7 @@ func (s *scene) clientHost() int { return len(s.e.Servers) }
 func (s *scene) startLoad() {
 	s.t.Helper()
 	first := s.client(s.e.Addrs(), longSession)
-	s.load = newLoad(s.t, first)
+	s.load = newLoad(s.t, first, s.access.acl)
 	for _, server := range s.e.Servers {
 		s.at = append(s.at, s.load.add(s.client(server.Addr, longSession)))
 	}
@@ -108,7 +129,9 @@ func (s *scene) client(servers string, timeout time.Duration) *zk.Client {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), waitMax)
 	defer cancel()
-	c, err := zk.Connect(ctx, servers, &zk.Options{SessionTimeout: timeout, Dial: s.hosts[s.clientHost()].dial})
+	options := s.access.options
+	options.SessionTimeout, options.Dial = timeout, s.hosts[s.clientHost()].dial
+	c, err := zk.Connect(ctx, s.access.at(servers), &options)
 	if err != nil {
 		s.t.Fatalf("connect to %s: %v", servers, err)
 	}
@@ -242,6 +265,7 @@ func (s *scene) nothingLost(tree map[string]string) {
 	s.t.Helper()
 	for path, want := range s.load.kept {
 		if got, ok := tree[path]; !ok || !strings.HasPrefix(got, want+" ") {
+			s.lost++
 			s.t.Errorf("%s was acknowledged but is lost: %q", path, got)
 		}
 	}
@@ -278,14 +302,18 @@ func (s *scene) readTrees() []map[string]string {
 	return trees
 }
 
-// readTree reads a znode and all below it, each as its data and its Stat.
+// readTree reads a znode and all below it, each as its data, its Stat and its access-control list.
 func readTree(ctx context.Context, c *zk.Client, path string, tree map[string]string) error {
 	data, stat, err := c.Get(ctx, path)
 	if err != nil {
 		return err
 	}
+	acl, _, err := c.GetACL(ctx, path)
+	if err != nil {
+		return err
+	}
 	if path != "/zookeeper/config" { // not written by a transaction: each server has its own file
-		tree[path] = fmt.Sprintf("%s %+v", data, stat)
+		tree[path] = fmt.Sprintf("%s %+v %v", data, stat, acl)
 	}
 	names, _, err := c.Children(ctx, path)
 	if err != nil {

@@ -24,6 +24,10 @@ const (
 	apacheMain = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 )
 
+// zooKeeperEnv is the environment variable with the class path of the ZooKeeper whose servers the tests
+// start. It must contain everything that these need. Without it, they start Debian's ZooKeeper.
+const zooKeeperEnv = "INTEROP_ZOOKEEPER"
+
 // ClassPath returns the class path of a Java program of ZooKeeper, with the named logger of
 // slf4j and the libraries of netty.
 func ClassPath(logger string) string {
@@ -98,11 +102,15 @@ func (s *Server) program() (*exec.Cmd, error) {
 		if err != nil {
 			return nil, errors.New("java is missing: make test installs default-jdk-headless")
 		}
-		if _, err := os.Stat(jarDir + "zookeeper.jar"); err != nil {
-			return nil, errors.New(jarDir + "zookeeper.jar is missing: make test installs libzookeeper-java")
+		classPath := os.Getenv(zooKeeperEnv)
+		if classPath == "" {
+			classPath = ClassPath("slf4j-simple.jar")
+			if _, err := os.Stat(jarDir + "zookeeper.jar"); err != nil {
+				return nil, errors.New(jarDir + "zookeeper.jar is missing: make test installs libzookeeper-java")
+			}
 		}
 		args := append(append(slices.Clone(s.jvm), s.javaProperties()...),
-			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", ClassPath("slf4j-simple.jar"), apacheMain, s.ConfigPath())
+			"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=error", "-cp", classPath, apacheMain, s.ConfigPath())
 		return exec.Command(java, args...), nil
 	case Bellwether:
 		binary, err := Binary()
