@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"time"
@@ -18,7 +19,17 @@ import (
 	"bellwether/internal/sim"
 )
 
-func main() { os.Exit(shell.Execute(newRoot(), os.Args[1:])) }
+// gcPercent is how much the heap may grow before a garbage collection, in percent of the live memory. A run
+// leaves little live memory and much garbage: with this value more than half as many seeds again are played
+// in the same time as with Go's default, and the program takes 130 MB instead of 40 MB.
+const gcPercent = 1600
+
+func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	os.Exit(shell.Execute(newRoot(), os.Args[1:]))
+}
 
 // simulation holds the flags of the command.
 type simulation struct {
