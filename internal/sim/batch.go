@@ -168,6 +168,7 @@ func (v *server) step(e replica.Event) {
 func (v *server) endBatch() {
 	v.stepped = false
 	v.keeps()
+	v.oneConnectionEach()
 	v.led = v.standing.Serving
 	v.lease = driver.LeaseOf(v.replica.Lease(), v.at)
 	v.setAlarm()
@@ -183,6 +184,18 @@ func (v *server) keeps() {
 			v.sim.see(check.Kept{Server: v.id, From: c.from, To: v.standing.Epoch, Session: c.session})
 		}
 		c.from = 0
+	}
+}
+
+// oneConnectionEach checks that no session has two connections to the server.
+func (v *server) oneConnectionEach() {
+	for i, c := range v.conns {
+		for _, o := range v.conns[:i] {
+			if c.session != 0 && c.session == o.session && !c.ended && !o.ended && !c.readOnly && !o.readOnly {
+				v.sim.fail("Sessions", "server %d serves two connections of session %v", v.id, c.session)
+				return
+			}
+		}
 	}
 }
 

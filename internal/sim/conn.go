@@ -32,6 +32,7 @@ type conn struct {
 	epoch       wire.Epoch // the epoch in which its server last began to serve
 	from        wire.Epoch // the epoch in which its server served before, if it has just begun to serve again; 0: it has not
 	zxid        wire.Zxid  // zxid of the reply that is being built
+	hello       wire.Zxid  // what the client had seen when it connected
 	seen        wire.Zxid  // the beginning of an epoch, if that is what the client has seen last: replies show no smaller zxid
 }
 
@@ -78,7 +79,7 @@ func (c *conn) take(load any) {
 	switch q := load.(type) {
 	case client.Hello:
 		c.v.sim.see(check.Heard{Session: q.Session})
-		if q.Seen.Counter() == 0 {
+		if c.hello = q.Seen; q.Seen.Counter() == 0 {
 			c.seen = q.Seen
 		}
 		c.v.push(replica.Connect{Conn: c.id, Session: q.Session, Password: q.Password, TimeoutMS: q.TimeoutMS, Seen: q.Seen, ReadOnly: q.ReadOnly})
@@ -226,7 +227,7 @@ func (v *server) effect(o *replica.Output) {
 		c.session, c.readOnly, c.timeoutMS = o.Session, o.ReadOnly, o.TimeoutMS
 		c.heard.Store(c.now())
 		c.epoch = v.standing.Epoch
-		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly})
+		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly, Seen: c.hello, Zxid: v.tree.LastZxid()})
 		v.sim.left(o.Session, c)
 		c.tcp.send(1, client.Welcome{Session: o.Session, TimeoutMS: o.TimeoutMS, Password: o.Password, ReadOnly: o.ReadOnly})
 	case replica.Reply:

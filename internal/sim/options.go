@@ -116,7 +116,7 @@ func drawn(o Options, d *machine.Random) Options {
 	if ticks := []int64{200, 500, 500, 1000}[d.Below(4)]; o.TickMS == 0 {
 		o.TickMS = ticks
 	}
-	if think := []int64{20, 100, 100, 100, 1000}[d.Below(5)]; o.ThinkMS == 0 {
+	if think := []int64{10, 20, 50, 100, 1000}[d.Below(5)]; o.ThinkMS == 0 {
 		o.ThinkMS = think
 	}
 	if rolls, last := d.Chance(20), d.Between(20, 400); o.CounterMax == 0 && rolls {

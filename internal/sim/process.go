@@ -105,7 +105,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.standing = replica.Status{}
 	now := v.Clock.Time(v.sim.now)
 	v.replica = replica.New(t, replica.Options{
-		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: int32(max(v.sim.opt.SessionTicks, 20)) * int32(v.sim.opt.TickMS), Yield: v.heartbeat,
+		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: int32(max(v.sim.opt.SessionTicks, 20)) * int32(v.sim.opt.TickMS), ContainerCheckMS: 4 * v.sim.opt.TickMS, Yield: v.heartbeat,
 		Member: &replica.Member{
 			Members: v.members, Reconfig: v.sim.opt.Reconfig > 0, Logged: v.logged.All, VotersMin: 2, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
 			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,

@@ -155,6 +155,14 @@ func (c *caches) dataAt(n *cache.Node) (data []byte, ok bool) {
 			if b.Path == n.Path {
 				data, ok = b.Data, true
 			}
+		case *record.CreateContainerTxn:
+			if b.Path == n.Path {
+				data, ok = b.Data, true
+			}
+		case *record.CreateTTLTxn:
+			if b.Path == n.Path {
+				data, ok = b.Data, true
+			}
 		case *record.SetDataTxn:
 			if b.Path == n.Path {
 				data, ok = b.Data, true

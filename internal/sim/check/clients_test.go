@@ -78,6 +78,9 @@ var brokenRequests = []broken{
 		older.Seen = z(1, 2)
 		return []any{older}
 	}},
+	{"a client that has seen more than its server", func(*History) Checker { return sessionOrder{} }, func(*History) []any {
+		return []any{Attached{Seen: z(1, 1), Zxid: z(1, 1)}, Attached{Seen: z(2, 0), Zxid: z(1, 1)}, Attached{Seen: z(1, 2), Zxid: z(1, 1)}}
+	}},
 	{"an event behind the answer that knows of it", func(h *History) Checker { return newWatchOrder(h) }, func(h *History) []any {
 		h.Add(setTxn(z(1, 1), "x"))
 		w := Watching{Watches: []Watch{{Path: "/zookeeper"}}}

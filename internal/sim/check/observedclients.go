@@ -60,12 +60,13 @@ type (
 	// Connected says that a server accepts a client's connection.
 	Connected struct{ Conn replica.ConnID }
 	// Attached says that a connection gets a session. ReadOnly says that the server has no
-	// quorum.
+	// quorum. Seen is what the client has seen before, and Zxid what the server has applied.
 	Attached struct {
-		Server   ensemble.ServerID
-		Conn     replica.ConnID
-		Session  wire.SessionID
-		ReadOnly bool
+		Server     ensemble.ServerID
+		Conn       replica.ConnID
+		Session    wire.SessionID
+		ReadOnly   bool
+		Seen, Zxid wire.Zxid
 	}
 	// Heard says that a server reads something of a session's client.
 	Heard struct{ Session wire.SessionID }

@@ -56,13 +56,17 @@ func (c ackedWrites) See(o any) string {
 	return ""
 }
 
-// sessionOrder checks that answers come in the order of the requests, and that a session is
-// never shown a state older than one that it was shown before.
+// sessionOrder checks that answers come in the order of the requests, that a session is
+// never shown a state older than one that it was shown before, and that a server accepts no client that has
+// seen more than the server has applied.
 type sessionOrder struct{}
 
 func (sessionOrder) Name() string { return "SessionOrder" }
 
 func (sessionOrder) See(o any) string {
+	if a, ok := o.(Attached); ok && a.Zxid < a.Seen && a.Seen.Counter() > 0 {
+		return fmt.Sprintf("server %d at %v accepts session %v, which has seen %v", a.Server, a.Zxid, a.Session, a.Seen)
+	}
 	e, ok := o.(Answered)
 	if !ok {
 		return ""

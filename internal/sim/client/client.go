@@ -29,6 +29,8 @@ type Client struct {
 	Attached       bool
 	helloAt        claim.Moment // when it sent the hello of this connection, by both clocks
 	leaderless     bool         // there was no leader when it connected
+	napping        bool         // it sends nothing, not even pings, for about as long as its session lives
+	forged         bool         // it has sent a wrong password for its session
 	lastReceived   int64        // Mono ms of the last message from the server
 	lastSent       int64        // Mono ms of the last message to the server
 	Calls          []*Call      // under way, in the order in which they were sent
@@ -141,11 +143,14 @@ func (c *Client) sendHello() {
 		c.renew()
 	}
 	h := Hello{ReadOnly: c.Reader, Session: c.Session, TimeoutMS: c.group.Settings().SessionMS, Seen: max(c.Seen, c.lastEvent)}
-	if c.Session != 0 {
+	if c.forged = c.Session != 0 && c.random.Below(32) == 0; c.Session != 0 {
 		p := c.Session.Password()
+		if c.forged {
+			p[c.random.Below(int64(len(p)))]++
+		}
 		h.Password = p[:]
 	}
-	c.leaderless = !c.group.HasLeader()
+	c.leaderless, c.napping = !c.group.HasLeader(), false
 	c.helloAt = c.Clock.Moment(c.group.Now())
 	c.lastReceived, c.lastSent = c.mono(), c.mono()
 	c.conn.Send(h)
@@ -166,6 +171,7 @@ func (c *Client) watchdog() {
 			limit = t / 3
 		}
 		switch {
+		case c.napping && c.Attached:
 		case now-c.lastReceived > limit:
 			c.Drop()
 			return
@@ -229,6 +235,14 @@ func (c *Client) expired() {
 }
 
 func (c *Client) takeWelcome(w Welcome) {
+	if c.forged {
+		if c.forged = false; w.Session != 0 {
+			c.group.Fail("Sessions", "client %d gets session %v with a wrong password", c.ID, w.Session)
+			return
+		}
+		c.Drop()
+		return
+	}
 	switch {
 	case w.Session == 0:
 		c.expired()
