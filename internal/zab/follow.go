@@ -2,6 +2,7 @@ package zab
 
 import (
 	"fmt"
+	"slices"
 
 	"bellwether/internal/peerwire"
 	"bellwether/wire"
@@ -80,7 +81,7 @@ func (r *Learner) activated(p *peerwire.QuorumPacket) {
 	if !ok {
 		return
 	}
-	txns := r.log.between(r.decided, p.Zxid)
+	txns := slices.Clone(r.log.between(r.decided, p.Zxid))
 	if r.committed(p.Zxid); r.step == ended || len(txns) == 0 || !r.opt.Reconfig {
 		return
 	}

@@ -511,6 +511,28 @@ func TestLearnerActivates(t *testing.T) {
 	}
 }
 
+// TestActivationWhenTheLogIsTrimmed: a follower uses a committed reconfiguration also if the log in memory drops
+// old transactions at this commit.
+func TestActivationWhenTheLogIsTrimmed(t *testing.T) {
+	r := soloLearner(t, "1.5", "", false)
+	r.opt.Reconfig = true
+	take(r, pack(peerwire.PacketDiff, "1.5", nil), &peerwire.QuorumPacket{Type: peerwire.PacketNewLeader, Zxid: zx("2.0"), Data: []byte(configuration(0, "1 2 3").String())})
+	carryDisk(r)
+	take(r, pack(peerwire.PacketUpToDate, "0", nil))
+	for i := 1; i < 2*KeepMin; i++ {
+		z := fmt.Sprintf("2.%d", i)
+		take(r, pack(peerwire.PacketProposal, z, one(z)), pack(peerwire.PacketCommit, z, nil))
+	}
+	last := fmt.Sprintf("2.%d", 2*KeepMin)
+	take(r, pack(peerwire.PacketProposal, last, reconfiguration(last, "1 2 3")), activate(last, 3, nil))
+	if r.log.before == zx("1.5") {
+		t.Error("the log is not trimmed")
+	}
+	if out := r.Ready(); len(out.Reconfigured) != 1 || out.Reconfigured[0].Members == nil || out.Reconfigured[0].Zxid != zx(last) {
+		t.Errorf("%+v, ends with %q", out.Reconfigured, out.GiveUp)
+	}
+}
+
 // TestActivationThatCannotBeRead: a packet with a configuration that cannot be read ends the term, before
 // and after UPTODATE.
 func TestActivationThatCannotBeRead(t *testing.T) {
