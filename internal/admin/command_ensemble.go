@@ -48,7 +48,7 @@ func (c *call) leaderIP(s *server.Server, st *replica.Status) string {
 	return host
 }
 
-// observers describes the observers of a leader, with the traffic of their links.
+// observers describes the observers of a leader, or of a follower that serves observers, with the traffic of their links.
 func observers(_ *Admin, c *call) object {
 	synced, all := 0, list{}
 	for _, l := range c.server.Learners() {

@@ -279,9 +279,12 @@ type Ensemble struct {
 	ElectionConnect   time.Duration
 	ElectionRead      time.Duration // time for the first message between two servers; 0 or less: SyncLimit ticks
 	CommitLogCount    int
-	SnapshotFactor    float64
-	MultiAddress      bool
-	Priorities        map[ensemble.ServerID]int // leaderPriority.N; 0 for other servers
+	// ObserverMasterPort is the port on which followers accept observers; 0 or less: none.
+	// ObserverQueueMax bounds what waits for one observer there, in bytes.
+	ObserverMasterPort, ObserverQueueMax int
+	SnapshotFactor                       float64
+	MultiAddress                         bool
+	Priorities                           map[ensemble.ServerID]int // leaderPriority.N; 0 for other servers
 }
 
 // Standalone reports whether the server runs standalone: it has no participants, or one

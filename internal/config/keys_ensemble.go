@@ -31,12 +31,12 @@ var ensembleKeys = []key{
 	{name: "connectToLearnerMasterLimit", kind: parsed, form: decimal, unit: "ticks", def: "0", says: "initLimit",
 		effect: "How long a server may take to connect to its leader.",
 		status: ignored, reason: "a server tries to connect until it is connected or the election names another leader"},
-	{name: "observerMasterPort", kind: parsed, form: decimal, min: math.MinInt32, max: 65535,
-		effect: "Port on which followers accept observers; 0 or less means none.",
-		status: ignored, reason: noMasters},
-	{name: "observerMaster.sizeLimit", kind: system, form: number, unit: "bytes", def: "33554432",
-		effect: "Transactions a follower keeps for its observers.",
-		status: ignored, reason: noMasters},
+	{name: "observerMasterPort", kind: parsed, form: decimal, min: math.MinInt32, max: 65535, status: inEnsemble,
+		effect: "Port on which a follower accepts observers, and which an observer with this key dials at the voters instead of the leader's quorum port; 0 or less means none.",
+		into:   func(c *Config) any { return &c.Ensemble.ObserverMasterPort }},
+	{name: "observerMaster.sizeLimit", kind: system, form: number, unit: "bytes", def: "33554432", status: inEnsemble,
+		effect: "Bytes that a follower keeps for one observer that does not read them in time; an observer that needs more is disconnected. In ZooKeeper it is the limit for all observers together.",
+		into:   func(c *Config) any { return &c.Ensemble.ObserverQueueMax }},
 	{name: "cnxTimeout", kind: system, form: decimal, unit: "ms", def: "5000", min: 1, status: inEnsemble,
 		effect: "Timeout for a connection to an election port.",
 		into:   func(c *Config) any { return &c.Ensemble.ElectionConnect }},
@@ -128,7 +128,6 @@ var ensembleKeys = []key{
 }
 
 const (
-	noMasters     = "observers connect to the leader, which accepts any number of them"
 	noIntervals   = "an unanswered vote is resent after 200 ms; the delay then doubles up to 2 s"
 	neverDelays   = "observers look for a leader at once; this puts no load on voters"
 	dialsAll      = "the server connects to all addresses at once and uses the first that answers"

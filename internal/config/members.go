@@ -70,6 +70,12 @@ func (l *loader) checkPorts() {
 		for _, a := range self.Addresses {
 			l.checkOwnPorts(self.ID, a, l.c.Client, "client port")
 			l.checkOwnPorts(self.ID, a, l.c.TLS.Client, "secure client port")
+			if masters := l.c.Ensemble.ObserverMasterPort; masters > 0 {
+				at := ensemble.HostPort{Host: a.Host, Port: masters}
+				l.checkOwnPorts(self.ID, a, at, "observer master port")
+				l.checkSamePort(self.ID, l.c.Client, at)
+				l.checkSamePort(self.ID, l.c.TLS.Client, at)
+			}
 		}
 	}
 }
@@ -77,16 +83,25 @@ func (l *loader) checkPorts() {
 // checkOwnPorts compares a client port with one address of this server.
 func (l *loader) checkOwnPorts(id ensemble.ServerID, a ensemble.Address, client ensemble.HostPort, what string) {
 	other := ensemble.HostPort{Host: a.Host}
-	if client.Port == 0 {
-		return
-	}
-	if !client.IsWildcard() && !other.IsWildcard() && !l.c.Ensemble.ListenOnAllIPs && !strings.EqualFold(client.Host, other.Host) {
+	if client.Port == 0 || !l.meet(client, other) {
 		return
 	}
 	for port, name := range map[int]string{a.QuorumPort: "quorum", a.ElectionPort: "election"} {
 		if port == client.Port {
 			l.failServer(id, fmt.Sprintf("uses port %d both as the %s and as the %s port", port, what, name), "give this server three different ports")
 		}
+	}
+}
+
+// meet reports whether two ports of this server with the same number exclude each other.
+func (l *loader) meet(client, other ensemble.HostPort) bool {
+	return client.IsWildcard() || other.IsWildcard() || l.c.Ensemble.ListenOnAllIPs || strings.EqualFold(client.Host, other.Host)
+}
+
+// checkSamePort refuses a client port that is the observer master port.
+func (l *loader) checkSamePort(id ensemble.ServerID, client, masters ensemble.HostPort) {
+	if client.Port == masters.Port && l.meet(client, masters) {
+		l.failServer(id, fmt.Sprintf("uses port %d both as a client port and as the observer master port", client.Port), "give this server another observerMasterPort")
 	}
 }
 

@@ -39,7 +39,7 @@ func TestEnsembleNotices(t *testing.T) {
 		{"-Dreadonlymode.enabled=true", "readonlymode.uncommitted=true", ""},
 		{"", "readonlymode.uncommitted=true", "readonlymode.uncommitted has no effect without readonlymode.enabled=true"},
 		{"", "localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true", ""},
-		{"", "observerMasterPort=2191", "observerMasterPort is ignored: observers connect to the leader, which accepts any number of them"},
+		{"", "observerMasterPort=2191\nobserverMaster.sizeLimit=1000000", ""},
 		{"", "syncEnabled=false", "syncEnabled is ignored: an observer always keeps its log, so that it continues where it stopped"},
 		{"", "syncEnabled=true\ntcpKeepAlive=true\nforceSnapshotSync=false", ""},
 		{"", "leaderServes=no\nquorumCnxnTimeoutMs=7\ncnxTimeout=8", ""},

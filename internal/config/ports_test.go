@@ -25,6 +25,9 @@ func TestSharedPortsAreRefused(t *testing.T) {
 		{"server.1=a:2888:3888;2888\nserver.2=b:2888:3888;2888\n", "uses port 2888 both as the client port and as the quorum port"},
 		{"server.1=a:2888:3888\nserver.2=b:2888:3888;2888\nclientPort=2181\n", ""},
 		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nsecureClientPort=2888\nssl.keyStore.location=/k.pem\n", "uses port 2888 both as the secure client port and as the quorum port"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=2181\nobserverMasterPort=2889\n", ""},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=2181\nobserverMasterPort=3888\n", "uses port 3888 both as the observer master port and as the election port"},
+		{"server.1=a:2888:3888\nserver.2=b:2888:3888\nclientPort=2889\nobserverMasterPort=2889\n", "uses port 2889 both as a client port and as the observer master port"},
 		{"server.1=a:2888:3888\nclientPort=2888\n", ""}, // a standalone server opens no other port
 	} {
 		dir := t.TempDir()

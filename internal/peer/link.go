@@ -27,12 +27,12 @@ const (
 // link is one connection between a leader and a learner. Its reader, run, reports all its
 // events; its writer sends what is queued.
 type link struct {
-	l       *Links
-	id      peerwire.LinkID
-	conn    net.Conn
-	in      *input
-	r       *bufio.Reader
-	learner bool // this end is the learner, which has dialled
+	l    *Links
+	id   peerwire.LinkID
+	conn net.Conn
+	in   *input
+	r    *bufio.Reader
+	linkKind
 	began   time.Time
 	traffic traffic
 	written chan struct{}
@@ -47,8 +47,14 @@ type link struct {
 	why       string // why it ended; the first reason counts
 }
 
-func newLink(l *Links, id peerwire.LinkID, in *input, r *bufio.Reader, learner bool) *link {
-	k := &link{l: l, id: id, conn: in.Conn, in: in, r: r, learner: learner, began: time.Now(), written: make(chan struct{})}
+// linkKind says what a link is for.
+type linkKind struct {
+	learner  bool // this end is the learner, which has dialled
+	queueMax int  // how many bytes may wait to be sent
+}
+
+func newLink(l *Links, id peerwire.LinkID, in *input, r *bufio.Reader, kind linkKind) *link {
+	k := &link{l: l, id: id, conn: in.Conn, in: in, r: r, linkKind: kind, began: time.Now(), written: make(chan struct{})}
 	k.arrived.L = &k.mu
 	in.figures = &l.figures
 	in.progress = func() { k.tell(Progress{id}) }

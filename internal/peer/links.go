@@ -60,7 +60,8 @@ type Links struct {
 	closed      bool
 	links       map[peerwire.LinkID]*link
 	memberships []*ensemble.Membership
-	ports       *ports // nil: not listening
+	ports       *ports // the quorum port; nil: it is not open
+	observers   *ports // the observer master port; nil: it is not open
 	dialling    context.CancelFunc
 }
 
@@ -97,27 +98,38 @@ const quorumPort = "quorum"
 // quorum returns the addresses to listen on.
 func (l *Links) quorum() []string { return local(l.addresses(l.o.ID), l.o.ListenOnAll) }
 
-// Try reports whether Listen would succeed, which a candidate must know before it is
-// elected. It must not be called while Listen runs.
-func (l *Links) Try() error { return tryPorts(l.o, quorumPort, l.quorum()) }
+// Try reports whether Listen and ListenObservers would succeed, which a candidate must know
+// before it is elected. It must not be called while one of them runs.
+func (l *Links) Try() error {
+	err := tryPorts(l.o, quorumPort, l.quorum())
+	if err == nil && l.o.ObserverPort > 0 {
+		err = tryPorts(l.o, observerPort, l.ownObserver())
+	}
+	return err
+}
 
 // Listen opens the quorum port, as a leader does. It does nothing if the port is open.
-// One goroutine calls Listen and Unlisten.
+// One goroutine calls Listen, Unlisten, ListenObservers and UnlistenObservers.
 func (l *Links) Listen() error {
+	return l.listen(&l.ports, quorumPort, l.quorum, l.accept)
+}
+
+// listen opens a port that is not open.
+func (l *Links) listen(at **ports, name string, addresses func() []string, accept func(net.Conn)) error {
 	l.mu.Lock()
-	open := l.ports != nil || l.closed
+	open := *at != nil || l.closed
 	l.mu.Unlock()
 	if open {
 		return nil
 	}
-	opened, err := openPorts(l.o, l.notices, quorumPort, l.quorum(), l.accept)
+	opened, err := openPorts(l.o, l.notices, name, addresses(), accept)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	closed := l.closed
 	if !closed {
-		l.ports = opened
+		*at = opened
 	}
 	l.mu.Unlock()
 	if closed {
@@ -127,10 +139,12 @@ func (l *Links) Listen() error {
 }
 
 // Unlisten closes the quorum port. Open links remain.
-func (l *Links) Unlisten() {
+func (l *Links) Unlisten() { l.unlisten(&l.ports) }
+
+func (l *Links) unlisten(at **ports) {
 	l.mu.Lock()
-	opened := l.ports
-	l.ports = nil
+	opened := *at
+	*at = nil
 	l.mu.Unlock()
 	if opened != nil {
 		opened.close()
@@ -138,11 +152,13 @@ func (l *Links) Unlisten() {
 }
 
 // accept handles a learner's connection; it does not block.
-func (l *Links) accept(c net.Conn) { l.handshakes.add(c, l.welcome) }
+func (l *Links) accept(c net.Conn) {
+	l.handshakes.add(c, func(c net.Conn) bool { return l.welcome(c, l.o.QueueMax) })
+}
 
 // welcome waits for the first byte of an accepted connection: a learner sends first, so a
 // silent connection does not come from a learner.
-func (l *Links) welcome(raw net.Conn) bool {
+func (l *Links) welcome(raw net.Conn, queueMax int) bool {
 	tune(raw, l.o.WriteTimeout)
 	c, err := l.o.Secure.server(raw, ForLearner, peerwire.NoServer)
 	if err != nil {
@@ -160,12 +176,22 @@ func (l *Links) welcome(raw net.Conn) bool {
 	c.SetDeadline(time.Time{})
 	return l.open(l.ctx, in, r, func(id peerwire.LinkID) Event {
 		return Opened{Link: id, Address: raw.RemoteAddr().String(), Conn: c}
-	}, false)
+	}, linkKind{queueMax: queueMax})
 }
 
 // Dial dials the leader again and again until it is connected, which Linked reports, or until
-// StopDialling or another Dial is called.
+// StopDialling, DialMaster or another Dial is called.
 func (l *Links) Dial(leader ensemble.ServerID) {
+	l.dialLater(target{leader, func() []string { return l.addresses(leader) }})
+}
+
+// target is a server that is dialled, and its addresses.
+type target struct {
+	server    ensemble.ServerID
+	addresses func() []string
+}
+
+func (l *Links) dialLater(t target) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -176,7 +202,7 @@ func (l *Links) Dial(leader ensemble.ServerID) {
 	}
 	var ctx context.Context
 	ctx, l.dialling = context.WithCancel(l.ctx)
-	l.done.Go(func() { l.dial(ctx, leader) })
+	l.done.Go(func() { l.dial(ctx, t) })
 }
 
 // StopDialling ends what Dial began. An open link remains.
@@ -212,13 +238,13 @@ func (l *Links) refusedPause() time.Duration {
 	return time.Until(l.dialAfter)
 }
 
-func (l *Links) dial(ctx context.Context, leader ensemble.ServerID) {
+func (l *Links) dial(ctx context.Context, t target) {
 	if wait := l.refusedPause(); wait > 0 && !pause(ctx, wait) {
 		return
 	}
 	began, again := time.Now(), learnerRetryMin
 	for tries := 1; ctx.Err() == nil; tries++ {
-		err := l.try(ctx, leader)
+		err := l.try(ctx, t)
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -229,7 +255,7 @@ func (l *Links) dial(ctx context.Context, leader ensemble.ServerID) {
 			continue
 		case !refused(err) && !timedOut(err):
 			wait = resolveRetry
-			l.o.Log.Debug("the leader cannot be reached", "sid", leader, "err", err)
+			l.o.Log.Debug("the leader cannot be reached", "sid", t.server, "err", err)
 		}
 		if !pause(ctx, wait) {
 			return
@@ -239,9 +265,9 @@ func (l *Links) dial(ctx context.Context, leader ensemble.ServerID) {
 }
 
 // try dials all addresses of the leader once.
-func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
+func (l *Links) try(ctx context.Context, t target) error {
 	limited, cancel := context.WithTimeout(ctx, min(learnerDial, l.o.ConnectTimeout))
-	d, err := l.o.dialAny(limited, l.addresses(leader))
+	d, err := l.o.dialAny(limited, t.addresses())
 	cancel()
 	if err != nil {
 		return err
@@ -249,11 +275,11 @@ func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
 	stop := context.AfterFunc(ctx, func() { d.Close() })
 	tune(d, l.o.WriteTimeout)
 	d.SetDeadline(time.Now().Add(l.o.HandshakeTimeout))
-	c, err := l.o.Secure.client(d.Conn, ForLearner, leader, d.address)
+	c, err := l.o.Secure.client(d.Conn, ForLearner, t.server, d.address)
 	if err != nil {
 		stop()
 		d.Close()
-		l.notices.Say(slog.LevelWarn, "the leader was reached but is not trusted, or does not trust this server", d.address, "sid", leader, "err", err)
+		l.notices.Say(slog.LevelWarn, "the leader was reached but is not trusted, or does not trust this server", d.address, "sid", t.server, "err", err)
 		return err
 	}
 	if !stop() { // ctx has ended
@@ -261,7 +287,7 @@ func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
 	}
 	c.SetDeadline(time.Time{})
 	in := &input{Conn: c}
-	if !l.open(ctx, in, bufio.NewReaderSize(in, readChunk), func(id peerwire.LinkID) Event { return Linked{leader, id, c.RemoteAddr().String()} }, true) {
+	if !l.open(ctx, in, bufio.NewReaderSize(in, readChunk), func(id peerwire.LinkID) Event { return Linked{t.server, id, c.RemoteAddr().String()} }, linkKind{learner: true, queueMax: l.o.QueueMax}) {
 		d.Close()
 	}
 	return nil
@@ -269,7 +295,7 @@ func (l *Links) try(ctx context.Context, leader ensemble.ServerID) error {
 
 // open makes a link of a connection, unless ctx has ended, and starts its goroutines. Its
 // first event is the one that first returns.
-func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func(peerwire.LinkID) Event, learner bool) bool {
+func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func(peerwire.LinkID) Event, kind linkKind) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -280,7 +306,7 @@ func (l *Links) open(ctx context.Context, in *input, r *bufio.Reader, first func
 		l.notices.Say(slog.LevelWarn, "a learner was refused, because too many are connected", in.RemoteAddr().String(), "max", linksMax)
 		return false
 	}
-	k := newLink(l, peerwire.LinkID(lastLink.Add(1)), in, r, learner)
+	k := newLink(l, peerwire.LinkID(lastLink.Add(1)), in, r, kind)
 	l.links[k.id] = k
 	l.figures.Connections.Add(1)
 	l.done.Go(func() { k.run(first(k.id)) })
@@ -346,6 +372,7 @@ func (l *Links) CloseAll() {
 	}
 	l.mu.Unlock()
 	l.Unlisten()
+	l.UnlistenObservers()
 	l.cancel()
 	l.handshakes.close()
 	for _, k := range slices.Clip(open) {

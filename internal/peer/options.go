@@ -49,6 +49,10 @@ type Options struct {
 	PacketMax int
 	// QueueMax is how many bytes may wait to be sent on one link; 256 MiB.
 	QueueMax int
+	// ObserverPort is the observer master port of all servers; 0: there is none.
+	// ObserverQueueMax is how many bytes may wait to be sent on a link that was accepted there; 32 MiB.
+	ObserverPort     int
+	ObserverQueueMax int
 	// ReadSnapshot reads exactly the snapshot behind the packet p (SNAP). It runs on the
 	// link's reader. If it is nil a SNAP ends the link.
 	ReadSnapshot func(link peerwire.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error
@@ -112,6 +116,8 @@ const (
 	retryMax       = 5 * time.Second
 	packetSlack    = 4 << 10 // for a packet without its data and identities
 	queueMax       = 256 << 20
+	// observerQueueMax is the default of observerMaster.sizeLimit.
+	observerQueueMax = 32 << 20
 )
 
 // refused counts a refused connection.
@@ -135,6 +141,7 @@ func (o Options) filled() *Options {
 	o.RetryMax = orDefault(o.RetryMax, retryMax)
 	o.PacketMax = orDefault(o.PacketMax, peerwire.PacketMax+packetSlack)
 	o.QueueMax = orDefault(o.QueueMax, queueMax)
+	o.ObserverQueueMax = orDefault(o.ObserverQueueMax, observerQueueMax)
 	if o.Dial == nil {
 		o.Dial = func(ctx context.Context, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)

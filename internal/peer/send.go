@@ -66,8 +66,8 @@ func (k *link) push(o outgoing) bool {
 		return false
 	}
 	k.waiting += o.size()
-	if k.waiting > k.l.o.QueueMax {
-		k.endLocked(fmt.Sprintf("%d bytes wait to be sent, more than the limit of %d", k.waiting, k.l.o.QueueMax))
+	if k.waiting > k.queueMax {
+		k.endLocked(fmt.Sprintf("it does not keep up: %d bytes wait to be sent, more than the limit of %d", k.waiting, k.queueMax))
 		return false
 	}
 	if len(k.queue) == 0 {

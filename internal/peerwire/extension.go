@@ -13,12 +13,14 @@ const ExtensionLen = 16
 
 // Versions of the native extension between leader and learner. From version 1 on,
 // pings carry a PingInfo. From version ExtensionHandOver on, a leader may send a
-// PacketHandOver; from version ExtensionFitness on, a learner may send a PacketFitness.
+// PacketHandOver; from version ExtensionFitness on, a learner may send a PacketFitness. From
+// version ExtensionRelay on, a leader knows PacketRelay and Origin.
 // ExtensionVersion is the highest version that this program knows.
 const (
 	ExtensionHandOver int32 = 2
 	ExtensionFitness  int32 = 3
-	ExtensionVersion  int32 = 3
+	ExtensionRelay    int32 = 4
+	ExtensionVersion  int32 = 4
 )
 
 // Extension is appended to LearnerInfo as an offer, and to LeaderInfo as the answer to
@@ -107,3 +109,39 @@ func (f *Fitness) Code(c *wire.Coder) {
 		c.Fail(at, wire.ErrValue)
 	}
 }
+
+// Origin names the observer for which a follower sends a packet to the leader: the follower
+// is the observer's master. The zxid of a PacketRequest, PacketRevalidate or PacketRelay holds
+// the origin; it is negative in a packet that the follower sends for itself. ZooKeeper's leaders
+// ignore it in requests, and repeat it in the answer to a PacketRevalidate.
+type Origin struct {
+	Server ensemble.ServerID
+	Native bool // the observer is a native peer
+}
+
+// OriginMax is the largest server id that an Origin can hold.
+const OriginMax ensemble.ServerID = 1 << 61
+
+// Zxid returns the zxid that holds the origin.
+func (o Origin) Zxid() wire.Zxid {
+	z := wire.Zxid(o.Server+1) << 1
+	if o.Native {
+		z |= 1
+	}
+	return z
+}
+
+// OriginOf returns the origin that a zxid holds; false if the packet has none.
+func OriginOf(z wire.Zxid) (Origin, bool) {
+	if z < 2 || z>>1 > wire.Zxid(OriginMax)+1 {
+		return Origin{}, false
+	}
+	return Origin{Server: ensemble.ServerID(z>>1 - 1), Native: z&1 == 1}, true
+}
+
+// Relayed is the data of the leader's PacketRelay. If Accepted is false, the observer has
+// connected to another server since, and its requests have no effect.
+type Relayed struct{ Accepted bool }
+
+// Code encodes or decodes the fields.
+func (r *Relayed) Code(c *wire.Coder) { c.Bool(&r.Accepted) }

@@ -46,6 +46,10 @@ const (
 	// Extension of version ExtensionFitness or later. The data is a Fitness. A learner that has
 	// sent none on a connection is fit to lead.
 	PacketFitness PacketType = 1002
+	// PacketRelay is sent only between native peers that have agreed on an Extension of
+	// version ExtensionRelay or later. With it a follower tells the leader that the observer
+	// of its Origin has connected to the follower; the leader answers with a Relayed.
+	PacketRelay PacketType = 1003
 )
 
 var packetNames = [packetTypeEnd]string{
@@ -66,6 +70,8 @@ func (p PacketType) String() string {
 		return "HANDOVER"
 	case p == PacketFitness:
 		return "FITNESS"
+	case p == PacketRelay:
+		return "RELAY"
 	}
 	return "packet " + strconv.Itoa(int(p))
 }

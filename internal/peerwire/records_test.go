@@ -22,6 +22,7 @@ var family = wiretest.Family{
 		func() wire.Record { return new(peerwire.TouchedSessions) },
 		func() wire.Record { return new(peerwire.Activation) },
 		func() wire.Record { return new(peerwire.Handover) },
+		func() wire.Record { return new(peerwire.Relayed) },
 		func() wire.Record { return new(peerwire.Notification) },
 		func() wire.Record { return new(peerwire.InitialMessage) },
 		func() wire.Record { return new(peerwire.QuorumAuthPacket) },

@@ -37,6 +37,10 @@ type cluster struct {
 	uncommitted bool
 	reconfig    bool // the membership can change, by everybody
 	relays      int  // number of links that are accepted in place of the leader and closed
+	masters     bool // followers serve observers
+	local       bool // new sessions are local
+	// compatible servers have no native extensions.
+	compatible map[ensemble.ServerID]bool
 	// delay selects events that are delivered only when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
@@ -60,6 +64,8 @@ type server struct {
 	acc, cur wire.Epoch
 	listens  bool
 	dials    ensemble.ServerID
+	master   bool // it dials the observer master port
+	observes bool // it listens there
 	wake     int64
 	inbox    []Event
 	spool    *tree.Tree
@@ -91,18 +97,28 @@ func newClusterOf(t *testing.T, keep bool, ids ...ensemble.ServerID) *cluster {
 	for i, id := range ids {
 		fmt.Fprintf(&text, "server.%d=127.0.0.1:%d:%d:participant\n", id, 1001+i, 2001+i)
 	}
-	m, err := ensemble.Parse(text.String())
+	h := emptyCluster(t, keep, text.String())
+	for _, id := range ids {
+		h.start(h.add(id))
+	}
+	return h
+}
+
+// emptyCluster returns an ensemble with these server lines, of which no server exists yet.
+func emptyCluster(t *testing.T, keep bool, lines string) *cluster {
+	m, err := ensemble.Parse(lines)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &cluster{t: t, members: m, now: Time{Mono: 1000, Wall: 1_700_000_000_000},
+	return &cluster{t: t, members: m, now: Time{Mono: 1000, Wall: 1_700_000_000_000},
 		links: map[zab.LinkID]*wireLink{}, clients: map[ConnID]*client{}, keep: keep}
-	for _, id := range ids {
-		s := &server{id: id}
-		h.servers = append(h.servers, s)
-		h.start(s)
-	}
-	return h
+}
+
+// add adds a server, which does not run yet.
+func (h *cluster) add(id ensemble.ServerID) *server {
+	s := &server{id: id}
+	h.servers = append(h.servers, s)
+	return s
 }
 
 func (h *cluster) start(s *server) {
@@ -116,12 +132,13 @@ func (h *cluster) start(s *server) {
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, peerwire.NoServer, 0
-	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, Priorities: h.priorities, ReadOnly: h.reads, ReadUncommitted: h.uncommitted}}, h.now)
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, Priorities: h.priorities, ReadOnly: h.reads, ReadUncommitted: h.uncommitted,
+		ObserverMasters: h.masters, CompatibleOnly: h.compatible[s.id], LocalSessions: h.local, UpgradeLocal: h.local}}, h.now)
 }
 
 // kill stops a server: its links break, and dials to it are refused.
 func (h *cluster) kill(s *server) {
-	s.up, s.listens = false, false
+	s.up, s.listens, s.observes = false, false, false
 	for id, l := range h.links {
 		if l.from == s || l.to == s {
 			h.breakLink(id)
@@ -192,7 +209,7 @@ func (h *cluster) dial(s *server) bool {
 		return false
 	}
 	to := h.server(s.dials)
-	if !to.listens {
+	if s.master && !to.observes || !s.master && !to.listens {
 		return false
 	}
 	h.last++
@@ -286,6 +303,7 @@ func (h *cluster) carryOut(s *server, rd Ready) {
 	}
 	s.listens, s.dials, s.wake = rd.Listen, rd.Dial, rd.Wake
 	s.stopped = cmp.Or(s.stopped, rd.Stop)
+	s.observes, s.master = rd.ListenObservers, rd.DialMaster
 	s.seen = append(s.seen, rd.Observations...)
 	for _, x := range rd.Observations {
 		h.t.Logf("%6d server %d: %v", h.now.Mono, s.id, x)

@@ -119,9 +119,9 @@ type Vote struct{ Event election.Event }
 // (after the Rebuilt with its tree). LogRead answers Ready.ReadLog.
 type Zab struct{ Event zab.Event }
 
-// Linked (ensemble) says that the leader that Ready.Dial names is connected.
+// Linked (ensemble) says that the server that Ready.Dial names is connected.
 type Linked struct {
-	Leader ensemble.ServerID
+	Leader ensemble.ServerID // or an observer master
 	Link   zab.LinkID
 }
 
@@ -216,9 +216,14 @@ type Ready struct {
 	// Listen says that learners are accepted from here on; false: no learner is accepted.
 	// It holds until the next Ready.
 	Listen bool
+	// ListenObservers says that observers are accepted on the observer master port from here
+	// on; false: none is accepted. It holds until the next Ready.
+	ListenObservers bool
 	// Dial is the server to be dialled as a learner, again and again until Linked;
-	// NoServer: nobody. It holds until the next Ready.
-	Dial ensemble.ServerID
+	// NoServer: nobody. If DialMaster is set, its observer master port is dialled, else its
+	// quorum port. Both hold until the next Ready.
+	Dial       ensemble.ServerID
+	DialMaster bool
 	// Wake is the latest Mono time for the next Wake event, or Never. Events that have
 	// arrived by then are stepped before the Wake. It holds until the next Ready.
 	Wake int64

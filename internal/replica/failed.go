@@ -124,7 +124,7 @@ func (m *member) candidateTimeout(id ensemble.ServerID, now int64) int64 {
 // failedTerm records the current term as failed if it ends before it has served.
 func (r *Replica) failedTerm(why string) {
 	m := r.member
-	if m.serving || m.role == peerwire.Looking {
+	if m.serving || m.role == peerwire.Looking || m.usesMaster() { // the leader is not to blame for an observer master
 		return
 	}
 	ours := m.role != peerwire.Leading && (m.disabled != "" || r.stall.active())

@@ -49,6 +49,8 @@ func (r *Replica) failed(txn *record.Txn, res tree.Result) {
 // input acts on what a learner has sent to this leader.
 func (r *Replica) input(in zab.Input) {
 	switch {
+	case r.member.learner != nil: // an observer of this follower: the leader answers
+		r.closeOlder(in.Revalidation.Session)
 	case !r.member.leads(): // learners are not told to serve yet
 	case in.Request != nil:
 		r.requested(in)
@@ -146,7 +148,7 @@ func (r *Replica) revalidate(in zab.Input) {
 			return // the session-move transaction is the answer
 		}
 	}
-	r.member.leader.Step(r.now.Mono, zab.Revalidated{Link: in.Link, Answer: a})
+	r.member.leader.Step(r.now.Mono, zab.Revalidated{Link: in.Link, Question: in.Question, Answer: a})
 }
 
 // ForwardRefused says that the leader refused a forwarded request because the session has

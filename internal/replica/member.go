@@ -58,6 +58,9 @@ type Member struct {
 	PreferMS   int64
 	// DiskLog: the driver can answer Ready.ReadLog.
 	DiskLog bool
+	// ObserverMasters: as a follower this server serves observers, and as an observer it
+	// learns from such followers (masters.go).
+	ObserverMasters bool
 	// CounterMax is the last zxid counter of an epoch; 0: the highest counter but one.
 	CounterMax uint32
 }
@@ -89,6 +92,7 @@ type member struct {
 	told       string     // why this server should not lead, as it has told the leader of this term
 	link       zab.LinkID // the learner's link to its leader
 	redial     redial
+	masters    masters
 	failed     failedTerms
 	preference preference
 	epoch      wire.Epoch
@@ -288,15 +292,16 @@ func (r *Replica) readyMember() Ready {
 	rd := m.ready
 	m.ready = Ready{}
 	rd.Listen = m.role == peerwire.Leading && m.leader != nil
+	rd.ListenObservers = m.learner != nil && m.learner.ServesObservers()
 	rd.Dial = peerwire.NoServer
 	if m.role != peerwire.Looking && m.role != peerwire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
-		rd.Dial = m.decision.Vote.Leader
+		rd.Dial, rd.DialMaster = r.dials()
 	}
 	rd.NextHeartbeat = Never
 	if m.leader != nil {
 		rd.NextHeartbeat = m.leader.NextHeartbeat()
 	}
-	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), r.postponedUntil(), m.redialWake(r.now.Mono), r.readOnlyWake())
+	rd.Wake = min(m.wakeElection, m.wakeZab, r.holdUntil(), r.postponedUntil(), m.redialWake(r.now.Mono), m.mastersWake(r.now.Mono), r.readOnlyWake())
 	return rd
 }
 
@@ -322,9 +327,12 @@ func (r *Replica) nextMember() bool {
 
 // Status describes the state of a server in its ensemble.
 type Status struct {
-	Role     peerwire.ServerState
-	Leader   ensemble.ServerID // NoServer: none
-	Epoch    wire.Epoch        // the epoch of the last term in which it served
+	Role   peerwire.ServerState
+	Leader ensemble.ServerID // NoServer: none
+	// Master is the server from which a learner learns: the leader, or an observer master;
+	// NoServer: none.
+	Master   ensemble.ServerID
+	Epoch    wire.Epoch // the epoch of the last term in which it served
 	Serving  bool
 	Disabled string // why it takes no part in the ensemble; empty if it does
 	// Abstains says why this server is not a candidate for leader and promises no epoch: its
@@ -355,13 +363,16 @@ func (r *Replica) Status() *Status {
 	if m == nil {
 		return nil
 	}
-	s := &Status{Role: m.role, Leader: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), GivesWay: r.health.reason(r.now.Mono), Differs: r.differs.why, ReadOnly: m.readers.serves}
+	s := &Status{Role: m.role, Leader: peerwire.NoServer, Master: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), GivesWay: r.health.reason(r.now.Mono), Differs: r.differs.why, ReadOnly: m.readers.serves}
 	s.Prefers, s.PrefersMS = r.prefers()
 	if m.leads() {
 		s.Unfit = m.leader.Unfit()
 	}
 	if m.role != peerwire.Looking {
 		s.Leader, s.Appointed = m.decision.Vote.Leader, m.decision.Ending == election.LeadershipTransferred
+	}
+	if m.learner != nil {
+		s.Master = m.master()
 	}
 	return s
 }
@@ -390,10 +401,14 @@ func (r *Replica) PendingSyncs() int {
 	return r.member.leader.PendingSyncs()
 }
 
-// Learners describes the learners of this leader; nil if this server does not lead.
+// Learners describes the learners of this leader, or the observers of this follower.
 func (r *Replica) Learners() []zab.LearnerStatus {
-	if r.member == nil || r.member.leader == nil {
-		return nil
+	switch m := r.member; {
+	case m == nil:
+	case m.leader != nil:
+		return m.leader.Learners()
+	case m.learner != nil:
+		return m.learner.Observers()
 	}
-	return r.member.leader.Learners()
+	return nil
 }

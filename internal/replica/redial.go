@@ -22,11 +22,15 @@ type redial struct {
 // goes back to dialling.
 func (r *Replica) endedAtOnce(e zab.Closed) bool {
 	m := r.member
-	if m.learner == nil || m.learner.Answered() || e.Link != m.link || r.now.Mono >= m.decided+redialMaxMS {
+	if m.learner == nil || m.learner.Answered() || e.Link != m.link || r.now.Mono >= m.decided+redialMaxMS && !m.usesMaster() {
 		return false
 	}
 	r.collect(m.machineReady())
 	m.learner, m.wakeZab = nil, Never
+	if m.usesMaster() {
+		r.nextMaster()
+		return true
+	}
 	m.redial = redial{at: r.now.Mono + redialMS, by: m.decided + redialMaxMS}
 	return true
 }

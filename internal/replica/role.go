@@ -81,6 +81,7 @@ func (r *Replica) take(d election.Decision) {
 	}
 	m.role, m.decision, m.decided = d.State, d, r.now.Mono
 	r.condemn(d)
+	m.masters.at = peerwire.NoServer
 	if d.State == peerwire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
 			TermStart: r.terms(), CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), HeartbeatMS: m.opt.HeartbeatMS, LeaseMS: m.opt.LeaseMS,
@@ -109,14 +110,15 @@ func (r *Replica) terms() zab.TermStart {
 func (r *Replica) linked(e Linked) {
 	m := r.member
 	learns := m.role == peerwire.Following || m.role == peerwire.Observing
-	if !learns || m.learner != nil || e.Leader != m.decision.Vote.Leader {
+	if !learns || m.learner != nil || e.Leader != m.master() {
 		m.ready.Close = append(m.ready.Close, e.Link)
 		return
 	}
 	m.election.Step(r.now.Mono, election.Linked{})
 	m.link = e.Link
 	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
-		TermStart: r.terms(), Link: e.Link, Leader: e.Leader, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred, Reconfig: m.opt.Reconfig,
+		TermStart: r.terms(), Link: e.Link, Leader: m.decision.Vote.Leader, Master: e.Leader, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred, Reconfig: m.opt.Reconfig,
+		ServeObservers: m.opt.ObserverMasters && m.role == peerwire.Following, DiskLog: m.opt.DiskLog,
 	}, m.log)
 }
 
@@ -269,6 +271,7 @@ func (r *Replica) serve(e *zab.Established) {
 		m.compatible = e.Epoch
 	}
 	m.failed = nil
+	m.masters.tries, m.masters.rounds = 0, 0
 	m.noteServes(e.Epoch)
 	r.startComparing(e)
 	if m.learner != nil {

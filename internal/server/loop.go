@@ -66,7 +66,7 @@ func (l *loop) run(quit <-chan struct{}) {
 	l.tickEvery = tickEvery(s.config())
 	tick := time.NewTicker(l.tickEvery)
 	defer tick.Stop()
-	l.member.alarm, l.member.dialled = time.NewTimer(0), peerwire.NoServer
+	l.member.alarm, l.member.dialled = time.NewTimer(0), dialled{server: peerwire.NoServer}
 	defer l.member.alarm.Stop()
 	for {
 		ticked := false

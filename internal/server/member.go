@@ -44,8 +44,9 @@ type member struct {
 	securing    context.Context
 	endSecuring context.CancelFunc
 
-	listens atomic.Bool // the quorum port should be open
-	port    sync.Mutex  // held while the port is opened or closed
+	listens         atomic.Bool // the quorum port should be open
+	servesObservers atomic.Bool // the observer master port should be open
+	port            sync.Mutex  // held while a port is opened or closed
 
 	pinged atomic.Int64 // clock time at which the oldest unanswered ping arrived; 0: there is none
 
@@ -96,6 +97,7 @@ func (m *member) loaded(st *store.Store, res store.LoadResult, tail *logTail) er
 		Priorities: c.Priorities, PreferMS: m.srv.opt.Hooks.PreferMS,
 		KeepClients: c.KeepClients, InitLimit: int64(c.InitLimit), SyncLimit: int64(c.SyncLimit), DiskLog: c.SnapshotFactor >= 0,
 		LocalSessions: c.LocalSessions, UpgradeLocal: c.UpgradeLocal,
+		ObserverMasters:       c.ObserverMasterPort > 0,
 		NoClientsWhileLeading: !c.LeaderServes, ReadOnly: m.srv.config().ReadOnlyMode, ReadUncommitted: m.srv.config().ReadUncommitted, CounterMax: m.srv.opt.Hooks.CounterMax,
 	}
 	return nil
@@ -128,6 +130,7 @@ func (m *member) open() error {
 		ID: c.Ensemble.ID, Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
 		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
 		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: peerHandshakeMax(c), ReadSnapshot: m.readSnapshot,
+		ObserverPort: c.Ensemble.ObserverMasterPort, ObserverQueueMax: c.Ensemble.ObserverQueueMax,
 		PacketMax: packetMax, Secure: m.srv.secureLinks(), Refused: m.stats.refused,
 		Dial: m.srv.opt.Hooks.Dial, Listen: m.srv.opt.Hooks.Listen,
 	}
@@ -167,6 +170,21 @@ func (m *member) openPort(open bool) {
 			m.links.Unlisten()
 		} else if err := m.links.Listen(); err != nil {
 			m.srv.fail(err)
+		}
+	})
+}
+
+// openObserverPort opens or closes the observer master port, as openPort does with the quorum port. The
+// server can do without the port, so a failure does not end it.
+func (m *member) openObserverPort(open bool) {
+	m.servesObservers.Store(open)
+	m.srv.writers.Go(func() {
+		m.port.Lock()
+		defer m.port.Unlock()
+		if !m.servesObservers.Load() {
+			m.links.UnlistenObservers()
+		} else if err := m.links.ListenObservers(); err != nil {
+			m.srv.log.Error("this follower serves no observers", "err", err)
 		}
 	})
 }
@@ -430,7 +448,10 @@ func (s *Server) Elections() (out []Election) {
 	return out
 }
 
-// Learners describes the learners of a leader; nil if this server does not lead.
+// servesObservers reports whether this server is a follower that serves observers.
+func (s *Server) servesObservers() bool { return s.member.servesObservers.Load() }
+
+// Learners describes the learners of a leader, or the observers that a follower serves.
 func (s *Server) Learners() (out []zab.LearnerStatus) {
 	s.ask(func(l *loop) { out = l.replica.Learners() })
 	return out

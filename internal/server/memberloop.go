@@ -18,8 +18,15 @@ type memberLoop struct {
 	nextHeartbeat int64 // ns of the server's clock at which Heartbeat is to be called
 	alarm         *time.Timer
 	listens       bool
-	dialled       ensemble.ServerID
+	observers     bool // the observer master port should be open
+	dialled       dialled
 	ended         []zab.LinkID // links that have closed in this batch
+}
+
+// dialled is the server that this one dials, and the port.
+type dialled struct {
+	server ensemble.ServerID
+	master bool // its observer master port
 }
 
 // setNextHeartbeat records when replica.Heartbeat must be called next, in ms.
@@ -175,11 +182,19 @@ func (l *loop) connect(rd *replica.Ready) {
 		l.member.listens = rd.Listen
 		m.openPort(rd.Listen)
 	}
-	if rd.Dial != l.member.dialled {
-		if l.member.dialled = rd.Dial; rd.Dial == peerwire.NoServer {
+	if rd.ListenObservers != l.member.observers {
+		l.member.observers = rd.ListenObservers
+		m.openObserverPort(rd.ListenObservers)
+	}
+	if now := (dialled{rd.Dial, rd.DialMaster}); now != l.member.dialled {
+		l.member.dialled = now
+		switch {
+		case now.server == peerwire.NoServer:
 			m.links.StopDialling()
-		} else {
-			m.links.Dial(rd.Dial)
+		case now.master:
+			m.links.DialMaster(now.server)
+		default:
+			m.links.Dial(now.server)
 		}
 	}
 }

@@ -85,30 +85,32 @@ func newMemberStats(s *Server) *memberStats {
 	}
 	t.proposal.reset()
 	t.leads.Store(-1)
-	leading := func(name string, f func() int64) {
+	while := func(holds func() bool, name string, f func() int64) {
 		r.Gauge(name, func() float64 {
-			if t.leads.Load() < 0 {
+			if !holds() {
 				return math.NaN()
 			}
 			return float64(f())
 		})
 	}
-	learners := func(name string, counts func(l zab.LearnerStatus) bool) {
-		leading(name, func() (n int64) {
+	leading := func(name string, f func() int64) { while(t.leading, name, f) }
+	count := func(counts func(l zab.LearnerStatus) bool) func() int64 {
+		return func() (n int64) {
 			for _, l := range s.Learners() {
 				if counts(l) {
 					n++
 				}
 			}
 			return n
-		})
+		}
 	}
+	learners := func(name string, counts func(l zab.LearnerStatus) bool) { leading(name, count(counts)) }
 	voter := func(l zab.LearnerStatus) bool { return s.members().IsVoter(l.Server) }
 	r.Gauge("quorum_size", func() float64 { return float64(len(s.members().Voters())) })
 	learners("learners", func(zab.LearnerStatus) bool { return true })
 	learners("synced_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer })
 	learners("synced_non_voting_followers", func(l zab.LearnerStatus) bool { return l.Synced && !l.Observer && !voter(l) })
-	learners("synced_observers", func(l zab.LearnerStatus) bool { return l.Synced && l.Observer })
+	while(func() bool { return t.leading() || s.servesObservers() }, "synced_observers", count(func(l zab.LearnerStatus) bool { return l.Synced && l.Observer }))
 	leading("pending_syncs", s.pendingSyncs)
 	r.Gauge("leading", func() float64 {
 		if t.leading() {
@@ -124,7 +126,7 @@ func newMemberStats(s *Server) *memberStats {
 	})
 	r.Gauge("observer_master_id", func() float64 {
 		if st := s.ReplicaStatus(); st != nil && st.Serving && st.Role == peerwire.Observing {
-			return float64(st.Leader)
+			return float64(st.Master)
 		}
 		return math.NaN()
 	})

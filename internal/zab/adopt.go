@@ -296,7 +296,10 @@ func (r *Learner) upToDate() {
 	}
 	r.ready.Commit = append(r.ready.Commit, r.log.take(r.decided)...)
 	r.ready.Established = est
-	r.report(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began, r.opt.Observer})
+	if r.opt.ServeObservers && !r.opt.Observer && r.relays == r.native {
+		r.master = newObserverMaster(r)
+	}
+	r.report(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began, r.opt.Observer, r.opt.Master})
 }
 
 // configured records in the log that a membership is committed.

@@ -74,7 +74,7 @@ func (l *Leader) checkLink(k *link) error {
 		must(k.answered.n < oldest.n, "answered round %d, waits for the answer to %d", k.answered.n, oldest.n),
 		must(k.unanswered.Len() <= unansweredMax, "%d unanswered pings", k.unanswered.Len()),
 		must(k.confirmed <= k.replies, "%d of %d answers confirmed", k.confirmed, k.replies),
-		must(k.syncs.Len() == 0 || !k.native && k.state == linkServing, "holds syncs in state %d", k.state),
+		must(k.syncs.Len() == 0 || (!k.native || k.relays) && k.state == linkServing, "holds syncs in state %d", k.state),
 		ascending("unanswered", &k.unanswered, func(b pingRound) int64 { return b.n }),
 		ascending("unconfirmed", &k.unconfirmed, func(a answers) int64 { return a.n }),
 		ascending("unconfirmed zxids", &k.unconfirmed, func(a answers) wire.Zxid { return a.zxid }),
@@ -103,7 +103,27 @@ func (r *Learner) check() error {
 		must(slices.IsSortedFunc(r.pending, func(a, b *record.Txn) int { return cmp.Compare(a.Zxid, b.Zxid) }), "pending out of order"),
 		ascending("unacknowledged", &r.unacked, func(z wire.Zxid) wire.Zxid { return z }),
 		ascending("sent touches", &t.sent, func(s sentTouches) int64 { return s.reply }),
+		r.master.check(),
 	)
+}
+
+func (m *observerMaster) check() error {
+	if m == nil {
+		return nil
+	}
+	errs := []error{must(len(m.order) == len(m.links), "%d observers in order, %d by id", len(m.order), len(m.links))}
+	named := 0
+	for _, k := range m.order {
+		if k.state != linkNew {
+			named++
+		}
+		errs = append(errs,
+			must(m.links[k.id] == k, "the observer is not found by its link"),
+			must((k.state == linkNew) == (m.servers[k.server] != k), "the observer is not found by its server"),
+			must(k.state < linkSyncing || k.upTo == m.r.decided, "%s has everything up to %v, committed is %v", k.name(), k.upTo, m.r.decided),
+			must(k.confirmed <= k.replies, "%d of %d answers confirmed", k.confirmed, k.replies))
+	}
+	return errors.Join(append(errs, must(named == len(m.servers), "%d observers with a name, %d servers", named, len(m.servers)))...)
 }
 
 func (g *Log) check() error {

@@ -48,6 +48,7 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	}
 	k.state, k.server, k.observer = linkNamed, info.Server, p.Type == peerwire.PacketObserverInfo
 	l.servers[k.server] = k
+	delete(l.routes, k.server)
 	k.native = offered && !l.opt.CompatibleOnly
 	k.canTransfer = k.native && ext.Version >= peerwire.ExtensionHandOver
 	l.hasNamed(k, member, accepted)

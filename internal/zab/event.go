@@ -104,10 +104,11 @@ type Sync struct {
 // Revalidate (learner) asks the leader whether a session may be resumed here.
 type Revalidate struct{ Revalidation peerwire.Revalidation }
 
-// Revalidated (leader) is the answer to a learner's Revalidate.
+// Revalidated (leader) is the answer to a learner's Revalidate. Question is that of the Input.
 type Revalidated struct {
-	Link   LinkID
-	Answer peerwire.Revalidated
+	Link     LinkID
+	Answer   peerwire.Revalidated
+	Question wire.Zxid
 }
 
 // Touched (learner) reports sessions that were heard from. Token, which must grow, comes
@@ -217,7 +218,8 @@ type Ready struct {
 	// nil: no new one was proposed.
 	LastSeen *ensemble.Membership
 	// Inputs (leader) is what learners sent for the rest of the server, in the order
-	// in which it arrived on each link. The driver handles them in this order.
+	// in which it arrived on each link. The driver handles them in this order. A follower
+	// that serves observers returns their revalidations, which it has passed on.
 	Inputs []Input
 	// Syncs are the tokens of client syncs, in the order in which they were asked
 	// for. Each is answered after Commit of this Ready is applied.
@@ -301,11 +303,13 @@ type Established struct {
 }
 
 // Input holds what a learner sent for the rest of the server. Exactly one of Request,
-// Revalidation and Touched is set.
+// Revalidation and Touched is set. If a follower has passed it on for an observer, Server and
+// Native are those of the observer, and Link is the follower's.
 type Input struct {
 	Link         LinkID
 	Server       ensemble.ServerID
-	Native       bool // the learner is a native peer
+	Native       bool      // the learner is a native peer
+	Question     wire.Zxid // of a Revalidation: the answer repeats it
 	Request      *peerwire.ForwardedRequest
 	Identities   []wire.ID // identities of a Request
 	Revalidation *peerwire.Revalidation

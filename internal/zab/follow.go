@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
@@ -33,6 +34,10 @@ func (r *Learner) afterUpToDate(p *peerwire.QuorumPacket) {
 		r.revalidated(p)
 	case peerwire.PacketHandOver:
 		r.successorNamed(p)
+	case peerwire.PacketRelay:
+		if r.master != nil {
+			r.master.relayed(p)
+		}
 	default:
 		r.report(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
 	}
@@ -60,7 +65,10 @@ func (r *Learner) proposed(z wire.Zxid, data []byte) bool {
 
 // committed handles the commit of the next transaction and hands the transaction out
 // for applying. It need not be on this server's disk, because a quorum has it.
-func (r *Learner) committed(z wire.Zxid) {
+func (r *Learner) committed(z wire.Zxid) { r.commit(z, nil) }
+
+// commit is committed. If there is a designated leader, the transaction is a reconfiguration.
+func (r *Learner) commit(z wire.Zxid, designated *ensemble.ServerID) {
 	if z <= r.decided {
 		return
 	}
@@ -69,9 +77,13 @@ func (r *Learner) committed(z wire.Zxid) {
 		r.giveUp(fmt.Sprintf("the leader committed %v, which does not follow %v", z, r.decided))
 		return
 	}
+	t := next[0] // MarkApplied may move the entries of the log
 	r.decided = z
-	r.ready.Commit = append(r.ready.Commit, next[0])
+	r.ready.Commit = append(r.ready.Commit, t)
 	r.log.MarkApplied(z)
+	if r.master != nil {
+		r.master.committed(t, designated)
+	}
 }
 
 // activated handles the commit of a reconfiguration. The term ends if the new
@@ -82,7 +94,7 @@ func (r *Learner) activated(p *peerwire.QuorumPacket) {
 		return
 	}
 	txns := slices.Clone(r.log.between(r.decided, p.Zxid))
-	if r.committed(p.Zxid); r.step == ended || len(txns) == 0 || !r.opt.Reconfig {
+	if r.commit(p.Zxid, &a.Leader); r.step == ended || len(txns) == 0 || !r.opt.Reconfig {
 		return
 	}
 	m := MembershipOf(txns[0])

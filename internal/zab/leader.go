@@ -2,6 +2,7 @@ package zab
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -21,6 +22,9 @@ const (
 	// unansweredMax is how many pings may be unanswered. A learner that owes so many
 	// answers gets no more pings.
 	unansweredMax = 256
+	// snapMax and diffMax are how many learners are synchronised at a time, by snapshot and
+	// otherwise, unless the options say otherwise.
+	snapMax, diffMax = 10, 100
 )
 
 // TermStart holds what a role begins with: the server's id, its epochs, the memberships,
@@ -108,10 +112,10 @@ func (o *LeaderOptions) defaults() {
 	o.HeartbeatMS = min(o.HeartbeatMS, o.TickMS/2)
 	o.LeaseMS = min(o.LeaseMS, o.SyncLimit*o.TickMS/2)
 	if o.SnapMax == 0 {
-		o.SnapMax = 10
+		o.SnapMax = snapMax
 	}
 	if o.DiffMax == 0 {
-		o.DiffMax = 100
+		o.DiffMax = diffMax
 	}
 	if o.CounterMax == 0 {
 		o.CounterMax = math.MaxUint32 - 1
@@ -151,7 +155,8 @@ type Leader struct {
 
 	links           map[LinkID]*link
 	lookingMembers  map[ensemble.ServerID]lookingMember
-	order           []*link // the links, in the order in which the learners connected
+	routes          map[ensemble.ServerID]LinkID // by observer: the link of the follower that serves it
+	order           []*link                      // the links, in the order in which the learners connected
 	pings           pingRounds
 	nextLinkCheck   int64 // when to check the links and, unless Heartbeat has done so, to send pings
 	nextQuorumCheck int64 // when to check the quorum
@@ -178,7 +183,7 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 		opt: o, log: log, now: now, began: now,
 		commitment: commitment{self: o.ID, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), servers: map[ensemble.ServerID]*link{}},
 		epoch:      max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
-		links: map[LinkID]*link{}, lookingMembers: map[ensemble.ServerID]lookingMember{}, nextLinkCheck: now + o.HeartbeatMS, pings: pingRounds{due: now + o.HeartbeatMS}, nextQuorumCheck: now + o.TickMS,
+		links: map[LinkID]*link{}, lookingMembers: map[ensemble.ServerID]lookingMember{}, routes: map[ensemble.ServerID]LinkID{}, nextLinkCheck: now + o.HeartbeatMS, pings: pingRounds{due: now + o.HeartbeatMS}, nextQuorumCheck: now + o.TickMS,
 	}
 	l.ready.Sync = true // currentEpoch may be saved only when the log is durable
 	l.enter(discovering)
@@ -333,6 +338,9 @@ func (l *Leader) remove(k *link) {
 	delete(l.links, k.id)
 	if l.servers[k.server] == k {
 		delete(l.servers, k.server)
+	}
+	if k.relays {
+		maps.DeleteFunc(l.routes, func(_ ensemble.ServerID, id LinkID) bool { return id == k.id })
 	}
 	l.order = slices.DeleteFunc(l.order, func(o *link) bool { return o == k })
 }

@@ -29,6 +29,13 @@ type LearnerOptions struct {
 	// Barred says that this server may have lost its history with its disk. It then
 	// promises no epoch, because a promise says that no acknowledged transaction is missing.
 	Barred bool
+	// ServeObservers makes a follower serve observers once it serves, as an observer master. DiskLog
+	// says that the driver answers ReadLog, for observers that lack more transactions than
+	// are in memory.
+	ServeObservers, DiskLog bool
+	// Master is the server at the other end of Link: Leader, or a follower that serves
+	// this observer.
+	Master ensemble.ServerID
 }
 
 // step is how far a learner has come.
@@ -72,6 +79,7 @@ type Learner struct {
 	native       bool  // the leader is a native peer: extensions are agreed on
 	canTransfer  bool  // leadership transfer is one of these extensions
 	tellsFitness bool  // so are reports of this server's fitness to lead
+	relays       bool  // the leader knows of origins
 	lease        int64 // lease of a native leader, in ms
 	silence      silence
 
@@ -93,6 +101,7 @@ type Learner struct {
 	touches touches
 	early   int // number of pings that Heartbeat has answered and that Step has not received yet
 	syncs   fifo.Queue[pendingSync]
+	master  *observerMaster // nil: this learner serves no observers
 
 	ready Ready
 }
@@ -155,6 +164,9 @@ func (r *Learner) Step(now int64, e Event) {
 	case Tick:
 		r.tick()
 	}
+	if r.master != nil {
+		r.master.step(e)
+	}
 }
 
 // Ready returns what is to be done after the steps since the last call.
@@ -207,6 +219,9 @@ func (r *Learner) giveUp(why string) {
 		role = peerwire.Observing
 	}
 	r.step, r.pending = ended, nil
+	if r.master != nil {
+		r.master.close()
+	}
 	r.ready.Close = append(r.ready.Close, r.opt.Link)
 	r.ready.GiveUp = why
 	r.report(GaveUp{role, r.epoch, why, r.now - r.began, r.ready.Successor != nil, r.opt.Link})
@@ -262,6 +277,7 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 	r.native = answered && !r.opt.CompatibleOnly
 	r.canTransfer = r.native && ext.Version >= peerwire.ExtensionHandOver
 	r.tellsFitness = r.native && ext.Version >= peerwire.ExtensionFitness
+	r.relays = r.native && ext.Version >= peerwire.ExtensionRelay
 	// The lease that a leader claims is limited to the longest that its options allow.
 	r.lease = min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
 	r.silence.floor = 2 * r.lease

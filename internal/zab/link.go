@@ -36,7 +36,8 @@ const (
 //   - answered.n < unanswered[0].n, and the rounds in unanswered ascend. At most
 //     unansweredMax pings are unanswered.
 //   - confirmed <= replies, and unconfirmed ascends by number and by zxid.
-//   - syncs is empty for a native peer, and before the learner serves.
+//   - syncs is empty for a native peer that serves no observers, and before the learner
+//     serves.
 type link struct {
 	id            LinkID
 	state         linkState
@@ -56,8 +57,10 @@ type link struct {
 	upTo wire.Zxid // the last committed transaction of its synchronisation
 	acks
 
-	// syncs holds the syncs for which a compatible peer waits, oldest first.
-	syncs fifo.Queue[waiting]
+	// syncs holds the syncs for which a compatible peer, or a follower that serves observers,
+	// waits, oldest first.
+	syncs  fifo.Queue[waiting]
+	relays bool // a native follower serves observers
 
 	// watched is the oldest proposal whose ACK is missing, and watchedAt is the time since
 	// which it is missing.
@@ -142,6 +145,8 @@ func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 		return l.revalidate(k, p)
 	case peerwire.PacketFitness:
 		return l.fitness(k, p)
+	case peerwire.PacketRelay:
+		return l.registerObserver(k, p)
 	}
 	if !k.unexpectedReported {
 		k.unexpectedReported = true
@@ -159,7 +164,10 @@ func (l *Leader) request(k *link, p *peerwire.QuorumPacket) string {
 	if k.state != linkServing {
 		return "sent a request before it was told to serve"
 	}
-	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Native: k.native, Request: r, Identities: p.Auth})
+	if in, ok := l.inputOf(k, p); ok {
+		in.Request, in.Identities = r, p.Auth
+		l.ready.Inputs = append(l.ready.Inputs, in)
+	}
 	return ""
 }
 
@@ -168,6 +176,9 @@ func (l *Leader) revalidate(k *link, p *peerwire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, r); err != nil {
 		return "sent a revalidation that cannot be read: " + err.Error()
 	}
-	l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Native: k.native, Revalidation: r})
+	if in, ok := l.inputOf(k, p); ok {
+		in.Revalidation, in.Question = r, p.Zxid
+		l.ready.Inputs = append(l.ready.Inputs, in)
+	}
 	return ""
 }

@@ -73,10 +73,21 @@ func (w *world) fill(n *node) {
 // joinAny connects an idle server to some leader.
 func (w *world) joinAny(n *node) {
 	leaders := slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return n.leader == nil })
-	if !slices.Contains(w.idle(), n) || len(leaders) == 0 {
+	if !slices.Contains(w.idle(), n) || len(leaders) == 0 || w.masters && w.joinMaster(n) {
 		return
 	}
 	w.join(n, leaders[w.rnd.IntN(len(leaders))])
+}
+
+// joinMaster connects an observer, in most cases, to a follower that serves observers, if there is one.
+func (w *world) joinMaster(n *node) bool {
+	masters := slices.DeleteFunc(slices.Clone(w.nodes), func(n *node) bool { return n.learner == nil || !n.learner.ServesObservers() })
+	if w.members.IsVoter(n.id) || len(masters) == 0 || w.rnd.IntN(5) == 0 {
+		return false
+	}
+	at := masters[w.rnd.IntN(len(masters))]
+	w.joinAt(n, at, w.nodes[at.under-1])
+	return true
 }
 
 // breakLink cuts a connection. Each end loses some of the packets on their way.
@@ -114,7 +125,15 @@ func (w *world) heal() {
 	for range 3 {
 		l := w.elect(w.idle())
 		for _, n := range w.idle() {
-			w.join(n, l)
+			if !w.masters || w.members.IsVoter(n.id) {
+				w.join(n, l)
+			}
+		}
+		w.settle()
+		for _, n := range w.idle() {
+			if w.masters {
+				w.joinAny(n)
+			}
 		}
 		w.settle()
 		if l.leader != nil && l.leader.Serving() {
@@ -166,8 +185,8 @@ func TestOneHistory(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		voters := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "voters")
 		observers := rapid.IntRange(0, 2).Draw(t, "observers")
-		plain := rapid.Bool().Draw(t, "plain")
-		w := run(rapid.Uint64().Draw(t, "seed"), voters, observers, 10_000, func(w *world) { w.plain = plain })
+		plain, masters := rapid.Bool().Draw(t, "plain"), rapid.Bool().Draw(t, "masters")
+		w := run(rapid.Uint64().Draw(t, "seed"), voters, observers, 10_000, func(w *world) { w.plain, w.masters = plain, masters })
 		established += len(w.leaders)
 		shown += len(w.history)
 		for _, n := range w.nodes {

@@ -32,6 +32,7 @@ type world struct {
 	trace   bool // packets are part of the output
 	keep    func(*LeaderOptions)
 	faults  faults
+	masters bool // followers serve observers
 }
 
 // faults are deliberate faults, each of which breaks one rule. The checks must notice every one.
@@ -220,16 +221,20 @@ func alone(id ensemble.ServerID) *ensemble.Membership {
 }
 
 // join connects a server to a leader.
-func (w *world) join(n, leader *node) {
+func (w *world) join(n, leader *node) { w.joinAt(n, leader, leader) }
+
+// joinAt connects a server to a leader or, as an observer, to a follower of it.
+func (w *world) joinAt(n, at, leader *node) {
 	w.nextID++
-	c := &testConn{id: w.nextID, lrn: n, ldr: leader}
+	c := &testConn{id: w.nextID, lrn: n, ldr: at}
 	w.links = append(w.links, c)
 	s, _ := w.members.Server(n.id)
 	n.under = leader.id
 	n.learner = NewLearner(w.now, LearnerOptions{
 		TermStart: w.terms(n), Link: c.id, Leader: leader.id, Observer: s.Role == ensemble.Observer,
+		Master: at.id, ServeObservers: w.masters, DiskLog: w.masters,
 	}, n.log)
-	w.step(leader, Opened{c.id})
+	w.step(at, Opened{c.id})
 	w.ready(n)
 }
 
@@ -297,7 +302,7 @@ func (w *world) answer(n *node, r *Ready) {
 	for _, in := range r.Inputs {
 		switch {
 		case in.Revalidation != nil:
-			w.step(n, Revalidated{in.Link, peerwire.Revalidated{Session: in.Revalidation.Session, Valid: true}})
+			w.step(n, Revalidated{Link: in.Link, Question: in.Question, Answer: peerwire.Revalidated{Session: in.Revalidation.Session, Valid: true}})
 		case in.Request != nil && in.Request.Op == wire.OpSync:
 			w.step(n, Sync{Link: in.Link})
 		case in.Request != nil:

@@ -108,6 +108,8 @@ type ServesUnder struct {
 	How                                SyncMode
 	DiscoverMS, SynchroniseMS, InAllMS int64
 	Observer                           bool
+	// Master is the server from which this server learns: the leader, or an observer master.
+	Master ensemble.ServerID
 }
 
 func (h EpochAgreed) String() string {
@@ -164,6 +166,10 @@ func (h Synchronising) String() string {
 }
 
 func (h ServesUnder) String() string {
-	return fmt.Sprintf("serves under leader %d of epoch %d after %v: discover %d ms, synchronise %d ms, in all %d ms",
-		h.Leader, h.Epoch, h.How, h.DiscoverMS, h.SynchroniseMS, h.InAllMS)
+	through := ""
+	if h.Master != h.Leader {
+		through = fmt.Sprintf(" through observer master %d", h.Master)
+	}
+	return fmt.Sprintf("serves under leader %d of epoch %d%s after %v: discover %d ms, synchronise %d ms, in all %d ms",
+		h.Leader, h.Epoch, through, h.How, h.DiscoverMS, h.SynchroniseMS, h.InAllMS)
 }

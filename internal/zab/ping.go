@@ -215,7 +215,7 @@ func (l *Leader) sync(e Sync) {
 	k := l.links[e.Link]
 	switch {
 	case e.Link != 0 && (k == nil || k.state != linkServing):
-	case k == nil || k.native:
+	case k == nil || k.native && !k.relays:
 		l.holdAnswer(waiting{link: e.Link, token: e.Token, zxid: l.log.last})
 	default:
 		k.syncs.Push(waiting{link: e.Link, zxid: l.log.last, round: l.pings.last.n + 1})
@@ -238,7 +238,7 @@ func (l *Leader) revalidated(e Revalidated) {
 	if l.links[e.Link] == nil {
 		return
 	}
-	p := &peerwire.QuorumPacket{Type: peerwire.PacketRevalidate, Zxid: -1, Data: wire.Append(nil, &e.Answer)}
+	p := &peerwire.QuorumPacket{Type: peerwire.PacketRevalidate, Zxid: e.Question, Data: wire.Append(nil, &e.Answer)}
 	l.holdAnswer(waiting{link: e.Link, zxid: l.log.last, reply: p})
 }
 

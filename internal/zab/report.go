@@ -114,6 +114,12 @@ func (r *Learner) pinged(p *peerwire.QuorumPacket) {
 		for f := t.sent.First(); f != nil && f.reply <= info.Confirmed; f = t.sent.First() {
 			t.confirmed = t.sent.Pop().token
 		}
+		if r.master != nil {
+			r.master.confirmed(info.Confirmed)
+		}
+	}
+	if r.master != nil {
+		r.master.ping(p.Zxid)
 	}
 	if r.early > 0 {
 		r.early--
@@ -182,9 +188,11 @@ func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 
 // pendingSync is a sync that the leader has not answered: of a client, or one
 // that confirms touched sessions.
+// An observer's sync has its link.
 type pendingSync struct {
 	touches bool
 	token   uint64
+	link    LinkID
 }
 
 // requestRoom is more than the size of a forwarded request without its body.
@@ -224,9 +232,12 @@ func (r *Learner) synced() {
 		return
 	}
 	s := r.syncs.Pop()
-	if s.touches {
+	switch {
+	case s.link != 0:
+		r.master.synced(s.link)
+	case s.touches:
 		r.touches.confirmed = s.token
-	} else {
+	default:
 		r.ready.Syncs = append(r.ready.Syncs, s.token)
 	}
 }
@@ -237,6 +248,10 @@ func (r *Learner) revalidate(e Revalidate) {
 }
 
 func (r *Learner) revalidated(p *peerwire.QuorumPacket) {
+	if o, ok := peerwire.OriginOf(p.Zxid); ok && r.master != nil {
+		r.master.revalidated(o, p)
+		return
+	}
 	var a peerwire.Revalidated
 	if err := wire.Decode(p.Data, &a); err != nil {
 		r.giveUp("the leader's answer about a session cannot be read: " + err.Error())

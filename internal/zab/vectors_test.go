@@ -241,7 +241,7 @@ func recordedTxn(t *testing.T, r recorded) *record.Txn {
 func carryOutInput(t *testing.T, l *Leader, in Input, all []recorded) {
 	switch {
 	case in.Revalidation != nil:
-		l.Step(l.now, Revalidated{in.Link, peerwire.Revalidated{Session: in.Revalidation.Session, Valid: in.Revalidation.Session != 0x1234}})
+		l.Step(l.now, Revalidated{Link: in.Link, Question: in.Question, Answer: peerwire.Revalidated{Session: in.Revalidation.Session, Valid: in.Revalidation.Session != 0x1234}})
 	case in.Request != nil && in.Request.Op == wire.OpSync:
 		l.Step(l.now, Sync{Link: in.Link})
 	case in.Request != nil:

@@ -22,8 +22,14 @@ const grayFor = 20 * time.Second
 func (w *network) tc(i int, commands ...string) {
 	w.t.Helper()
 	w.slow[i] = true
+	w.tcIn(w.hosts[i].name, commands...)
+}
+
+// tcIn runs commands of tc in a namespace.
+func (w *network) tcIn(name string, commands ...string) {
+	w.t.Helper()
 	for _, c := range commands {
-		args := append([]string{"-n", w.hosts[i].name}, strings.Fields(c)...)
+		args := append([]string{"-n", name}, strings.Fields(c)...)
 		if out, err := exec.Command("tc", args...).CombinedOutput(); err != nil {
 			w.t.Fatalf("tc %s: %v: %s", c, err, out)
 		}
@@ -40,13 +46,24 @@ func (w *network) DropLarge(i int) {
 // identification, which the sender counts up with each packet.
 func (w *network) Lose(i int) {
 	w.t.Helper()
-	w.tc(i,
-		"qdisc add dev eth0 root handle 1: htb default 1",
-		"class add dev eth0 parent 1: classid 1:1 htb rate 10gbit",
-		"class add dev eth0 parent 1: classid 1:2 htb rate 10gbit",
-		"qdisc add dev eth0 parent 1:2 handle 2: bfifo limit 1",
-		"filter add dev eth0 parent 1: protocol ip u32 match u16 0 0x7f at 4 flowid 1:2",
-		"filter add dev eth0 parent 1: protocol ip u32 match u16 0x41 0x1ff at 4 flowid 1:2")
+	w.tc(i, loss("eth0", "0 0x7f", "0x41 0x1ff")...)
+}
+
+// loss returns the commands that make a device drop the packets whose identification matches.
+func loss(dev string, matches ...string) []string {
+	commands := []string{
+		"qdisc add dev DEV root handle 1: htb default 1",
+		"class add dev DEV parent 1: classid 1:1 htb rate 10gbit",
+		"class add dev DEV parent 1: classid 1:2 htb rate 10gbit",
+		"qdisc add dev DEV parent 1:2 handle 2: bfifo limit 1",
+	}
+	for _, m := range matches {
+		commands = append(commands, "filter add dev DEV parent 1: protocol ip u32 match u16 "+m+" at 4 flowid 1:2")
+	}
+	for i := range commands {
+		commands[i] = strings.ReplaceAll(commands[i], "DEV", dev)
+	}
+	return commands
 }
 
 // dropped returns how many packets a host's queues have dropped.

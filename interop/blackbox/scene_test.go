@@ -58,11 +58,13 @@ func (a access) at(servers string) string {
 
 // setting describes a scene; the zero value means three Bellwether servers.
 type setting struct {
-	kinds  []target.Kind
-	extra  map[string]string
-	delay  time.Duration // delay between servers, in each direction
-	before func(*network, []target.Place)
-	idle   bool // no load and no writes
+	kinds []target.Kind
+	// observers is the number of servers, at the end of kinds, without a vote.
+	observers int
+	extra     map[string]string
+	delay     time.Duration // delay between servers, in each direction
+	before    func(*network, []target.Place)
+	idle      bool // no load and no writes
 
 	properties []string // Java properties of the servers
 	access     access
@@ -92,7 +94,7 @@ func begin(t *testing.T, s setting) *scene {
 	extra := maps.Clone(quick)
 	maps.Copy(extra, s.extra)
 	sc := &scene{network: w, t: t, access: s.access, lease: leaseDelay(t, extra)}
-	sc.e = target.EnsembleFor(t, target.EnsembleOptions{Kinds: s.kinds, Places: places, Extra: extra, Properties: s.properties})
+	sc.e = target.EnsembleFor(t, target.EnsembleOptions{Kinds: s.kinds, Places: places, Extra: extra, Observers: s.observers, Properties: s.properties})
 	sc.awaitWhole()
 	if !s.idle {
 		sc.startLoad()

@@ -264,7 +264,7 @@ func (e *Ensemble) AwaitLeader(timeout time.Duration, except ...int) (int, error
 	}
 }
 
-// AwaitWhole waits until one server leads and all others follow it, and returns the leader's
+// AwaitWhole waits until one server leads and all others follow or observe it, and returns the leader's
 // index.
 func (e *Ensemble) AwaitWhole(timeout time.Duration) (int, error) {
 	end := time.Now().Add(timeout)
@@ -272,7 +272,7 @@ func (e *Ensemble) AwaitWhole(timeout time.Duration) (int, error) {
 		roles := e.Roles()
 		leader, followers := slices.Index(roles, "leader"), 0
 		for _, role := range roles {
-			if role == "follower" {
+			if role == "follower" || role == "observer" {
 				followers++
 			}
 		}

@@ -176,6 +176,9 @@ func (s *Server) Log() string {
 // ConfigPath returns the path of the server's zoo.cfg.
 func (s *Server) ConfigPath() string { return filepath.Join(s.dir, "zoo.cfg") }
 
+// LogPath returns the file to which the server logs.
+func (s *Server) LogPath() string { return s.logPath() }
+
 func (s *Server) logPath() string { return filepath.Join(s.dir, "server.log") }
 
 // launch starts the process and waits until it serves.

@@ -103,7 +103,7 @@ func sum(a, b func(now, before reading) float64) func(now, before reading) float
 func lag(s *server.Server) float64 {
 	st := s.ReplicaStatus()
 	learners := s.Learners()
-	if st == nil || !st.Serving || len(learners) == 0 {
+	if st == nil || !st.Serving || s.Status().Mode != "leader" || len(learners) == 0 {
 		return math.NaN()
 	}
 	behind := 0.0

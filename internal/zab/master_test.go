@@ -1,0 +1,126 @@
+package zab
+
+import (
+	"strings"
+	"testing"
+
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
+
+// behindMaster returns a world of three voters led by server 3 and an observer that server 1 serves.
+func behindMaster(t *testing.T, set func(*world)) (w *world, master, leader, o *node) {
+	t.Helper()
+	w = newWorld(1, 3, 1)
+	w.masters = true
+	if set != nil {
+		set(w)
+	}
+	master, leader, o = w.nodes[0], w.nodes[2], w.nodes[3]
+	w.lead(leader)
+	w.join(master, leader)
+	w.join(w.nodes[1], leader)
+	w.settle()
+	w.joinAt(o, master, leader)
+	w.settle()
+	if !o.serving || w.wrong != "" {
+		t.Fatalf("the observer does not serve: %s\n%s", w.wrong, strings.Join(w.output, "\n"))
+	}
+	return w, master, leader, o
+}
+
+// TestManyTransactionsPassAMaster: the follower passes on every transaction, also while its log in memory drops old ones.
+func TestManyTransactionsPassAMaster(t *testing.T) {
+	w, _, leader, o := behindMaster(t, nil)
+	for range 3 * KeepMin {
+		w.propose(leader)
+		w.settle()
+	}
+	if w.wrong != "" || len(o.tree) != 3*KeepMin {
+		t.Errorf("the observer has %d transactions; %s", len(o.tree), w.wrong)
+	}
+}
+
+// TestMasterConfirmsTouches: a native observer hears that a session was confirmed when the leader has confirmed it to the
+// observer's master, and not before.
+func TestMasterConfirmsTouches(t *testing.T) {
+	w, master, leader, o := behindMaster(t, nil)
+	w.pass(200)
+	w.settle()
+	w.step(o, Touched{Sessions: []peerwire.TouchedSession{{Session: 7, TimeoutMS: 1000}}, Token: 5})
+	touched := func() bool {
+		for _, in := range leader.inputs {
+			for _, s := range in.Touched {
+				if s.Session == 7 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for range 10 {
+		if o.confirmed == 5 && !touched() {
+			t.Fatal("the touch was confirmed before the leader had it")
+		}
+		w.pass(50)
+		for _, c := range w.links {
+			w.deliver(c, true)
+			w.deliver(c, false)
+		}
+	}
+	w.pass(500)
+	w.settle()
+	if !touched() || o.confirmed != 5 {
+		t.Errorf("touched %v, confirmed %d; %v", touched(), o.confirmed, master.learner.Observers())
+	}
+}
+
+// TestMasterRefuses: a follower that serves observers closes links that break the protocol, with a reason.
+func TestMasterRefuses(t *testing.T) {
+	info := func(id int64) []byte {
+		return wire.Append(nil, &peerwire.LearnerInfo{Server: peerwire.NoServer, Version: peerwire.QuorumVersion, ConfigVersion: id})
+	}
+	for why, packets := range map[string][]*peerwire.QuorumPacket{
+		"is a follower":                             {{Type: peerwire.PacketFollowerInfo}},
+		"cannot be read":                            {{Type: peerwire.PacketObserverInfo, Data: []byte{1}}},
+		"not possible behind":                       {{Type: peerwire.PacketObserverInfo, Data: info(0)}},
+		"sent PING before it was synchronised":      {{Type: peerwire.PacketPing}},
+		"sent REQUEST before it was synchronised":   {{Type: peerwire.PacketRequest}},
+		"acknowledged an epoch before one was sent": {{Type: peerwire.PacketAckEpoch, Data: wire.Append(nil, &peerwire.EpochAck{})}},
+		"later than epoch 1 of this server's leader": {{Type: peerwire.PacketObserverInfo, Zxid: wire.MakeZxid(9, 0),
+			Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 9, Version: peerwire.QuorumVersion})}},
+		"newer than": {{Type: peerwire.PacketObserverInfo,
+			Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 9, Version: peerwire.QuorumVersion, ConfigVersion: 1 << 40})}},
+		"claims the id 3": {{Type: peerwire.PacketObserverInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 3, Version: peerwire.QuorumVersion})}},
+	} {
+		w, master, _, o := behindMaster(t, nil)
+		master.learner.Step(w.now, Opened{99})
+		for _, p := range packets {
+			master.learner.Step(w.now, Received{99, p})
+		}
+		var text []string
+		r := master.learner.Ready()
+		for _, h := range r.Observations {
+			text = append(text, h.String())
+		}
+		if !strings.Contains(strings.Join(text, " "), why) || len(r.Close) != 1 || r.Close[0] != 99 || r.GiveUp != "" {
+			t.Errorf("%q: closed %v, reported %q", why, r.Close, text)
+		}
+		if n := len(master.learner.Observers()); n != 1 || !o.serving {
+			t.Errorf("%q: %d observers", why, n)
+		}
+	}
+}
+
+// TestMasterDropsSilentObservers: an observer that answers no ping is disconnected after syncLimit.
+func TestMasterDropsSilentObservers(t *testing.T) {
+	w, master, _, o := behindMaster(t, nil)
+	o.learner = nil // it reads nothing any more
+	for range 60 {
+		w.pass(100)
+		w.settle()
+	}
+	if n := len(master.learner.Observers()); n != 0 || !strings.Contains(strings.Join(w.output, " "), "observer 4 is disconnected: silent for") {
+		t.Errorf("%d observers\n%s", n, strings.Join(w.output, "\n"))
+	}
+}
