@@ -108,7 +108,7 @@ var plan = map[string]packageRule{
 	"internal/claim/modeltest": {layer: 6}, // only tests: models that several of these packages share
 	"internal/survey":          {layer: 6, imports: "wire internal/claim internal/claim/lines internal/claim/queues", pure: true},
 	"recipe":                   {layer: 6, imports: "zk internal/claim " + families + " internal/inorder wire"},
-	"internal/bench":           {layer: 7, imports: "recipe zk wire internal/fourletter internal/local", libraries: hdr + " " + chartsLib},
+	"internal/bench":           {layer: 7, imports: "recipe zk wire internal/fifo internal/fourletter internal/local", libraries: hdr + " " + chartsLib + " " + sys},
 	"internal/server": {layer: 6, imports: "internal/driver internal/fifo internal/peerwire internal/record internal/replica internal/election internal/zab internal/peer internal/store internal/tree internal/ensemble " +
 		"internal/config wire internal/metrics internal/notice internal/audit internal/secure internal/rate internal/sasl internal/sasl/jaas internal/sasl/kerberos internal/sasl/quorumauth", libraries: sys},
 	// Orders of the goroutines of one server. Only tests import these packages. instrument puts imports of schedule into

@@ -1,7 +1,7 @@
 // Package bench measures servers that speak ZooKeeper's protocol.
 //
 // [Load], [Fanout], [Watches], [Sessions] and [Elections] measure running servers. They use
-// only packages zk and recipe, so they measure any ZooKeeper server in the same way. Each
+// only the protocol, and packages zk and recipe, so they measure any ZooKeeper server in the same way. Each
 // works below a znode of its own, which it creates and deletes: see [Setting]. [Restart],
 // [Failover] and [Memory] start servers of their own, see [Owned], because they kill them or
 // read how much memory their processes use. [Ceiling] measures what the machine allows
@@ -14,9 +14,12 @@
 // due at a fixed rate, and a latency counts from the time at which the operation was due: an
 // operation that had to wait because earlier ones were slow was slow too.
 //
-// A [Lean] load sends its requests without package zk, because that costs this process less.
+// A [Load] sends its requests without package zk if it can, because that costs this process less
+// than the servers. Each loop is one goroutine that drives many connections: on Linux it waits for
+// all of them with one system call. On other systems, and with TLS, a loop has one connection. A
+// load whose Setting has no [Raw] has one goroutine per outstanding request and uses package zk.
 //
-// There is one goroutine per outstanding request, candidate or watcher; Run waits for all of
-// them. latencies.mu guards one histogram, and stopwatch.mu the start of the current
-// handover; neither is held across I/O. Read setting.go first, then load.go.
+// Elections, Fanout and the like have one goroutine per candidate or watcher. Run waits for all
+// goroutines. latencies.mu guards one histogram, and stopwatch.mu the start of the current
+// handover; neither is held across I/O. Read setting.go first, then load.go and loop.go.
 package bench

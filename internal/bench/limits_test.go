@@ -26,6 +26,7 @@ func TestBadInput(t *testing.T) {
 		{with(func(l *Load) { l.Keys = 10_000_001 }), "keys: 10000001"},
 		{with(func(l *Load) { l.Size = -1 }), "size: -1"},
 		{with(func(l *Load) { l.Rate = -1 }), "rate: -1"},
+		{with(func(l *Load) { l.Operations, l.Rate = 1000, 1 }), "operations: want"},
 		{with(func(l *Load) { l.Reads = 101 }), "reads: 101"},
 		{with(func(l *Load) { l.Duration = 0 }), "duration: 0s, want more than 0"},
 		{with(func(l *Load) { l.Warmup = -1 }), "warmup: -1ns, want 0 or more"},

@@ -33,9 +33,7 @@ type Load struct {
 	Size        int // bytes of data per znode
 	Reads       int // with Mixed, how many of 100 operations are reads
 	Rate        int // operations due each second over all connections; 0: a closed loop
-	// Lean, if it is not nil, sends the requests without package zk. The Kind must then be Read
-	// or Write, and there is no Rate.
-	Lean *Lean
+	Operations  int // a closed loop ends after so many, and not after Duration; 0: after Duration
 }
 
 // Check returns an error if a field is out of range.
@@ -47,16 +45,23 @@ func (l Load) Check() error {
 		between("size", l.Size, 0, sizeMax),
 		between("reads", l.Reads, 0, 100),
 		between("rate", l.Rate, 0, rateMax),
+		between("operations", l.Operations, 0, keysMax),
 		l.check(),
 	} {
 		if err != nil {
 			return err
 		}
 	}
-	if l.Lean != nil && (l.Rate > 0 || l.Kind != Read && l.Kind != Write) {
-		return errors.New("lean: only reads and writes without a rate can be sent without the client library")
+	if l.Operations > 0 && (l.Rate > 0 || l.Operations < l.Connections*l.Outstanding) {
+		return errors.New("operations: want at least one for each request in flight, and no rate")
 	}
 	return nil
+}
+
+// warmingUp returns the load before the measurement.
+func (l Load) warmingUp() Load {
+	l.Operations = 0
+	return l
 }
 
 // Run puts the load on the servers and reports the result. The znodes that it created are
@@ -67,19 +72,19 @@ func (l Load) Run(ctx context.Context) ([]*Report, error) {
 		return nil, err
 	}
 	sessions := l.Connections
-	if l.Lean != nil {
+	if l.Raw != nil {
 		sessions = 1 // for the znodes
 	}
 	return l.use(ctx, sessions, func(clients []*zk.Client) ([]*Report, error) {
 		if err := l.prepare(ctx, clients[0]); err != nil {
 			return nil, fmt.Errorf("preparing %d znodes: %w", l.Keys, err)
 		}
-		if l.Lean != nil {
-			return l.lean(ctx)
+		if l.Raw != nil {
+			return l.raw(ctx)
 		}
 		workers := l.workers(clients)
 		if l.Warmup > 0 {
-			if _, err := l.drive(ctx, workers, l.Warmup); err != nil {
+			if _, err := l.warmingUp().drive(ctx, workers, l.Warmup); err != nil {
 				return nil, err
 			}
 		}
@@ -147,7 +152,7 @@ func (l Load) drive(ctx context.Context, workers []*worker, d time.Duration) ([]
 		books[i] = newBook(len(parts[l.Kind]))
 	}
 	m := l.begin()
-	pace := newPace(l.Rate, d, m.began)
+	pace := newPace(l.Rate, d, m.began).limit(l.Operations)
 	var wg sync.WaitGroup
 	for i, w := range workers {
 		w.book = books[i%len(books)]
@@ -164,6 +169,41 @@ func (l Load) drive(ctx context.Context, workers []*worker, d time.Duration) ([]
 	sum := mergeBooks(books)
 	pace.settle(sum)
 	return l.reports(m, sum, pace), nil
+}
+
+// ErrDone says that nothing is left to do: see [Setting.Repeat].
+var ErrDone = errors.New("nothing is left to do")
+
+// Repeat measures calls of f by n goroutines, as a closed loop. It ends at the first error, or when f
+// returns ErrDone, which is no error and is not counted.
+func (s Setting) Repeat(ctx context.Context, kind string, n int, f func(ctx context.Context, worker int) error) (*Report, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	var m *meter
+	took := newLatencies()
+	for _, phase := range []struct {
+		d    time.Duration
+		book *latencies
+	}{{s.Warmup, newLatencies()}, {s.Duration, took}} {
+		m = s.begin()
+		end := m.began.Add(phase.d)
+		err := inFlight(n, n, func(worker int) error {
+			for begin := time.Now(); begin.Before(end); begin = time.Now() {
+				if err := f(ctx, worker); errors.Is(err, ErrDone) {
+					return nil
+				} else if err != nil {
+					return err
+				}
+				phase.book.record(time.Since(begin))
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return m.report(kind, took), nil
 }
 
 // parts names the requests of the kinds whose operations have more than one.
@@ -221,8 +261,7 @@ func (w *worker) operate(ctx context.Context, due time.Time) error {
 		_, err := w.client.Set(ctx, w.key(), w.data, zk.AnyVersion)
 		return err
 	case Create:
-		path := l.Root + "/" + strconv.Itoa(w.next%shards) + "/" + strconv.Itoa(w.id) + "-" + strconv.Itoa(w.next)
-		_, _, err := w.client.Create(ctx, path, w.data)
+		_, _, err := w.client.Create(ctx, l.Root+createdPath(w.id, w.next), w.data)
 		return err
 	case Mixed:
 		return w.mix(ctx, due)
@@ -235,11 +274,8 @@ func (w *worker) operate(ctx context.Context, due time.Time) error {
 
 func (w *worker) key() string { return key(w.load.Root, w.next%w.load.Keys) }
 
-// mixStride spreads the reads and writes of a mixed load: it and 100 have no common divisor.
-const mixStride = 61
-
 func (w *worker) mix(ctx context.Context, due time.Time) error {
-	if w.next*mixStride%100 < w.load.Reads {
+	if readsAt(w.next, w.load.Reads) {
 		_, _, err := w.client.Get(ctx, w.key())
 		w.book.parts[0].record(time.Since(due))
 		return err
@@ -250,7 +286,7 @@ func (w *worker) mix(ctx context.Context, due time.Time) error {
 }
 
 func (w *worker) comeAndGo(ctx context.Context, due time.Time) error {
-	path, _, err := w.client.Create(ctx, w.load.Root+"/bid-", w.data, zk.Ephemeral|zk.Sequential)
+	path, _, err := w.client.Create(ctx, w.load.Root+bidPath, w.data, zk.Ephemeral|zk.Sequential)
 	if err != nil {
 		return err
 	}

@@ -16,14 +16,12 @@ import (
 type Sessions struct {
 	Setting
 	Sessions int
+	Rate     int // sessions whose opening is due each second; 0: a closed loop
 }
 
 // Check returns an error if a field is out of range.
 func (s Sessions) Check() error {
-	if err := between("sessions", s.Sessions, 1, connectionsMax); err != nil {
-		return err
-	}
-	return s.check()
+	return firstOf(between("sessions", s.Sessions, 1, connectionsMax), between("rate", s.Rate, 0, rateMax), s.check())
 }
 
 // Run measures the three phases. The latencies of the last report are times from the end of
@@ -58,16 +56,20 @@ func (s Sessions) Run(ctx context.Context) ([]*Report, error) {
 	})
 }
 
-// open opens the sessions. A latency is the time until one is open, with its connection.
+// open opens the sessions. A latency is the time until one is open, with its connection. With a rate it
+// counts from the time at which the opening was due, also if too many others were in progress then.
 func (s Sessions) open(ctx context.Context) (*Report, []*zk.Client, error) {
 	m, took := s.begin(), newLatencies()
+	pace := newPace(s.Rate, time.Hour, m.began).limit(s.Sessions)
 	clients, err := connectAll(ctx, func(ctx context.Context) (*zk.Client, error) {
-		begin := time.Now()
+		due, _ := pace.take(ctx) // there is one for each session
 		c, err := s.Connect(ctx)
-		took.record(time.Since(begin))
+		took.record(time.Since(due))
 		return c, err
 	}, s.Sessions)
-	return m.report("sessions: open", took), clients, err
+	r := m.report("sessions: open", took)
+	r.Rate, r.TimerLate = s.Rate, pace.lateness()
+	return r, clients, err
 }
 
 // idle measures the processor time while the sessions only send pings.

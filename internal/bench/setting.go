@@ -17,6 +17,7 @@ type Connect func(context.Context) (*zk.Client, error)
 // Setting holds what every measurement of running servers needs.
 type Setting struct {
 	Connect  Connect
+	Raw      *Raw          // lets loads send their requests without package zk; nil: they use package zk
 	Root     string        // a znode that must not exist; Run creates it and deletes it at the end
 	Warmup   time.Duration // time before the measurement starts
 	Duration time.Duration // time of the measurement
@@ -184,10 +185,15 @@ func connectAll(ctx context.Context, connect Connect, n int) ([]*zk.Client, erro
 		}
 		return err
 	})
-	if done := opened.Load(); err != nil && done > 0 && ctx.Err() == nil {
-		return clients, fmt.Errorf("%d of %d sessions were opened; a server may limit the connections from one address (maxClientCnxns): %w", done, n, err)
+	return clients, explainOpened(ctx, err, int(opened.Load()), n)
+}
+
+// explainOpened adds to an error how many of n sessions were opened before it.
+func explainOpened(ctx context.Context, err error, opened, n int) error {
+	if err == nil || opened == 0 || ctx.Err() != nil {
+		return err
 	}
-	return clients, err
+	return fmt.Errorf("%d of %d sessions were opened; a server may limit the connections from one address (maxClientCnxns): %w", opened, n, err)
 }
 
 // closeTimeout bounds the time to close all sessions. Sessions that are not closed expire.

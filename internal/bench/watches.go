@@ -14,11 +14,12 @@ type Fanout struct {
 	Setting
 	Watchers int // each has its own session
 	Size     int // bytes of data of the znode
+	Rate     int // changes due each second; 0: a closed loop
 }
 
 // Check returns an error if a field is out of range.
 func (f Fanout) Check() error {
-	for _, err := range []error{between("watchers", f.Watchers, 1, connectionsMax), between("size", f.Size, 0, sizeMax), f.check()} {
+	for _, err := range []error{between("watchers", f.Watchers, 1, connectionsMax), between("size", f.Size, 0, sizeMax), between("rate", f.Rate, 0, rateMax), f.check()} {
 		if err != nil {
 			return err
 		}
@@ -39,58 +40,108 @@ func (f Fanout) Run(ctx context.Context) ([]*Report, error) {
 		if _, _, err := clients[0].Create(ctx, path, nil); err != nil {
 			return nil, err
 		}
-		for warm := time.Now(); time.Since(warm) < f.Warmup; {
-			if _, err := f.round(ctx, clients, path, newLatencies()); err != nil {
-				return nil, err
-			}
+		watchers := clients[1:]
+		watches := make([]*zk.Watch, len(watchers))
+		r, err := f.Deliver(ctx, "fanout", len(watchers), Delivery{
+			Rate: f.Rate,
+			Prepare: func() error {
+				return inFlight(len(watchers), len(watchers), func(i int) (err error) {
+					_, _, watches[i], err = watchers[i].GetW(ctx, path)
+					return err
+				})
+			},
+			Change: func() error {
+				_, err := clients[0].Set(ctx, path, make([]byte, f.Size), zk.AnyVersion)
+				if err != nil {
+					closeWatches(watches)
+				}
+				return err
+			},
+			Await: func(i int) error {
+				_, err := watches[i].Wait(ctx)
+				return err
+			},
+		})
+		if err != nil {
+			return nil, err
 		}
-		m, took, delivering := f.begin(), newLatencies(), time.Duration(0)
-		for rounds := 0; rounds == 0 || time.Since(m.began) < f.Duration; rounds++ {
-			d, err := f.round(ctx, clients, path, took)
-			if err != nil {
-				return nil, err
-			}
-			delivering += d
-		}
-		r := m.report("fanout", took)
-		r.Elapsed = delivering
 		return []*Report{r}, nil
 	})
 }
 
-// round sets a watch for each watcher, changes the znode, and waits for all events. It
-// returns how long it took from the change to the last event.
-func (f Fanout) round(ctx context.Context, clients []*zk.Client, path string, took *latencies) (time.Duration, error) {
-	watchers := clients[1:]
-	watches := make([]*zk.Watch, len(watchers))
-	err := inFlight(len(watchers), len(watchers), func(i int) (err error) {
-		_, _, watches[i], err = watchers[i].GetW(ctx, path)
-		return err
-	})
-	if err != nil {
-		return 0, err
+// Delivery is what [Setting.Deliver] repeats.
+type Delivery struct {
+	Rate    int               // changes due each second; 0: a closed loop
+	Prepare func() error      // before each change; nil: nothing
+	Change  func() error      // causes an event for each receiver
+	Await   func(i int) error // waits for the event of receiver i
+}
+
+// Deliver measures how changes reach n receivers, until the time is over. In the Report, an operation
+// is a delivered event, and its latency is the time from the start of the change, or from the time at which the
+// change was due: a change waits until the last one was delivered everywhere. Elapsed is the time in
+// which events were delivered, without that of Prepare; the processor time includes Prepare.
+func (s Setting) Deliver(ctx context.Context, kind string, n int, d Delivery) (*Report, error) {
+	if err := s.check(); err != nil {
+		return nil, err
 	}
+	if s.Warmup > 0 {
+		if _, err := d.rounds(ctx, n, newPace(d.Rate, s.Warmup, time.Now()), newLatencies()); err != nil {
+			return nil, err
+		}
+	}
+	m, took := s.begin(), newLatencies()
+	pace := newPace(d.Rate, s.Duration, m.began)
+	delivering, err := d.rounds(ctx, n, pace, took)
+	if err != nil {
+		return nil, err
+	}
+	r := m.report(kind, took)
+	r.Elapsed, r.Rate, r.TimerLate = delivering, d.Rate, pace.lateness()
+	if d.Rate > 0 {
+		r.Unsent = (pace.due - min(pace.taken.Load(), pace.due)) * int64(n)
+	}
+	return r, nil
+}
+
+// rounds makes changes, at least one, as long as the pace gives any. It returns for how long events were
+// delivered.
+func (d Delivery) rounds(ctx context.Context, n int, pace *pace, took *latencies) (delivering time.Duration, err error) {
+	for rounds := 0; ; rounds++ {
+		if d.Prepare != nil {
+			if err := d.Prepare(); err != nil {
+				return 0, err
+			}
+		}
+		due, ok := pace.take(ctx)
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if !ok && rounds > 0 {
+			return delivering, nil
+		}
+		begin := time.Now()
+		if err := d.round(n, due, took); err != nil {
+			return 0, err
+		}
+		delivering += time.Since(begin)
+	}
+}
+
+// round makes one change, which was due at a time, and waits for all events.
+func (d Delivery) round(n int, due time.Time, took *latencies) error {
 	var wg sync.WaitGroup
-	errs := make([]error, len(watches)+1)
-	begin := time.Now()
-	for i, w := range watches {
+	errs := make([]error, n+1)
+	for i := range n {
 		wg.Go(func() {
-			if _, errs[i] = w.Wait(ctx); errs[i] == nil {
-				took.record(time.Since(begin))
+			if errs[i+1] = d.Await(i); errs[i+1] == nil {
+				took.record(time.Since(due))
 			}
 		})
 	}
-	_, errs[len(watches)] = clients[0].Set(ctx, path, make([]byte, f.Size), zk.AnyVersion)
-	if err := errs[len(watches)]; err != nil {
-		closeWatches(watches)
-	}
+	errs[0] = d.Change()
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return 0, err
-		}
-	}
-	return time.Since(begin), nil
+	return firstOf(errs...)
 }
 
 // closeWatches ends watches that will have no event.

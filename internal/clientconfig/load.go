@@ -119,6 +119,9 @@ func (c *Config) Apply(o *zk.Options) {
 // UsesTLS reports whether connections use TLS.
 func (c *Config) UsesTLS() bool { return c != nil && c.tls != nil }
 
+// LogsIn reports whether sessions log in with SASL.
+func (c *Config) LogsIn() bool { return c != nil && c.login != nil }
+
 // Close ends the login.
 func (c *Config) Close() {
 	if c != nil && c.close != nil {

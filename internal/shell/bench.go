@@ -70,6 +70,7 @@ were slow.`,
 	f.IntVar(&l.Outstanding, "outstanding", 1, "requests in flight per connection")
 	f.IntVar(&l.Size, "size", 100, "bytes of data per znode")
 	f.IntVar(&l.Rate, "rate", 0, "operations that are due each second; 0: as fast as answers arrive")
+	f.IntVar(&l.Operations, "operations", 0, "end after this number of operations instead of --duration; 0: no limit")
 	l.Keys = 1
 	if kind != bench.Create && kind != bench.Ephemerals {
 		f.IntVar(&l.Keys, "keys", 1000, "number of znodes")
@@ -77,34 +78,39 @@ were slow.`,
 	if kind == bench.Mixed {
 		f.IntVar(&l.Reads, "reads", 90, "how many of 100 operations are reads")
 	}
-	lean := false
-	if kind == bench.Read || kind == bench.Write {
-		f.BoolVar(&lean, "lean", false, "send the requests without the client library, which costs less processor time; without --rate and logins")
-	}
+	library := false
+	f.BoolVar(&library, "library", false, "send the requests with the client library, which costs more processor time; logins by SASL need it")
 	spanFlags(f, &l.Setting)
-	return benchServers(base, c, &l.Setting, func(a *app) measurement {
-		if lean {
-			l.Lean = a.lean()
+	return benchServers(base, c, &l.Setting, func(*app) measurement {
+		if library {
+			l.Raw = nil
 		}
 		return l
 	})
 }
 
-// lean returns how to connect without the client library.
-func (a *app) lean() *bench.Lean {
+// raw returns how to connect without the client library; nil: that is not possible with this login.
+func (a *app) raw() (*bench.Raw, error) {
+	if a.access.LogsIn() {
+		return nil, nil
+	}
+	o, err := a.options()
+	if err != nil {
+		return nil, err
+	}
 	hosts, chroot, _ := strings.Cut(a.servers, "/")
-	l := &bench.Lean{Timeout: a.session, Dial: func(ctx context.Context, server string) (net.Conn, error) {
+	r := &bench.Raw{Timeout: a.session, Auth: o.Auth, Dial: func(ctx context.Context, server string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, a.timeout)
 		defer cancel()
 		return a.access.Dial(ctx, server)
 	}}
 	if chroot = strings.TrimSuffix(chroot, "/"); chroot != "" {
-		l.Chroot = "/" + chroot
+		r.Chroot = "/" + chroot
 	}
 	for host := range strings.SplitSeq(hosts, ",") {
-		l.Servers = append(l.Servers, withPort(strings.TrimSpace(host)))
+		r.Servers = append(r.Servers, withPort(strings.TrimSpace(host)))
 	}
-	return l
+	return r, nil
 }
 
 func newBenchLatency(base maker) *cobra.Command {
@@ -133,6 +139,7 @@ func newBenchFanout(base maker) *cobra.Command {
 	}
 	c.Flags().IntVar(&w.Watchers, "watchers", 100, "watchers, each with its own session")
 	c.Flags().IntVar(&w.Size, "size", 100, "bytes of data of the znode")
+	c.Flags().IntVar(&w.Rate, "rate", 0, "changes that are due each second; 0: the next one when all events have arrived")
 	spanFlags(c.Flags(), &w.Setting)
 	return benchServers(base, c, &w.Setting, func(*app) measurement { return w })
 }
@@ -163,6 +170,7 @@ func newBenchSessions(base maker) *cobra.Command {
 		Example: "  bellwether bench sessions --sessions 2000 --session-timeout 6s",
 	}
 	c.Flags().IntVar(&s.Sessions, "sessions", 100, "number of sessions")
+	c.Flags().IntVar(&s.Rate, "rate", 0, "sessions whose opening is due each second; 0: as fast as they open")
 	c.Flags().DurationVar(&s.Duration, "duration", 10*time.Second, "time for which the sessions are idle")
 	return benchServers(base, c, &s.Setting, func(*app) measurement { return s })
 }

@@ -100,6 +100,10 @@ func benchServers(base maker, c *cobra.Command, s *bench.Setting, m func(*app) m
 			return err
 		}
 		s.Connect, s.Root = b.connect, g.root()
+		var err error
+		if s.Raw, err = b.raw(); err != nil {
+			return err
+		}
 		if err := m(b.app).Check(); err != nil {
 			return usagef("%w", err)
 		}
