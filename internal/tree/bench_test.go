@@ -139,3 +139,37 @@ func TestReadsAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestWritesAllocateLittle: the allocations of a write, from the check of the request until the transaction is
+// applied, have a limit: what the tree keeps, the transaction, and the result.
+func TestWritesAllocateLittle(t *testing.T) {
+	l := &leader{tree: New(Options{Seed: 1})}
+	fill(t, l.tree, 10, 10)
+	l.z = 1
+	l.tree.Apply(l.prepare(&Request{Session: alice, Op: wire.OpCreateSession, Body: []byte{0, 0, 1, 0}}))
+	const path = "/directory-000000/node-0000000004"
+	c := &noEventsClient{ids: []wire.ID{id("ip:127.0.0.1")}}
+	set := request(wire.OpSetData, &wire.SetDataRequest{Path: path, Data: make([]byte, 100), Version: -1})
+	bid := request(wire.OpCreate, &wire.CreateRequest{Path: "/directory-000000/s-", ACL: wire.OpenACL(), Flags: wire.FlagEphemeralSequential})
+	var out wire.DataResponse
+	for _, tt := range []struct {
+		name string
+		most float64
+		do   func()
+	}{
+		{"setData", 7, func() { l.tree.Apply(l.prepare(set)) }},
+		{"a watch, and a setData with its event", 11, func() {
+			l.tree.GetData(c, path, true, &out)
+			l.tree.Apply(l.prepare(set))
+		}},
+		{"create of a bid, and its delete", 25, func() {
+			created := l.tree.Apply(l.prepare(bid)).Response.(*wire.PathResponse).Path
+			l.tree.Apply(l.prepare(remove(created, -1)))
+		}},
+	} {
+		tt.do()
+		if n := testing.AllocsPerRun(100, tt.do); n > tt.most {
+			t.Errorf("%s: %v allocations, at most %v are expected", tt.name, n, tt.most)
+		}
+	}
+}
