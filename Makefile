@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
-.PHONY: build test tools format vet lint layout unit race cross interop otel fmt fuzz soak mutants bench docs screenshots module clean
+.PHONY: build test tools format vet lint layout unit race cross interop otel fmt fuzz soak mutants bench bench-report bench-layers docs screenshots module clean
 
 # make module PATH=... sets PATH, the shell's search path, to the module's path. So PATH is
 # copied to MODULE, and the rules get back the search path with which make was started.
@@ -170,6 +170,38 @@ bench: tools
 	go test -run '^$$' -bench . -benchmem ./...
 	cd interop && go run ./compare $(COMPARE)
 
+# Measures Apache ZooKeeper, Bellwether and etcd side by side, in alternating pairs, and writes
+# docs/performance.md and its charts. ROWS=read,write selects rows. A run that was interrupted goes on
+# with the next measurement: the results are in .bench-report, which make clean deletes.
+PAIRS    ?= 5
+DURATION ?= 10s
+WARMUP   ?= 5s
+ROWS     ?=
+bench-report: tools
+	interop/install-tools.sh etcd
+	mkdir -p .bench-report
+	cd interop && PATH="$$PATH:/usr/local/lib/bellwether-interop" go run ./report -pairs $(PAIRS) -duration $(DURATION) \
+		-warmup $(WARMUP) -rows '$(ROWS)' -results $(CURDIR)/.bench-report/results.jsonl -docs $(CURDIR)/docs
+
+# Compares the Go benchmarks of each layer at two commits: make bench-layers FROM=v1 TO=HEAD. LAYERS, BENCH and COUNT
+# select packages, benchmarks, and how often each one runs. The two commits take turns.
+BENCHSTAT := golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
+FROM   ?= HEAD~1
+TO     ?= HEAD
+BENCH  ?= .
+COUNT  ?= 10
+LAYERS ?= ./wire ./internal/tree ./internal/zab ./internal/store ./internal/server ./zk
+bench-layers:
+	@dir=$$(mktemp -d); trap 'for side in from to; do git worktree remove --force $$dir/$$side 2>/dev/null || true; done; rm -rf '"$$dir" EXIT; \
+	git worktree add -q --detach $$dir/from '$(FROM)'; git worktree add -q --detach $$dir/to '$(TO)'; \
+	for round in $$(seq $(COUNT)); do \
+		for side in from to; do \
+			(cd $$dir/$$side && go test -vet=off -run '^$$' -bench '$(BENCH)' -benchmem -p 1 $(LAYERS)) >>$$dir/$$side.txt; \
+		done; \
+		echo "round $$round of $(COUNT)" >&2; \
+	done; \
+	go run $(BENCHSTAT) '$(FROM)'=$$dir/from.txt '$(TO)'=$$dir/to.txt
+
 # Makes the screenshots of the documentation with Chromium.
 screenshots: tools
 	cd interop && go test ./page -vet=off -count=1 -run TestScreenshots -screenshots "$(CURDIR)/docs/images"
@@ -190,4 +222,4 @@ module:
 	echo "module $$old is now $(MODULE)"
 
 clean:
-	rm -rf bellwether dist .mutants .soak interop/node/node_modules
+	rm -rf bellwether dist .bench-report .mutants .soak interop/node/node_modules

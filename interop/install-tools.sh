@@ -52,20 +52,22 @@ survey() {
     need /usr/bin/chromium chromium
 }
 
-# Debian's package prometheus starts a service when it is installed. The tests need only its two
-# programs, so the package is unpacked here and not installed.
-prometheus_dir=/usr/local/lib/bellwether-interop
+# Debian's packages prometheus and etcd-server start a service when they are installed. Only their
+# programs are needed, so the packages are unpacked here and not installed.
+programs_dir=/usr/local/lib/bellwether-interop
 
 need_prometheus() {
-    ! [ -x "$prometheus_dir/promtool" ] || ! [ -x "$prometheus_dir/prometheus" ]
+    ! [ -x "$programs_dir/promtool" ] || ! [ -x "$programs_dir/prometheus" ]
 }
 
-unpack_prometheus() {
-    local dir
+# unpack PACKAGE PROGRAM... takes programs of /usr/bin from a package.
+unpack() {
+    local package=$1 dir
+    shift
     dir=$(mktemp -d)
-    (cd "$dir" && apt-get -qq download prometheus 2>/dev/null)
-    dpkg-deb -x "$dir"/prometheus_*.deb "$dir"
-    as_root install -D -t "$prometheus_dir" "$dir/usr/bin/promtool" "$dir/usr/bin/prometheus"
+    (cd "$dir" && apt-get -qq download "$package" 2>/dev/null)
+    dpkg-deb -x "$dir/$package"_*.deb "$dir"
+    as_root install -D -t "$programs_dir" "${@/#/$dir/usr/bin/}"
     rm -rf "$dir"
 }
 
@@ -79,6 +81,15 @@ as_root() {
         exit 1
     fi
 }
+
+# install-tools.sh etcd installs only what make bench-report needs besides.
+if [ "${1:-}" = etcd ]; then
+    [ -x "$programs_dir/etcd" ] && exit 0
+    echo "install-tools: unpacking etcd-server"
+    as_root apt-get -qq update
+    unpack etcd-server etcd
+    exit 0
+fi
 
 survey
 [ ${#missing[@]} = 0 ] && ! need_prometheus && exit 0
@@ -96,7 +107,7 @@ if [ ${#missing[@]} != 0 ]; then
         apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
 fi
 if need_prometheus; then
-    unpack_prometheus
+    unpack prometheus promtool prometheus
 fi
 
 survey

@@ -1,0 +1,231 @@
+// Command report measures Apache ZooKeeper, Bellwether and etcd side by side on this machine, in
+// alternating pairs, and writes the ratios with their spread into docs/performance.md, with charts.
+//
+// Every measurement is added to a file of results, one JSON object a line. A run that was interrupted
+// goes on with the next measurement; the results of other settings or versions are not used.
+//
+// Run it with make bench-report, on a machine that runs nothing else.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"bellwether/interop/target"
+)
+
+// The systems, in the order of a pair, and what stands for the machine itself.
+const (
+	zooKeeper  = "zookeeper"
+	bellwether = "bellwether"
+	etcd       = "etcd"
+	machine    = "machine"
+	ceilingRow = "ceiling"
+)
+
+var systemNames = map[string]string{zooKeeper: "Apache ZooKeeper", bellwether: "Bellwether", etcd: "etcd"}
+
+// run holds the flags and what is the same for all measurements.
+type run struct {
+	rows             string
+	pairs            int
+	warmup, duration time.Duration
+	heap             string
+	results          string
+	docs             string
+	etcdProgram      string
+	dir              string
+	table            bool
+
+	binary   string
+	settings settings
+}
+
+func main() {
+	r := &run{}
+	flag.StringVar(&r.rows, "rows", "", "comma-separated names of rows, empty: all; a wrong name lists them")
+	flag.IntVar(&r.pairs, "pairs", 5, "pairs of measurements")
+	flag.DurationVar(&r.warmup, "warmup", 5*time.Second, "time before each measurement")
+	flag.DurationVar(&r.duration, "duration", 10*time.Second, "time of each measurement")
+	flag.StringVar(&r.heap, "heap", "2g", "heap of Apache's Java process")
+	flag.StringVar(&r.results, "results", "report.jsonl", "file of the results")
+	flag.StringVar(&r.docs, "docs", "", "directory of performance.md and images; empty: print the section")
+	flag.StringVar(&r.etcdProgram, "etcd", "etcd", "etcd's program; empty: no etcd")
+	flag.StringVar(&r.dir, "dir", "", "directory on the disk to measure; empty: the system's for temporary files")
+	flag.BoolVar(&r.table, "table", false, "measure nothing, and write the table of the results that there are")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := r.run(ctx)
+	if gone := target.RemoveBinary(); err == nil {
+		err = gone
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func (r *run) run(ctx context.Context) error {
+	chosen, err := choose(r.rows)
+	if err != nil {
+		return err
+	}
+	if r.binary, err = target.Binary(); err != nil {
+		return err
+	}
+	r.settings = settings{Date: time.Now().UTC().Format(time.DateOnly), Machine: machineName(), Versions: r.versions(), Warmup: r.warmup.String(), Duration: r.duration.String(), Heap: r.heap}
+	if !r.table {
+		if err := r.measureAll(ctx, chosen); err != nil {
+			return err
+		}
+	}
+	return r.write()
+}
+
+// choose returns the rows with the given names.
+func choose(names string) (chosen []row, err error) {
+	if names == "" {
+		return rows, nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(rows, func(r row) bool { return r.name == name })
+		if i < 0 {
+			var known []string
+			for _, r := range rows {
+				known = append(known, r.name)
+			}
+			return nil, fmt.Errorf("no row %q; there are %s", name, strings.Join(known, ", "))
+		}
+		chosen = append(chosen, rows[i])
+	}
+	return chosen, nil
+}
+
+// measureAll measures pair after pair what the file of results does not contain yet.
+func (r *run) measureAll(ctx context.Context, chosen []row) error {
+	for pair := range r.pairs {
+		if err := r.once(ctx, ceilingRow, pair, machine, func() ([]figure, error) { return ceiling(ctx, r) }); err != nil {
+			return err
+		}
+		for _, row := range chosen {
+			for _, system := range []string{zooKeeper, bellwether} {
+				if err := r.once(ctx, row.name, pair, system, func() ([]figure, error) { return row.zk(ctx, r, system) }); err != nil {
+					return err
+				}
+			}
+			if row.etcd == nil || r.etcdProgram == "" {
+				continue
+			}
+			if err := r.once(ctx, row.name, pair, etcd, func() ([]figure, error) { return row.etcd(ctx, r) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// once measures one row of one system, unless the file of results has it.
+func (r *run) once(ctx context.Context, row string, pair int, system string, measure func() ([]figure, error)) error {
+	known, err := readResults(r.results)
+	if err != nil {
+		return err
+	}
+	if find(known, row, pair, system, r.settings) != nil {
+		return nil
+	}
+	fmt.Fprintf(os.Stderr, "pair %d of %d: %s: %s\n", pair+1, r.pairs, row, system)
+	figures, err := measure()
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return fmt.Errorf("%s: %s: %w", row, system, err)
+	}
+	return appendResult(r.results, result{row, pair, system, r.settings, figures})
+}
+
+// write writes the section and the charts, or prints the section.
+func (r *run) write() error {
+	all, err := readResults(r.results)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(res result) bool { return !res.Settings.same(r.settings) })
+	if len(all) == 0 {
+		return fmt.Errorf("%s has no results of these settings and versions", r.results)
+	}
+	drawn, err := chartsOf(all)
+	if err != nil {
+		return err
+	}
+	section := sectionOf(all, all[0].Settings, drawn)
+	if r.docs == "" {
+		_, err := fmt.Print(section)
+		return err
+	}
+	for _, c := range drawn {
+		if err := os.WriteFile(filepath.Join(r.docs, c.file), c.svg, 0o644); err != nil {
+			return err
+		}
+	}
+	path := filepath.Join(r.docs, "performance.md")
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(replaced(string(page), section)), 0o644)
+}
+
+// machineName describes this machine.
+func machineName() string {
+	name := "unknown processor"
+	text, _ := os.ReadFile("/proc/cpuinfo") // other systems have none
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			name = strings.TrimSpace(value)
+			break
+		}
+	}
+	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return fmt.Sprintf("%s, %d cores, %s %s", name, runtime.NumCPU(), runtime.GOOS, strings.TrimSpace(string(kernel)))
+}
+
+// versions returns the versions of what is measured.
+func (r *run) versions() string {
+	all := []string{"Bellwether " + commit(), runtime.Version()}
+	for _, p := range []struct{ name, program string }{{"Apache ZooKeeper", "libzookeeper-java"}, {"OpenJDK", "openjdk-17-jre-headless"}} {
+		if out, err := exec.Command("dpkg-query", "-W", "-f", "${Version}", p.program).Output(); err == nil {
+			all = append(all, p.name+" "+string(out)+" (Debian)")
+		}
+	}
+	if out, err := exec.Command(r.etcdProgram, "--version").Output(); err == nil {
+		first, _, _ := strings.Cut(string(out), "\n")
+		all = append(all, "etcd "+strings.TrimPrefix(first, "etcd Version: "))
+	}
+	return strings.Join(all, ", ")
+}
+
+// commit returns the last commit of the program, with a mark if files differ from it. Changes of the documentation
+// do not count: the page with the table is one of them.
+func commit() string {
+	program := []string{"--", ":(top)", ":(top,exclude)docs", ":(top,exclude,glob)**/*.md"}
+	out, err := exec.Command("git", append([]string{"log", "-1", "--format=%h"}, program...)...).Output()
+	if err != nil {
+		return "of unknown version"
+	}
+	changed, err := exec.Command("git", append([]string{"status", "--porcelain"}, program...)...).Output()
+	name := strings.TrimSpace(string(out))
+	if err != nil || len(changed) > 0 {
+		name += " with changes"
+	}
+	return name
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/xml"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// some returns results of two pairs.
+func some() []result {
+	f := func(throughput, p50 float64) []figure {
+		return []figure{{"throughput", "/s", throughput, true}, {"p50", "µs", p50, false}, {clientCPU, "µs", 2, false}}
+	}
+	s := settings{Date: "2026-01-02", Machine: "a machine", Versions: "1", Warmup: "5s", Duration: "10s", Heap: "2g"}
+	return []result{
+		{"read", 0, zooKeeper, s, f(1000, 300)}, {"read", 0, bellwether, s, f(3000, 100)}, {"read", 0, etcd, s, f(500, 200)},
+		{"read", 1, zooKeeper, s, f(2000, 100)}, {"read", 1, bellwether, s, f(2000, 50)},
+		{"ping", 0, bellwether, s, []figure{{"p50", "µs", 0.25, false}}},
+		{ceilingRow, 0, machine, s, []figure{{"echo", "/s", 123456, true}}},
+	}
+}
+
+// TestSpread shows the median of odd and even numbers of values.
+func TestSpread(t *testing.T) {
+	for _, c := range []struct {
+		values []float64
+		want   spread
+	}{
+		{[]float64{5}, spread{5, 5, 5}},
+		{[]float64{9, 1, 2}, spread{2, 1, 9}},
+		{[]float64{4, 1, 2, 9}, spread{3, 1, 9}},
+	} {
+		if got := spreadOf(c.values); got != c.want {
+			t.Errorf("%v: %v, want %v", c.values, got, c.want)
+		}
+	}
+}
+
+// TestRatios shows that a ratio compares the figures of one pair, that more than 1 is better in both
+// directions, and that pairs with one figure or with a zero have none.
+func TestRatios(t *testing.T) {
+	a, b := map[int]float64{0: 6, 1: 4, 2: 9, 3: 0}, map[int]float64{0: 3, 1: 8, 3: 5, 4: 7}
+	for more, want := range map[bool][]float64{true: {0.5, 2}, false: {0.5, 2}} {
+		got := ratios(a, b, more)
+		if slices.Sort(got); !slices.EqualFunc(got, want, func(x, y float64) bool { return math.Abs(x-y) < 1e-9 }) {
+			t.Errorf("more is better: %v: %v, want %v", more, got, want)
+		}
+	}
+	if got := ratios(map[int]float64{0: 3}, map[int]float64{0: 6}, true); got[0] != 0.5 {
+		t.Error(got)
+	}
+	if got := ratios(map[int]float64{0: 3}, map[int]float64{0: 6}, false); got[0] != 2 {
+		t.Error(got)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{0.1234: "0.123", 12.345: "12.3", 999.4: "999", 1000: "1,000", 1234567.8: "1,234,568", 0.00001: "0.00001"} {
+		if got := number(v); got != want {
+			t.Errorf("%v: %q, want %q", v, got, want)
+		}
+	}
+}
+
+// TestTable shows cells with medians, ratios with their spread, no ratio for the client, and empty
+// cells for what was not measured.
+func TestTable(t *testing.T) {
+	got := tableOf(some())
+	for _, want := range []string{
+		"| getData, 100 bytes, 32 connections × 16, standalone | throughput | 1,500/s | 2,500/s | **2** (1 to 3) | 500/s | **6** (6 to 6) |\n",
+		"|  | p50 | 200 µs | 75 µs | **2.5** (2 to 3) | 200 µs | **2** (2 to 2) |\n",
+		"|  | " + clientCPU + " | 2 µs | 2 µs |  | 2 µs |  |\n",
+		"| ping of a client at a follower, three idle servers | p50 |  | 0.25 µs |  |  |  |\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+	if n := strings.Count(got, "\n"); n != 6 {
+		t.Errorf("%d lines", n)
+	}
+	if got := machineOf(some()); !strings.Contains(got, "| echo | 123,456 /s (123,456 to 123,456) |") {
+		t.Error(got)
+	}
+}
+
+// TestSection shows that the generated part says how it was made, and that writing it again replaces
+// only it.
+func TestSection(t *testing.T) {
+	drawn, err := chartsOf(some())
+	if err != nil || len(drawn) != 2 {
+		t.Fatal(len(drawn), err)
+	}
+	for _, c := range drawn {
+		if err := xml.Unmarshal(c.svg, new(struct{ XMLName xml.Name })); err != nil || !strings.Contains(string(c.svg), "read: throughput") {
+			t.Errorf("%s: %v", c.file, err)
+		}
+	}
+	section := sectionOf(some(), some()[0].Settings, drawn)
+	for _, want := range []string{"Date: 2026-01-02. Machine: a machine. Versions: 1.", "PAIRS=2 DURATION=10s", "after 5s of warm-up", "](images/performance-etcd.svg)", "standalone: serializable gets, which"} {
+		if !strings.Contains(section, want) {
+			t.Errorf("%q is missing in\n%s", want, section)
+		}
+	}
+	if strings.Contains(section, "puts of new keys") {
+		t.Error("the page says what etcd does in a row that was not measured")
+	}
+	page := replaced("# Performance\n\nolder\n", section)
+	if !strings.HasPrefix(page, "# Performance\n\n"+beginMark) || !strings.HasSuffix(page, endMark+"\n\nolder\n") {
+		t.Error(page)
+	}
+	if again := replaced(page, "new"); again != "# Performance\n\n"+beginMark+"\n\nnew\n\n"+endMark+"\n\nolder\n" {
+		t.Error(again)
+	}
+}
+
+// TestResultsAreResumed shows that a run finds the results of an interrupted one, behind a line that was
+// not written completely too, on another day, and not those of other settings.
+func TestResultsAreResumed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results")
+	if all, err := readResults(path); err != nil || all != nil {
+		t.Error(all, err)
+	}
+	for i, r := range some() {
+		if i == 1 {
+			if err := os.WriteFile(path, []byte("\n{\"row\":\"read\",\"pa"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := appendResult(path, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := readResults(path)
+	if err != nil || len(all) != len(some())-1 {
+		t.Fatal(len(all), err)
+	}
+	s := some()[0].Settings
+	s.Date = "2026-01-03"
+	if r := find(all, "read", 1, bellwether, s); r == nil || r.Figures[0].Value != 2000 {
+		t.Errorf("%+v", r)
+	}
+	if find(all, "read", 2, bellwether, s) != nil || find(all, "read", 1, etcd, s) != nil {
+		t.Error("a measurement is found that was not made")
+	}
+	s.Duration = "1s"
+	if find(all, "read", 1, bellwether, s) != nil {
+		t.Error("a result of other settings is used")
+	}
+}
+
+// TestChoose shows that rows have different names, and that a wrong name lists them.
+func TestChoose(t *testing.T) {
+	if all, err := choose(""); err != nil || len(all) != len(rows) {
+		t.Error(len(all), err)
+	}
+	names := map[string]bool{}
+	for _, r := range rows {
+		if names[r.name] || (r.etcd == nil) != (r.note == "") {
+			t.Errorf("row %s", r.name)
+		}
+		names[r.name] = true
+	}
+	if chosen, err := choose("ping,read"); err != nil || len(chosen) != 2 || chosen[1].name != "read" {
+		t.Error(chosen, err)
+	}
+	if _, err := choose("reed"); err == nil || !strings.Contains(err.Error(), "there are read, read32") {
+		t.Error(err)
+	}
+}
+
+// TestCommit shows that the version of the program is one word or a few, also in a copy without history.
+func TestCommit(t *testing.T) {
+	if got := commit(); got == "" || strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
+	}
+}

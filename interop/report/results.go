@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// figure is one number of a row.
+type figure struct {
+	Name  string  `json:"name"`
+	Unit  string  `json:"unit"`
+	Value float64 `json:"value"`
+	More  bool    `json:"more,omitempty"` // more is better
+}
+
+// result holds the figures of one row, pair and system. A file of results has one in each line.
+type result struct {
+	Row      string   `json:"row"`
+	Pair     int      `json:"pair"`
+	System   string   `json:"system"`
+	Settings settings `json:"settings"`
+	Figures  []figure `json:"figures"`
+}
+
+// settings must be the same for all results of a table.
+type settings struct {
+	Date     string `json:"date"` // when the run began
+	Machine  string `json:"machine"`
+	Versions string `json:"versions"`
+	Warmup   string `json:"warmup"`
+	Duration string `json:"duration"`
+	Heap     string `json:"heap"`
+}
+
+// same reports whether results with these settings may be in one table. A run may take days.
+func (s settings) same(o settings) bool {
+	s.Date, o.Date = "", ""
+	return s == o
+}
+
+// readResults reads a file of results; none, if there is no file. It leaves out a last line that an
+// interrupted run has not written completely.
+func readResults(path string) (all []result, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	scan := bufio.NewScanner(file)
+	scan.Buffer(nil, 1<<20)
+	for scan.Scan() {
+		var r result
+		if err := json.Unmarshal(scan.Bytes(), &r); err == nil {
+			all = append(all, r)
+		}
+	}
+	return all, scan.Err()
+}
+
+// appendResult adds a result to a file. It begins with a line feed, so that a line that was not
+// written completely damages no other.
+func appendResult(path string, r result) error {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(r)
+	if err == nil {
+		_, err = file.Write(append(append([]byte{'\n'}, text...), '\n'))
+	}
+	return errors.Join(err, file.Close())
+}
+
+// find returns the result of a row, pair and system with these settings.
+func find(all []result, row string, pair int, system string, s settings) *result {
+	for i, r := range all {
+		if r.Row == row && r.Pair == pair && r.System == system && r.Settings.same(s) {
+			return &all[i]
+		}
+	}
+	return nil
+}
