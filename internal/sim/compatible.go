@@ -21,6 +21,9 @@ import (
 // In one respect a compatible server stays a native one: with an empty disk it sends zxid -1
 // in its votes and promises no epoch. A server of Apache ZooKeeper takes part as if it had
 // never had a history. A disk that is wiped could then lose transactions.
+//
+// interop/realpeers compares what a compatible server sends with what Apache ZooKeeper
+// sends. docs/testing.md lists the differences.
 
 // inZooKeeperOrder sorts the packets of a leader into the order in which a leader of Apache
 // ZooKeeper sends them.

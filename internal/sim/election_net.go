@@ -75,9 +75,7 @@ func (v *server) sendVote(o *server) {
 				return
 			}
 			c.tcp.send(c.end, sentVote{*c.slot, c.first})
-			if v.sim.opt.sent != nil {
-				v.sim.opt.sent(SentPacket{From: v.id, To: o.id, Notification: c.slot})
-			}
+			v.exchange(Exchange{Peer: o.id, Sent: true, Notification: c.slot})
 			c.last, c.slot, c.first = c.slot, nil, false
 		})
 	}
@@ -152,6 +150,7 @@ func (v *server) connectElection(o *server) {
 // receiveVote takes a notification.
 func (v *server) receiveVote(from *server, f sentVote) {
 	v.sim.detail("%d hears %d: %v for %d, round %d", v.id, from.id, f.n.State, f.n.Leader, f.n.ElectionEpoch)
+	v.exchange(Exchange{Peer: from.id, Notification: &f.n})
 	v.push(replica.Vote{Event: election.Heard{From: from.id, First: v.doubts(f), Notification: f.n}})
 }
 

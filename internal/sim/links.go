@@ -29,6 +29,14 @@ type link struct {
 	pieces int         // pieces of a snapshot that have arrived at the learner, while the rest has not
 }
 
+// peer returns the id of the server at the other end of the link.
+func (l *link) peer(v *server) ensemble.ServerID {
+	if l.ends[0] == v {
+		return l.ends[1].id
+	}
+	return l.ends[0].id
+}
+
 // at returns which end of the link the present process of a server has. It returns false if the
 // process has no open end.
 func (l *link) at(v *server) (int, bool) {
@@ -111,6 +119,7 @@ func (v *server) link(o *server) {
 				l.cutOff(s)
 			}
 			if self.life == life {
+				self.linkEnds(l, i)
 				self.push(replica.Zab{Event: zab.Closed{Link: l.id, Why: why}})
 			}
 		}
@@ -142,6 +151,7 @@ func (v *server) receive(l *link, p packet) {
 	if q.Type == peerwire.PacketSnap {
 		v.receivedSnapshots[l.id] = l.received(p)
 	}
+	v.exchange(Exchange{Peer: l.peer(v), Packet: q, Snapshot: p.snapshot, Link: l.id})
 	v.push(replica.Zab{Event: zab.Received{Link: l.id, Packet: q}})
 }
 
@@ -173,9 +183,7 @@ func (v *server) sendPacket(m zab.Message) {
 	default:
 		l.tcp.send(i, packet{packet: m.Packet})
 	}
-	if v.sim.opt.sent != nil {
-		v.sim.opt.sent(SentPacket{From: v.id, To: l.ends[1-i].id, Packet: m.Packet, Link: l.id})
-	}
+	v.exchange(Exchange{Peer: l.ends[1-i].id, Sent: true, Packet: m.Packet, Link: l.id})
 	if v.compatible && i == 0 {
 		v.acknowledgeDiff(l, m.Packet)
 	}
@@ -198,6 +206,7 @@ func (v *server) promises(l *link, end int, p *peerwire.QuorumPacket) check.Prom
 // hangUp ends a link from this side.
 func (v *server) hangUp(id zab.LinkID) {
 	if l, i := v.findLink(id); l != nil {
+		v.linkEnds(l, i)
 		if v.sim.random.Chance(30) {
 			l.tcp.abort(i)
 		} else {
@@ -210,6 +219,7 @@ func (v *server) hangUp(id zab.LinkID) {
 func (v *server) unlisten() {
 	for _, l := range v.links {
 		if i, open := l.at(v); open && i == 1 {
+			v.linkEnds(l, i)
 			l.tcp.close(i)
 		}
 	}

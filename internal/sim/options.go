@@ -74,7 +74,7 @@ type Options struct {
 
 	rule func() check.Checker // one more rule to check, for tests
 	off  bool                 // nothing starts the servers, unless an act does
-	sent func(SentPacket)     // gets each packet between servers when it is sent, without Step; nil: nobody does
+	seen func(Exchange)       // gets what compatible servers exchange with others, without Step; nil: nobody does
 }
 
 // drawn fills in what the options leave to the seed. Applied to its own result, it changes

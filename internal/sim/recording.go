@@ -19,19 +19,20 @@ type Recording struct {
 	Seed       uint64
 	Compatible ensemble.ServerID
 	Steps      []RecordedStep
-	Packets    []SentPacket
+	Exchanges  []Exchange // in the order in which the compatible server sees them
 }
 
-// Facts about every recorded run. The time limits in ticks are ZooKeeper's defaults.
+// Facts about every recorded run.
 const (
-	RecordedServers   = 3
-	RecordedTickMS    = 200
-	RecordedInitLimit = 10
-	RecordedSyncLimit = 5
-	// RecordedPauseMS is the time between a write and a cut, so that every server has
-	// acknowledged the write.
-	RecordedPauseMS = 150
+	RecordedServers = 3
+	RecordedTickMS  = 200
+	// RecordedSessionMS is the session timeout. No session ends by itself.
+	RecordedSessionMS = 600_000
 )
+
+// pauseBeforeCut is the time between a write and a cut, in µs, so that every server has
+// acknowledged the write.
+const pauseBeforeCut = 150 * machine.Millisecond
 
 // StepKind says what happens in a step of a recorded run.
 type StepKind string
@@ -47,7 +48,7 @@ const (
 	StepWrite StepKind = "write"
 	// A client opens a session at Server, which leads. Server is cut off, and then proposes
 	// a write of the client, which no other server gets. When others serve, the client
-	// moves to one of them and closes its session.
+	// moves to the new leader and closes its session. If Value is 1, it does neither.
 	StepCutWriting StepKind = "cut writing"
 )
 
@@ -59,29 +60,32 @@ type Step struct {
 }
 
 func (p Step) String() string {
-	if p.Kind == StepWrite {
+	if p.Value != 0 {
 		return fmt.Sprintf("%s %d =%d", p.Kind, p.Server, p.Value)
 	}
 	return fmt.Sprintf("%s %d", p.Kind, p.Server)
 }
 
-// RecordedStep is a step that was carried out. The times are in simulated µs.
+// RecordedStep is a step that was carried out.
 type RecordedStep struct {
 	Step
-	At   int64 // its beginning
-	Rest int64 // when the ensemble was at rest after it
 	// Leader and Epoch are those of the ensemble at rest; 0: no server leads.
 	Leader ensemble.ServerID
 	Epoch  wire.Epoch
+	// Session is that of the client of a StepCutWriting.
+	Session wire.SessionID
 }
 
-// SentPacket is a message that one server sent to another: a notification of an election, or a packet
-// on the connection Link of a learner to its leader.
-type SentPacket struct {
-	Step         int // index of the step during or after which it was sent
-	From, To     ensemble.ServerID
-	Notification *peerwire.Notification // nil: Packet is set
+// Exchange is what passes between the compatible server and another one, Peer: a
+// notification of an election, or a packet on the connection Link of a learner to its
+// leader. If it is neither, the compatible server has no longer this connection.
+type Exchange struct {
+	Step         int // index of the step during or after which it happens
+	Peer         ensemble.ServerID
+	Sent         bool // the compatible server sends it; false: it receives it
+	Notification *peerwire.Notification
 	Packet       *peerwire.QuorumPacket
+	Snapshot     []byte // what follows a SNAP that is received
 	Link         zab.LinkID
 }
 
@@ -103,8 +107,9 @@ func Record(seed uint64, compatible ensemble.ServerID, steps []Step) (*Recording
 	r := &recorder{Recording: Recording{Seed: seed, Compatible: compatible}, down: map[ensemble.ServerID]bool{}}
 	r.Sim = New(Options{
 		Seed: seed, Voters: RecordedServers, Observers: -1, Clients: -1, Candidates: -1, Compatible: 1, KeepClients: -1, ReadOnly: -1,
-		LocalSessions: -1, TickMS: RecordedTickMS, SessionTicks: 8, Groups: -1, Moves: -1, CounterMax: 1 << 30, Busy: -1, Priorities: -1, Lasting: NoLasting, Keep: 500,
-		off: true, sent: r.sent,
+		LocalSessions: -1, TickMS: RecordedTickMS, SessionTicks: RecordedSessionMS / RecordedTickMS, Groups: -1, Moves: -1, CounterMax: 1 << 30,
+		Busy: -1, Priorities: -1, Reconfig: -1, Lasting: NoLasting, Keep: 500,
+		off: true, seen: r.exchange,
 	})
 	for _, v := range r.servers {
 		v.compatible = v.id == compatible
@@ -139,16 +144,28 @@ type recorder struct {
 	order    []ensemble.ServerID        // the order in which the seed starts the servers; nil: not drawn yet
 }
 
-// sent records a packet between servers.
-func (r *recorder) sent(p SentPacket) {
-	p.Step = len(r.Steps) - 1
-	r.Packets = append(r.Packets, p)
+// exchange records what a compatible server exchanges with another.
+func (r *recorder) exchange(e Exchange) {
+	e.Step = len(r.Steps) - 1
+	r.Exchanges = append(r.Exchanges, e)
+}
+
+// exchange shows the recorder what a compatible server sends or receives.
+func (v *server) exchange(e Exchange) {
+	if v.compatible && v.sim.opt.seen != nil {
+		v.sim.opt.seen(e)
+	}
+}
+
+// linkEnds shows the recorder that a compatible server has lost or given up its end of a link.
+func (v *server) linkEnds(l *link, end int) {
+	v.exchange(Exchange{Peer: l.ends[1-end].id, Link: l.id})
 }
 
 // carryOut plays a step, and waits until the ensemble is at rest.
 func (r *recorder) carryOut(p Step) error {
 	r.RunFor(r.random.Between(pauseMin, pauseMax))
-	r.Steps = append(r.Steps, RecordedStep{Step: p, At: r.now})
+	r.Steps = append(r.Steps, RecordedStep{Step: p})
 	if r.server(p.Server) == nil {
 		return fmt.Errorf("there is no server %d", p.Server)
 	}
@@ -158,9 +175,8 @@ func (r *recorder) carryOut(p Step) error {
 	if err := r.await("rest", r.atRest); err != nil {
 		return err
 	}
-	s := &r.Steps[len(r.Steps)-1]
-	s.Rest = r.now
 	if l := r.leading(); l != nil {
+		s := &r.Steps[len(r.Steps)-1]
 		s.Leader, s.Epoch = l.id, l.standing.Epoch
 	}
 	return nil
@@ -217,6 +233,7 @@ func (r *recorder) cutWriting(p Step) error {
 	if err != nil {
 		return err
 	}
+	r.Steps[len(r.Steps)-1].Session = c.Session
 	v := r.server(p.Server)
 	if !v.leads() {
 		return fmt.Errorf("server %d does not lead", p.Server)
@@ -224,7 +241,7 @@ func (r *recorder) cutWriting(p Step) error {
 	if err := r.await("rest", r.atRest); err != nil {
 		return err
 	}
-	r.RunFor(RecordedPauseMS * machine.Millisecond)
+	r.RunFor(pauseBeforeCut)
 	last := v.log.Last()
 	r.isolate(p.Server)
 	c.Send(c.Write(path))
@@ -234,6 +251,9 @@ func (r *recorder) cutWriting(p Step) error {
 	c.Stop(false) // it must not connect again before the others serve
 	if err := r.await("rest", r.atRest); err != nil {
 		return err
+	}
+	if p.Value == 1 {
+		return nil
 	}
 	c.Only = r.leading().id
 	c.Resume()

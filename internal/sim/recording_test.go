@@ -21,10 +21,11 @@ func recorded(t *testing.T, steps ...Step) *Recording {
 	return r
 }
 
-// last returns the packets of the last step from one server to another, without pings.
-func (r *Recording) last(from, to ensemble.ServerID) (all []*peerwire.QuorumPacket) {
-	for _, p := range r.Packets {
-		if p.Step == len(r.Steps)-1 && p.From == from && p.To == to && p.Packet != nil && p.Packet.Type != peerwire.PacketPing {
+// last returns the packets of the last step that the compatible server has sent to another
+// server, or received from it, without pings.
+func (r *Recording) last(peer ensemble.ServerID, sent bool) (all []*peerwire.QuorumPacket) {
+	for _, p := range r.Exchanges {
+		if p.Step == len(r.Steps)-1 && p.Peer == peer && p.Sent == sent && p.Packet != nil && p.Packet.Type != peerwire.PacketPing {
 			all = append(all, p.Packet)
 		}
 	}
@@ -54,12 +55,12 @@ func TestCompatibleLearnerAcknowledgesDiff(t *testing.T) {
 		Step{StepKill, 1, 0}, Step{StepWrite, 3, 1}, Step{StepStart, 1, 0})
 	leader := r.Steps[len(r.Steps)-1].Leader
 	var proposed, acknowledged []wire.Zxid
-	for _, p := range r.last(leader, 1) {
+	for _, p := range r.last(leader, false) {
 		if p.Type == peerwire.PacketProposal {
 			proposed = append(proposed, p.Zxid)
 		}
 	}
-	for _, p := range r.last(1, leader) {
+	for _, p := range r.last(leader, true) {
 		if p.Type == peerwire.PacketAck && p.Zxid.Counter() > 0 {
 			acknowledged = append(acknowledged, p.Zxid)
 		}
@@ -80,7 +81,7 @@ func TestCompatibleLeaderProposesNoMove(t *testing.T) {
 		t.Fatalf("server %d leads", l)
 	}
 	var types []wire.OpCode
-	for _, p := range r.last(2, 1) {
+	for _, p := range r.last(1, true) {
 		if p.Type == peerwire.PacketProposal && p.Zxid.Epoch() == r.Steps[3].Epoch {
 			txn, err := record.DecodeTxn(p.Data)
 			if err != nil {

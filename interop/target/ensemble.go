@@ -212,7 +212,7 @@ func (e *Ensemble) Kill() {
 	}
 }
 
-// Ports returns the addresses of a server for other servers: its quorum port and its election port.
+// Ports returns the addresses on which a server listens for other servers: its quorum port and its election port.
 func (e *Ensemble) Ports(server int) (quorum, election string) {
 	var line string
 	for _, l := range e.Servers[server].lines { // the first server may not list it
