@@ -94,7 +94,7 @@ var plan = map[string]packageRule{
 	"internal/sasl/jaas":       {layer: 2, imports: "internal/sasl", pure: true},
 	"internal/sasl/kerberos":   {layer: 2, imports: "internal/sasl", libraries: gokrb5},
 	"internal/sasl/quorumauth": {layer: 3, imports: "internal/sasl internal/peerwire wire"},
-	"internal/shadow/relay":    {layer: 3, imports: "internal/shadow wire"}, // the sockets of shadow
+	"internal/shadow/relay":    {layer: 3, imports: "internal/secure internal/shadow wire", tests: "internal/authority"}, // the sockets of shadow
 	// The state machines of the recipes. One package imports another one only if it is built on that one.
 	"internal/claim/claimtest": {layer: 3, imports: "wire internal/claim"}, // only tests import it
 	"internal/claim/barrier":   {layer: 4, imports: "wire internal/claim", pure: true},

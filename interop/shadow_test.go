@@ -40,8 +40,16 @@ type shadowed struct {
 
 func shadowEnsemble(t *testing.T) shadowed {
 	t.Helper()
+	return shadowEnsembleWith(t, nil)
+}
+
+// shadowEnsembleWith starts an ensemble with further lines of zoo.cfg and Java properties.
+func shadowEnsembleWith(t *testing.T, extra map[string]string, properties ...string) shadowed {
+	t.Helper()
+	keys := map[string]string{"tickTime": "2000", "initLimit": "60", "syncLimit": "30"}
+	maps.Copy(keys, extra)
 	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{target.Apache, target.Apache, target.Apache, target.Bellwether}, Observers: 1, Unlisted: true,
-		Extra: map[string]string{"tickTime": "2000", "initLimit": "60", "syncLimit": "30"}})
+		Extra: keys, Properties: properties})
 	awaitRoles(t, e)
 	return shadowed{e, e.Servers[3].Addr}
 }
@@ -56,15 +64,23 @@ type shadowRun struct {
 // run starts a relay to some of the ZooKeeper servers.
 func (s shadowed) run(t *testing.T, observer string, servers ...*target.Server) shadowRun {
 	t.Helper()
+	return s.runWith(t, relay.Options{Observer: observer}, servers...)
+}
+
+func (s shadowed) runWith(t *testing.T, opt relay.Options, servers ...*target.Server) shadowRun {
+	t.Helper()
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var old []string
 	for _, server := range servers {
-		old = append(old, server.Addr)
+		opt.Old = append(opt.Old, server.Addr)
 	}
-	r := relay.New(relay.Options{Listen: listen, Old: old, Observer: observer, Found: func(shadow.Found) {}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	opt.Listen, opt.Found, opt.Logger = listen, func(shadow.Found) {}, slog.New(slog.NewTextHandler(t.Output(), nil))
+	r, err := relay.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	if err := r.Check(ctx); err != nil {
 		t.Fatal(err)
@@ -100,8 +116,8 @@ func TestShadowOfZooKeeper(t *testing.T) {
 		way := target.NewProxy(t, one.addr)
 		target.Script{Args: []string{debianPython, "-B", "python/" + script + ".py", one.addr, way.Addr, fresh("shadow-" + script)}, Commands: proxyCommands(way)}.Pass(t)
 	}
-	noDifference(t, all.end(), "create create2 createContainer createTTL delete exists getACL getAllChildrenNumber getChildren2 getData getEphemerals multi multiRead setACL setData whoAmI auth")
-	noDifference(t, one.end(), "create delete exists getACL getChildren getData multi setACL setData")
+	noDifference(t, all.end(), "create create2 createContainer createTTL delete exists getACL getAllChildrenNumber getChildren2 getData getEphemerals multi multiRead notification setACL setData whoAmI auth")
+	noDifference(t, one.end(), "create delete exists getACL getChildren getData multi notification setACL setData")
 	s.awaitSessions(t)
 }
 
@@ -247,7 +263,18 @@ const lieError = -1
 type lying struct {
 	to  string
 	how atomic.Int64 // the place of the byte from the end; lieError: the error code
+
+	events atomic.Int64 // what happens to watch events
 }
+
+// The lies about watch events.
+const (
+	lieNone int64 = iota
+	lieDrop
+	lieType
+	liePath
+	lieLate // after the next answer
+)
 
 func (l *lying) listen(t *testing.T) string {
 	t.Helper()
@@ -277,16 +304,41 @@ func (l *lying) serve(client net.Conn) {
 	}
 	defer server.Close()
 	go io.Copy(server, client) // ends with the connection
+	var late []byte
 	for {
 		b, err := wire.ReadFrame(server, nil, wire.FrameMax)
 		if err != nil {
 			return
 		}
-		l.change(b)
-		if _, err := client.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)); err != nil {
+		frame := binary.BigEndian.AppendUint32(nil, uint32(len(b)))
+		if isEvent := int32(binary.BigEndian.Uint32(b)) == wire.XidEvent; !isEvent {
+			l.change(b)
+			frame, late = slices.Concat(frame, b, late), nil
+		} else if l.changeEvent(b) {
+			frame = append(frame, b...)
+		} else {
+			if l.events.Load() == lieLate {
+				late = slices.Concat(late, frame, b)
+			}
+			continue
+		}
+		if _, err := client.Write(frame); err != nil {
 			return
 		}
 	}
+}
+
+// changeEvent changes a watch event. It returns false if the event must not be sent now.
+func (l *lying) changeEvent(b []byte) bool {
+	switch l.events.Load() {
+	case lieDrop, lieLate:
+		return false
+	case lieType:
+		b[wire.ReplyHeaderLen+3] = b[wire.ReplyHeaderLen+3]%4 + 1
+	case liePath:
+		b[len(b)-1] ^= 1
+	}
+	return true
 }
 
 // change changes an answer that has a stat.

@@ -32,7 +32,17 @@ client: if it falls behind, replies are counted as dropped.
 
 shadow prints each difference when it finds it, and a report at the end, after SIGUSR1, and with --interval. SIGTERM and
 SIGINT end it. The report counts what could not be compared, with the reasons, and lists what is never compared.
-Connections with TLS are forwarded but not compared, and so are clients that log in by SASL.
+
+A client that sets watches gets a session of its own at the observer, which sets the same watches. The events are compared.
+
+With --listen-tls the clients use TLS. The file has the ssl. keys of a zoo.cfg. With --old-tls and --observer-tls shadow
+connects with TLS. These files have ZooKeeper's client properties zookeeper.ssl.*; give one for each client certificate, and
+one without a certificate for clients that show none. A client with another certificate is refused, so nobody acts as
+somebody else. Without --listen-tls, all clients act with the first file of --old-tls.
+
+A login by SASL is forwarded, but cannot be repeated at the observer. What everybody may read is compared. For the rest,
+and for what a client may write but not read, name a file with super:password of the observer's super user with
+--observer-super-file: shadow only reads with it. Whether the client may read is then not compared.
 
 Exit status: 0 no difference, 1 a difference, 2 usage, 4 no connection to an old server or the observer at the start.`
 
@@ -40,6 +50,7 @@ Exit status: 0 no difference, 1 a difference, 2 usage, 4 no connection to an old
 type shadowFlags struct {
 	outputFlag
 	listen, old, observer string
+	tls                   shadowTLS
 	interval              time.Duration
 }
 
@@ -65,6 +76,10 @@ func newShadow() *cobra.Command {
 	c.Flags().StringVar(&f.listen, "listen", "127.0.0.1:2181", "address for the clients")
 	c.Flags().StringVar(&f.old, "old", "", "client addresses of the old servers, separated by commas; connections are spread over them")
 	c.Flags().StringVar(&f.observer, "observer", "", "client address of the Bellwether observer")
+	c.Flags().StringVar(&f.tls.listen, "listen-tls", "", "`FILE` with the ssl. keys of a zoo.cfg: clients connect with TLS")
+	c.Flags().StringArrayVar(&f.tls.old, "old-tls", nil, "`FILE` with client properties zookeeper.ssl.*: connect to the old servers with TLS; can be repeated")
+	c.Flags().StringArrayVar(&f.tls.observer, "observer-tls", nil, "`FILE` like --old-tls, for the observer; can be repeated")
+	c.Flags().StringVar(&f.tls.super, "observer-super-file", "", "`FILE` with super:password of the observer's super user")
 	c.Flags().DurationVar(&f.interval, "interval", 0, "print a report this often; 0: only at the end and after SIGUSR1")
 	return c
 }
@@ -73,17 +88,24 @@ func newShadow() *cobra.Command {
 func (f *shadowFlags) run(ctx context.Context, p *shadowPrinter, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	o := relay.Options{Old: strings.Split(f.old, ","), Observer: f.observer, Found: p.found, Logger: slog.New(slog.NewTextHandler(stderr, nil))}
+	if err := f.tls.load(&o); err != nil {
+		return shell.Usage(err)
+	}
 	listen, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		return err
 	}
 	defer listen.Close()
-	log := slog.New(slog.NewTextHandler(stderr, nil))
-	r := relay.New(relay.Options{Listen: listen, Old: strings.Split(f.old, ","), Observer: f.observer, Found: p.found, Logger: log})
+	o.Listen = listen
+	r, err := relay.New(o)
+	if err != nil {
+		return shell.Usage(err)
+	}
 	if err := r.Check(ctx); err != nil {
 		return &shell.StatusError{Status: shell.ExitNoConnection, Err: err}
 	}
-	log.Info("clients are forwarded, and replies compared", "address", listen.Addr().String(), "old", f.old, "observer", f.observer)
+	o.Logger.Info("clients are forwarded, and replies compared", "address", listen.Addr().String(), "old", f.old, "observer", f.observer)
 	var reports sync.WaitGroup
 	ended := make(chan struct{})
 	reports.Go(func() { f.reports(r, p, ended) })

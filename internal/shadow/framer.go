@@ -9,8 +9,10 @@ const (
 	// frameMax is the longest frame that a Tap believes. A longer one means that the bytes are not of the protocol. The
 	// first bytes of TLS and of a four-letter word are longer lengths.
 	frameMax = 1 << 28
-	// keptMax is the longest frame whose content is kept. It is twice the default of jute.maxbuffer.
-	keptMax = 2 << 20
+	// requestMax and replyMax are the longest frames whose content is kept. requestMax is twice the default of
+	// jute.maxbuffer. A list of 100,000 children is longer than that.
+	requestMax = 2 << 20
+	replyMax   = 16 << 20
 	// headKept is how many bytes of a longer frame are kept: more than any header has.
 	headKept = 64
 )
@@ -19,6 +21,7 @@ var errFrameLength = errors.New("a length that no frame has")
 
 // framer splits the bytes of one direction into frames, however they arrive.
 type framer struct {
+	max   int // the longest frame whose content is kept
 	head  [4]byte
 	got   int    // bytes of head that have arrived
 	left  int    // bytes of the payload that have not arrived
@@ -39,7 +42,7 @@ func (f *framer) feed(p []byte, frame func(body []byte, whole bool) error) error
 			if f.left < 0 || f.left > frameMax {
 				return errFrameLength
 			}
-			f.body, f.whole = nil, f.left <= keptMax
+			f.body, f.whole = nil, f.left <= f.max
 		}
 		n := min(len(p), f.left)
 		f.keep(p[:n])

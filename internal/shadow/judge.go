@@ -36,14 +36,28 @@ type Difference struct {
 }
 
 // Request returns the body of the read that the check sends to the observer. It sets no watch.
-func (c *Check) Request() wire.Record {
+func (c *Check) Request() wire.Record { return c.request(false) }
+
+// WithWatch is [Check.Request] for a read that sets a watch.
+func (c *Check) WithWatch() wire.Record { return c.request(true) }
+
+func (c *Check) request(watch bool) wire.Record {
 	switch c.Ask {
 	case wire.OpGetACL, wire.OpGetAllChildrenNumber:
 		return &wire.PathRequest{Path: c.Path}
 	case wire.OpWhoAmI:
 		return nil
 	}
-	return &wire.PathWatchRequest{Path: c.Path}
+	return &wire.PathWatchRequest{Path: c.Path, Watch: watch}
+}
+
+// AsSuper returns a check of the same claim in a session of the super user, who may read everything, and whether this can
+// decide what the verdict left undecided.
+func (c *Check) AsSuper(v Verdict) (Check, bool) {
+	s := *c
+	s.Weak, s.super = false, true
+	refused := v.Reason == UnsureRights || v.Reason == UnsureUnreadable || v.Reason == UnsureExists
+	return s, v.Result == Unsure && refused && c.Ask != wire.OpWhoAmI && c.want.code != wire.ErrNoAuth
 }
 
 // Parent returns the check that follows the result AskParent.
@@ -69,6 +83,8 @@ func (c *Check) Judge(h wire.ReplyHeader, answer []byte) Verdict {
 	switch {
 	case ofSession(h.Err):
 		return Verdict{Result: Unsure, Reason: UnsureRefused, At: h.Zxid}
+	case c.Ask == wire.OpWhoAmI && c.Weak:
+		return Verdict{Result: Unsure, Reason: UnsureRights, At: h.Zxid}
 	case c.Ask == wire.OpWhoAmI, ofRequest(h.Err), ofRequest(c.want.code):
 		v.at = c.Zxid // the answer does not depend on the tree
 	case h.Zxid < c.Zxid:
@@ -140,6 +156,8 @@ func (v *judge) compare(code wire.Code, answer []byte) {
 		v.differs("error", old.Error(), "none")
 	case code == wire.OK:
 		v.answer(answer)
+	case code == wire.ErrNoAuth && v.c.Weak && (old == wire.OK || old == wire.ErrNoAuth):
+		v.unsure = UnsureRights
 	case code == old:
 	case ofRequest(code), ofRequest(old):
 		v.differs("error", errorText(old), code.Error())
@@ -253,7 +271,7 @@ func (v *judge) acl(got *claim) {
 	}
 	same := v.exact() || got.stat.Aversion == w.stat.Aversion
 	old, observer := aclTexts(*w.acl), aclTexts(*got.acl)
-	if w.write { // duplicates are dropped; a client without ADMIN does not see the hashes of digests
+	if w.write || v.c.super { // duplicates are dropped; a client without ADMIN does not see the hashes of digests
 		old, observer = hashless(old, observer), hashless(observer, old)
 	}
 	if !slices.Equal(old, observer) {

@@ -366,8 +366,6 @@ func TestMultiChecksTheLastState(t *testing.T) {
 // TestNotCompared has replies of which nothing is compared.
 func TestNotCompared(t *testing.T) {
 	config := pair(wire.OpGetData, read("/zookeeper/config"), wire.OK, &wire.DataResponse{Stat: stat()})
-	sasl := pair(wire.OpGetData, read("/n"), wire.OK, &wire.DataResponse{Stat: stat()})
-	sasl.Identity.SASL = true
 	cut := pair(wire.OpGetData, read("/n"), wire.OK, &wire.DataResponse{Stat: stat()})
 	cut.Cut = true
 	for want, p := range map[shadow.Reason]*shadow.Pair{
@@ -375,7 +373,7 @@ func TestNotCompared(t *testing.T) {
 		shadow.NotWatch:      pair(wire.OpAddWatch, nil, wire.OK, nil),
 		shadow.NotSession:    pair(wire.OpCloseSession, nil, wire.OK, nil),
 		shadow.NotConfig:     config,
-		shadow.NotSASL:       sasl,
+		shadow.NotSASL:       pair(wire.OpSASL, &wire.SASLRequest{}, wire.OK, nil),
 		shadow.NotCut:        cut,
 		shadow.NotDecoded:    pair(wire.OpGetData, nil, wire.OK, nil),
 		shadow.NotErrorWrite: pair(wire.OpSetData, &wire.SetDataRequest{Path: "/n"}, wire.ErrNoAuth, nil),
@@ -407,5 +405,71 @@ func TestEpochWithoutTransactions(t *testing.T) {
 	}
 	if v := judged(c, replyZxid, wire.OK, &wire.DataResponse{Stat: stat()}); v.Result != shadow.Behind {
 		t.Errorf("different: %+v", v)
+	}
+}
+
+// TestWeakIdentity judges answers to a session that has fewer identities than the client, because the client has logged in
+// by SASL. What the observer refuses then is not compared, and what everybody may read is.
+func TestWeakIdentity(t *testing.T) {
+	right := &wire.DataResponse{Data: []byte("data"), Stat: stat()}
+	wrong := &wire.DataResponse{Data: []byte("datb"), Stat: stat()}
+	for _, c := range []struct {
+		old, observer wire.Code
+		answer        wire.Record
+		want          shadow.Result
+		super         bool // the super user can decide
+	}{
+		{wire.OK, wire.OK, right, shadow.Equal, false},
+		{wire.OK, wire.OK, wrong, shadow.Differs, false},
+		{wire.OK, wire.ErrNoAuth, nil, shadow.Unsure, true},
+		{wire.OK, wire.ErrNoNode, nil, shadow.Differs, false},
+		{wire.ErrNoAuth, wire.ErrNoAuth, nil, shadow.Unsure, false},
+		{wire.ErrNoAuth, wire.OK, right, shadow.Differs, false}, // fewer identities cannot be allowed more
+		{wire.ErrNoNode, wire.ErrNoAuth, nil, shadow.Differs, false},
+	} {
+		var reply wire.Record
+		if c.old == wire.OK {
+			reply = right
+		}
+		p := pair(wire.OpGetData, read("/n"), c.old, reply)
+		p.Identity.SASL = true
+		check := only(t, p)
+		v := judged(check, replyZxid, c.observer, c.answer)
+		again, super := check.AsSuper(v)
+		if v.Result != c.want || super != c.super {
+			t.Errorf("old %v, observer %v: %+v, super %v", c.old, c.observer, v, super)
+		}
+		if super && (judged(&again, replyZxid, wire.OK, right).Result != shadow.Equal || judged(&again, replyZxid, wire.OK, wrong).Result != shadow.Differs) {
+			t.Errorf("old %v, observer %v: wrong data are not found by the super user", c.old, c.observer)
+		}
+	}
+}
+
+// TestSuperDecides shows which other verdicts the super user can decide, and that the super user sees hashes that
+// the client does not.
+func TestSuperDecides(t *testing.T) {
+	create := pair(wire.OpCreate, &wire.CreateRequest{Path: "/n", Data: []byte("data")}, wire.OK, &wire.PathResponse{Path: "/n"})
+	exists := pair(wire.OpExists, read("/n"), wire.OK, &wire.StatResponse{Stat: stat()})
+	for _, p := range []*shadow.Pair{create, exists} {
+		c := only(t, p)
+		if _, ok := c.AsSuper(judged(c, replyZxid, wire.ErrNoAuth, nil)); !ok {
+			t.Errorf("%v without READ", p.Op)
+		}
+	}
+	hidden := acl()
+	hidden[0].ID.ID = "bob:x"
+	p := pair(wire.OpGetACL, &wire.PathRequest{Path: "/n"}, wire.OK, &wire.ACLResponse{ACL: hidden, Stat: stat()})
+	p.Identity.SASL = true
+	c := only(t, p)
+	s, ok := c.AsSuper(judged(c, replyZxid, wire.ErrNoAuth, nil))
+	if v := judged(&s, replyZxid, wire.OK, &wire.ACLResponse{ACL: acl(), Stat: stat()}); !ok || v.Result != shadow.Equal {
+		t.Errorf("%+v", v)
+	}
+	who := pair(wire.OpWhoAmI, nil, wire.OK, &wire.WhoAmIResponse{})
+	who.Identity.SASL = true
+	c = only(t, who)
+	v := judged(c, replyZxid, wire.OK, &wire.WhoAmIResponse{})
+	if _, ok := c.AsSuper(v); ok || v.Reason != shadow.UnsureRights {
+		t.Errorf("whoAmI: %+v", v)
 	}
 }

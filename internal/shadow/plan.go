@@ -12,10 +12,10 @@ type Reason string
 // The reasons for which a reply is not compared at all.
 const (
 	NotState      Reason = "says nothing about znodes"
-	NotWatch      Reason = "concerns watches of the client's connection"
+	NotWatch      Reason = "a watch: the client's connection is not followed by a session at the observer"
 	NotSession    Reason = "concerns the client's session or connection"
 	NotConfig     Reason = "/zookeeper/config: each server makes it of its own configuration"
-	NotSASL       Reason = "the client has logged in by SASL, which cannot be repeated at the observer"
+	NotSASL       Reason = "a login by SASL, which cannot be repeated at the observer"
 	NotAuths      Reason = "the client has sent too many or too large auth packets"
 	NotCut        Reason = "the request or the reply is too large"
 	NotParts      Reason = "the request has more parts than are compared"
@@ -28,6 +28,7 @@ const (
 	UnsureChanged    Reason = "the znode was changed before the observer answered"
 	UnsureUnreadable Reason = "the client may not read the znode that it has written"
 	UnsureExists     Reason = "exists without READ: Bellwether refuses it, as ZooKeeper does from 3.8.4 and 3.9.2"
+	UnsureRights     Reason = "the observer cannot know who the client is (SASL, or a certificate that shadow does not have)"
 	UnsureRefused    Reason = "the observer closed the session or throttled the request"
 	UnsureIdentity   Reason = "the observer refuses an auth packet of the client"
 	UnsureBehind     Reason = "the observer did not reach the zxid of the reply in time"
@@ -35,6 +36,9 @@ const (
 	UnsureDropped    Reason = "dropped: too many comparisons were waiting"
 	UnsureLanes      Reason = "dropped: too many identities at the same time"
 	UnsureStopped    Reason = "shadow was stopped first"
+	UnsureWatch      Reason = "the observer has set the watch, or lost it, at another zxid"
+	UnsureEnded      Reason = "the connection ended first"
+	UnsureLost       Reason = "a reply of the connection was not followed, and so its watches are not known"
 )
 
 // checksMax is the largest number of checks of one pair.
@@ -45,7 +49,10 @@ type Check struct {
 	Path string
 	Zxid wire.Zxid   // the state that the reply describes
 	Ask  wire.OpCode // the read; OpAuth: only whether the observer accepts the identity
+	Weak bool        // the session at the observer has fewer identities than the client
 	want claim
+
+	super bool // the session at the observer is the super user's
 }
 
 // claim is what a reply says about one znode, or about the connection. At most one of code, absent and the other
@@ -92,7 +99,7 @@ func Plan(p *Pair) ([]Check, Reason) {
 			why = NotConfig
 			continue
 		}
-		c.Zxid = p.Header.Zxid
+		c.Zxid, c.Weak = p.Header.Zxid, p.Identity.SASL
 		kept = append(kept, c)
 	}
 	if len(kept) > checksMax {
@@ -109,7 +116,7 @@ const (
 // excluded returns why a pair cannot be compared, whatever the reply is, or "".
 func excluded(p *Pair) Reason {
 	switch p.Op {
-	case wire.OpSync:
+	case wire.OpSync, wire.OpPing:
 		return NotState
 	case wire.OpSetWatches, wire.OpSetWatches2, wire.OpAddWatch, wire.OpCheckWatches, wire.OpRemoveWatches:
 		return NotWatch
@@ -121,8 +128,6 @@ func excluded(p *Pair) Reason {
 		return NotSASL
 	}
 	switch {
-	case p.Identity.SASL:
-		return NotSASL
 	case p.Identity.Many:
 		return NotAuths
 	case p.Cut:

@@ -54,8 +54,11 @@ type Report struct {
 var Masked = []string{
 	"the header's xid, and the zxid of reads: the observer answers later",
 	"session ids, passwords and timeouts: the observer has sessions of its own",
-	"watches and their events: reads at the observer set none",
-	"the order of children",
+	"the zxid of watch events, which servers before 3.9 do not send; the state in them",
+	"removals of watches that a client makes itself without asking a server",
+	"who a client is after a login by SASL, and with a certificate that shadow does not have: only what the answers say is compared",
+	"the order of children; syncs and pings",
+	"the data of " + quotaPath + "/ at different zxids: servers count without a transaction",
 	"addresses in whoAmI: each server sees its own side of a connection",
 	configPath + ": each server makes it of its own configuration",
 	"after setACL, duplicate entries and hashes of digests that the client may not see",
@@ -94,6 +97,17 @@ func (r *Report) tally(op wire.OpCode) *Tally {
 		r.Operations[name] = t
 	}
 	return t
+}
+
+// opEvent is the operation under which watch events are counted.
+const opEvent wire.OpCode = 0
+
+// CountEvent counts a watch event of the old server, or one that only the observer has sent.
+func (r *Report) CountEvent(why Reason, found ...Found) { r.Count(opEvent, why, found) }
+
+// NewFoundEvent returns a difference between watch events before the reply with zxid z.
+func NewFoundEvent(e *EventResult, z wire.Zxid) Found {
+	return Found{opEvent.String(), e.Path, z.String(), e.At.String(), *e.Difference}
 }
 
 // Clone returns a copy that does not change with r.

@@ -14,6 +14,8 @@ const (
 	unansweredMax = 1 << 16
 	// unansweredBytesMax is how many bytes of such requests are kept. Further ones are matched but not compared.
 	unansweredBytesMax = 2 << 20
+	// eventsMax is how many watch events may arrive between two replies.
+	eventsMax = 1 << 16
 	// credentialsMax is how many auth packets of a connection are kept, and credentialMax the longest one.
 	credentialsMax = 16
 	credentialMax  = 4096
@@ -25,11 +27,12 @@ type Stop string
 // The reasons.
 const (
 	StopWord      Stop = "four-letter word"
-	StopTLS       Stop = "TLS, which shadow cannot read"
+	StopTLS       Stop = "TLS, without --listen-tls"
 	StopBytes     Stop = "bytes that are not of the protocol"
 	StopUnmatched Stop = "a reply to no known request"
 	StopMany      Stop = "too many requests without a reply"
 	StopRefused   Stop = "session refused"
+	StopEvents    Stop = "too many watch events without a reply"
 )
 
 func (s Stop) Error() string { return string(s) }
@@ -42,6 +45,7 @@ type Credential struct {
 
 // Identity says as whom a client has sent a request.
 type Identity struct {
+	Subject     string       // of the certificate that the old server has seen; empty: none
 	Credentials []Credential // in the order in which they were sent; never changed
 	SASL        bool         // the client has logged in by SASL, which cannot be repeated
 	Many        bool         // the client has sent more auth packets than are kept
@@ -50,6 +54,7 @@ type Identity struct {
 // Key returns a text that is the same for equal identities only.
 func (i Identity) Key() string {
 	var b strings.Builder
+	b.WriteString(strconv.Quote(i.Subject))
 	for _, c := range i.Credentials {
 		b.WriteString(strconv.Quote(c.Scheme) + strconv.Quote(string(c.Auth)))
 	}
@@ -65,10 +70,26 @@ type Pair struct {
 	Session  wire.SessionID
 	Identity Identity
 	Cut      bool // the request or the reply was too long to be kept
+
+	// Watched is not 0 if the client has set a watch: the number of this pair among those of the connection.
+	Watched int64
+	After   wire.Zxid // of the last reply before
+	// Events are what the server has sent since that reply. A reply without a zxid, as to an auth packet, leaves them to the
+	// next one.
+	Events []wire.WatcherEvent
 }
 
 // Bytes returns the memory that the pair holds.
-func (p *Pair) Bytes() int64 { return int64(len(p.Request) + len(p.Answer)) }
+func (p *Pair) Bytes() int64 {
+	n := len(p.Request) + len(p.Answer)
+	for _, e := range p.Events {
+		n += len(e.Path) + eventCost
+	}
+	return int64(n)
+}
+
+// eventCost is the memory of an event without its path.
+const eventCost = 24
 
 // unanswered is a request without a reply.
 type unanswered struct {
@@ -88,8 +109,19 @@ type Tap struct {
 	identity            Identity
 	waiting             []unanswered
 	waitingBytes        int
+	watched             int64 // the next Pair.Watched; 0: the client has set no watch
+	last                wire.Zxid
+	events              []wire.WatcherEvent // since the reply with this zxid
 	stop                Stop
 }
+
+// NewTap returns a tap. subject is that of the certificate that the old server sees; empty: none.
+func NewTap(subject string) *Tap {
+	return &Tap{toServer: framer{max: requestMax}, toClient: framer{max: replyMax}, identity: Identity{Subject: subject}}
+}
+
+// Unread returns how many events no reply has followed.
+func (t *Tap) Unread() int { return len(t.events) }
 
 // Stopped returns why the tap no longer decodes, "" if it does.
 func (t *Tap) Stopped() Stop { return t.stop }
@@ -157,6 +189,9 @@ func (t *Tap) request(body []byte, whole bool) error {
 	}
 	if whole {
 		t.noteIdentity(h.Op, c.Rest())
+		if t.watched == 0 && setsWatch(h.Op, c.Rest()) {
+			t.watched = 1
+		}
 	}
 	q := unanswered{xid: h.Xid, op: h.Op, identity: t.identity, cut: true}
 	if rest := c.Rest(); whole && t.waitingBytes+len(rest) <= unansweredBytesMax {
@@ -205,16 +240,49 @@ func (t *Tap) reply(body []byte, whole bool, emit func(Pair)) error {
 		return c.Err()
 	}
 	if h.Xid == wire.XidEvent {
-		return nil
+		return t.event(c.Rest())
 	}
 	q, ok := t.take(h.Xid)
 	if !ok {
 		return StopUnmatched
 	}
-	if q.op != wire.OpPing {
-		emit(Pair{Op: q.op, Request: q.body, Header: h, Answer: c.Rest(), Session: t.session, Identity: q.identity, Cut: q.cut || !whole})
+	p := Pair{Op: q.op, Request: q.body, Header: h, Answer: c.Rest(), Session: t.session, Identity: q.identity, Cut: q.cut || !whole, After: t.last}
+	if h.Zxid >= t.last && h.Zxid != 0 {
+		t.last, p.Events, t.events = h.Zxid, t.events, nil
+	}
+	if t.watched > 0 {
+		p.Watched = t.watched
+		t.watched++
+	}
+	if q.op != wire.OpPing || t.watched > 0 {
+		emit(p)
 	}
 	return nil
+}
+
+// event keeps a watch event.
+func (t *Tap) event(body []byte) error {
+	var e wire.WatcherEvent
+	if err := wire.Decode(body, &e); err != nil {
+		return err
+	}
+	if len(t.events) == eventsMax {
+		return StopEvents
+	}
+	t.events = append(t.events, e)
+	return nil
+}
+
+// setsWatch reports whether a request sets a watch.
+func setsWatch(op wire.OpCode, body []byte) bool {
+	switch op {
+	case wire.OpAddWatch, wire.OpSetWatches, wire.OpSetWatches2:
+		return true
+	case wire.OpExists, wire.OpGetData, wire.OpGetChildren, wire.OpGetChildren2:
+		var r wire.PathWatchRequest
+		return wire.Decode(body, &r) == nil && r.Watch
+	}
+	return false
 }
 
 // take removes and returns the request that a reply answers: usually the first one. Replies to pings, auth packets and

@@ -20,25 +20,30 @@ const (
 type link struct {
 	relay          *Relay
 	client, server net.Conn
+	lane           string // key of the lane of this client, if it watches
 
 	mu   sync.Mutex
-	tap  shadow.Tap
+	tap  *shadow.Tap
 	told bool // that the tap has stopped
 }
 
 // serve forwards one client until both directions have ended, or ctx ends.
-func (r *Relay) serve(ctx context.Context, client net.Conn) {
-	defer client.Close()
-	server, err := r.dialOld(ctx)
+func (r *Relay) serve(ctx context.Context, accepted net.Conn) {
+	defer accepted.Close()
+	client, subject, err := r.admit(ctx, accepted)
+	if err != nil {
+		r.opt.Logger.Info("no connection with a client", "err", err)
+		return
+	}
+	server, seen, err := r.dialOld(ctx, subject)
 	if err != nil {
 		r.opt.Logger.Warn("no old server accepts the connection of a client", "client", client.RemoteAddr().String(), "err", err)
 		return
 	}
 	defer server.Close()
-	r.opened()
-	l := &link{relay: r, client: client, server: server}
+	l := &link{relay: r, client: client, server: server, tap: shadow.NewTap(seen), lane: r.opened()}
 	stop := context.AfterFunc(ctx, func() {
-		client.Close()
+		accepted.Close()
 		server.Close()
 	})
 	defer stop()
@@ -49,8 +54,9 @@ func (r *Relay) serve(ctx context.Context, client net.Conn) {
 	})
 	forward(server, client, l.requested, nil)
 	back.Wait()
+	r.endWatching(l.lane, l.tap.Unread())
 	if l.tap.Stopped() == shadow.StopTLS && !r.tls.Swap(true) {
-		r.opt.Logger.Warn("a client has used TLS: shadow forwards its bytes, but cannot compare its replies. Clients must use a port without TLS")
+		r.opt.Logger.Warn("a client has used TLS: shadow forwards its bytes, but cannot compare its replies without --listen-tls")
 	}
 }
 
@@ -81,7 +87,7 @@ func forward(to, from net.Conn, before, after func([]byte)) {
 
 // closeWrite ends one direction of a connection.
 func closeWrite(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
+	if t, ok := c.(interface{ CloseWrite() error }); ok {
 		t.CloseWrite() // an error means that the connection has ended
 	}
 }
@@ -97,7 +103,7 @@ func (l *link) requested(p []byte) {
 // answered shows the tap bytes from the server, and passes the replies on.
 func (l *link) answered(p []byte) {
 	for _, pair := range l.decode(p) {
-		l.relay.compare(&pair)
+		l.relay.compare(&pair, l.lane)
 	}
 }
 

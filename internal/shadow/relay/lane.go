@@ -14,54 +14,65 @@ const (
 	// The pauses before the observer is asked again double from the first to the last.
 	firstPause = time.Millisecond
 	lastPause  = 50 * time.Millisecond
-	// redialTime is the least time between two attempts to connect to the observer. Replies that arrive meanwhile
-	// are not compared.
-	redialTime = time.Second
 )
 
-// lane compares the replies to clients with one identity, one after the other.
+// lane compares replies one after the other: those to clients with one identity, or those to one client that watches.
 type lane struct {
-	relay       *Relay
-	key         string
-	credentials []shadow.Credential
-	queue       chan *shadow.Pair // closed by endLanes
+	relay *Relay
+	key   string
+	queue chan *shadow.Pair // closed by endLanes, or by endWatching
+	own   seat              // as the client
+	super *seat             // as the super user; nil: none
 
-	session *observer // nil: none
-	failed  error     // why there is none
-	again   time.Time // when to connect again
+	watching *watching // nil: the lane is for an identity
 }
 
 // run compares replies until the queue is closed, or until none has come for some time.
 func (l *lane) run() {
 	defer l.leave()
 	for {
-		idle := sessionMS * time.Millisecond / 3
-		if l.session != nil {
-			idle = l.session.idle
-		}
-		timer := time.NewTimer(idle)
+		timer := time.NewTimer(l.own.idle())
 		select {
 		case p, ok := <-l.queue:
 			timer.Stop()
 			if !ok {
 				return
 			}
-			why, found := l.pair(p)
-			l.relay.done(p, why, found)
+			l.take(p)
 		case <-timer.C:
-			if l.relay.retire(l) {
+			if l.watching != nil {
+				l.own.ask(wire.OpExists, &wire.PathWatchRequest{Path: "/"}) // so that the session does not expire
+			} else if l.relay.retire(l) {
 				return
 			}
 		}
 	}
 }
 
-// leave closes the session.
+// leave closes the sessions.
 func (l *lane) leave() {
-	if l.session != nil {
-		l.session.close()
-		l.session = nil
+	l.own.leave()
+	if l.super != nil {
+		l.super.leave()
 	}
+}
+
+// take compares one reply, and counts it.
+func (l *lane) take(p *shadow.Pair) {
+	l.own.identity.Credentials = p.Identity.Credentials
+	why, found := l.pair(p)
+	var events []shadow.EventResult
+	if l.watching != nil {
+		reason, more, results := l.watching.pair(l, p)
+		events = results
+		if p.Watch() != nil && why == shadow.NotWatch {
+			why = reason
+		}
+		found = append(found, more...)
+	} else {
+		events = unsure(p, shadow.UnsureLanes)
+	}
+	l.relay.done(p, why, found, events)
 }
 
 // pair compares one reply. It returns the differences, or why something was not compared.
@@ -69,12 +80,10 @@ func (l *lane) pair(p *shadow.Pair) (shadow.Reason, []shadow.Found) {
 	checks, why := shadow.Plan(p)
 	var found []shadow.Found
 	for i := range checks {
-		v, err := l.check(&checks[i])
+		v, err := l.decide(&checks[i])
 		switch {
-		case err != nil && l.relay.work.Err() != nil:
-			return shadow.UnsureStopped, found
 		case err != nil:
-			return shadow.UnsureNoObserver, found
+			return l.failure(err), found
 		case v.Result == shadow.Behind:
 			why = shadow.UnsureBehind
 		case v.Result == shadow.Unsure:
@@ -87,24 +96,58 @@ func (l *lane) pair(p *shadow.Pair) (shadow.Reason, []shadow.Found) {
 	return why, found
 }
 
+// failure returns why nothing was compared after an error.
+func (l *lane) failure(err error) shadow.Reason {
+	switch {
+	case l.relay.work.Err() != nil:
+		return shadow.UnsureStopped
+	case errors.Is(err, errCertificate):
+		return shadow.UnsureRights
+	}
+	return shadow.UnsureNoObserver
+}
+
+// decide carries out one check as the client. If the observer refuses because it cannot know who the client is, or because
+// the client may not read, it carries it out as the super user.
+func (l *lane) decide(c *shadow.Check) (shadow.Verdict, error) {
+	c.Weak = c.Weak || l.own.identity.Subject != "" && len(l.relay.opt.ObserverTLS) == 0
+	v, err := l.check(&l.own, c)
+	if err != nil || l.super == nil {
+		return v, err
+	}
+	if again, ok := c.AsSuper(v); ok {
+		return l.check(l.super, &again)
+	}
+	return v, nil
+}
+
 // check carries out one check. It waits until the observer has reached the zxid of the reply.
-func (l *lane) check(c *shadow.Check) (shadow.Verdict, error) {
+func (l *lane) check(s *seat, c *shadow.Check) (v shadow.Verdict, err error) {
+	_, err = l.until(func() (done bool, err error) {
+		v, done, err = once(s, c)
+		return done, err
+	})
+	return v, err
+}
+
+// until calls try until it is done or fails, catchUpTime at most.
+func (l *lane) until(try func() (done bool, err error)) (done bool, err error) {
 	deadline := time.Now().Add(catchUpTime)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		if v, done, err := l.once(c); done || err != nil || time.Now().After(deadline) {
-			return v, err
+		if done, err := try(); done || err != nil || time.Now().After(deadline) {
+			return done, err
 		}
 		select {
 		case <-time.After(pause):
 		case <-l.relay.work.Done():
-			return shadow.Verdict{}, l.relay.work.Err()
+			return false, l.relay.work.Err()
 		}
 	}
 }
 
 // once asks the observer once. It returns false if the observer is behind.
-func (l *lane) once(c *shadow.Check) (v shadow.Verdict, done bool, err error) {
-	if err = l.connect(); c.Ask == wire.OpAuth {
+func once(s *seat, c *shadow.Check) (v shadow.Verdict, done bool, err error) {
+	if err = s.connect(); c.Ask == wire.OpAuth {
 		v, err = identity(err)
 		return v, true, err
 	}
@@ -114,20 +157,20 @@ func (l *lane) once(c *shadow.Check) (v shadow.Verdict, done bool, err error) {
 	if err != nil {
 		return v, true, err
 	}
-	h, answer, err := l.ask(c)
+	h, answer, err := s.ask(c.Ask, c.Request())
 	if err != nil {
 		return v, true, err
 	}
 	v = c.Judge(h, answer)
 	if v.Result == shadow.AskParent {
 		parent := c.Parent()
-		if h, answer, err = l.ask(&parent); err != nil {
+		if h, answer, err = s.ask(parent.Ask, parent.Request()); err != nil {
 			return v, true, err
 		}
 		v = c.JudgeParent(h, answer)
 	}
 	if v.Result == shadow.Unsure && v.Reason == shadow.UnsureRefused {
-		l.lost(errors.New("session ended by the observer"))
+		s.lost(errEnded)
 	}
 	return v, v.Result != shadow.Behind, nil
 }
@@ -138,35 +181,4 @@ func identity(err error) (shadow.Verdict, error) {
 		return shadow.Verdict{}, err
 	}
 	return shadow.Verdict{Result: shadow.Differs, Differences: []shadow.Difference{{Field: "identity", Old: "accepted", Observer: err.Error()}}}, nil
-}
-
-// ask sends the read of a check.
-func (l *lane) ask(c *shadow.Check) (wire.ReplyHeader, []byte, error) {
-	h, answer, err := l.session.ask(c.Ask, c.Request())
-	if err != nil {
-		l.lost(err)
-	}
-	return h, answer, err
-}
-
-// connect opens the session unless there is one.
-func (l *lane) connect() error {
-	if l.session != nil || l.failed != nil && time.Now().Before(l.again) {
-		return l.failed
-	}
-	s, err := openObserver(l.relay.work, l.relay.opt.Observer, l.credentials)
-	if err != nil {
-		l.relay.opt.Logger.Warn("no session at the observer; clients are not affected", "observer", l.relay.opt.Observer, "err", err)
-		l.failed, l.again = err, time.Now().Add(redialTime)
-		return err
-	}
-	l.session, l.failed = s, nil
-	return nil
-}
-
-// lost drops the session after an error.
-func (l *lane) lost(err error) {
-	l.relay.opt.Logger.Warn("session at the observer lost; clients are not affected", "observer", l.relay.opt.Observer, "err", err)
-	l.session.drop()
-	l.session, l.failed, l.again = nil, err, time.Now().Add(redialTime)
 }

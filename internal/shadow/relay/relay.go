@@ -2,6 +2,7 @@ package relay
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,7 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bellwether/internal/secure"
 	"bellwether/internal/shadow"
+	"bellwether/wire"
 )
 
 // Options configure a Relay.
@@ -20,14 +23,20 @@ type Options struct {
 	Observer string       // client address of the observer
 	Logger   *slog.Logger
 
+	ListenTLS   *secure.Store      // the clients use TLS; nil: they do not
+	OldTLS      []*secure.Store    // for connections to the old servers, one for each certificate; empty: without TLS
+	ObserverTLS []*secure.Store    // likewise for the observer
+	Super       *shadow.Credential // of the observer's super user; nil: unknown
+
 	// Found is called for each difference, by several goroutines, but never by two at the same time.
 	Found func(shadow.Found)
 }
 
 const (
 	dialTimeout = 5 * time.Second
-	// lanesMax is how many identities are compared at the same time.
-	lanesMax = 32
+	// lanesMax is how many identities are compared at the same time, and watchingMax how many clients that watch.
+	lanesMax    = 32
+	watchingMax = 512
 	// waitingMax is how many replies wait in a lane, and waitingBytesMax how many bytes in all lanes.
 	waitingMax      = 4096
 	waitingBytesMax = 64 << 20
@@ -44,27 +53,37 @@ type Relay struct {
 
 	printing sync.Mutex  // held while Found runs; clients never wait for it
 	tls      atomic.Bool // the warning about TLS was given
+	clients  *tls.Config // of their connections; nil: without TLS
 
 	mu      sync.Mutex
 	next    int              // the old server of the next connection
-	lanes   map[string]*lane // by identity
+	lanes   map[string]*lane // by identity, or by connection
+	watch   int              // lanes of connections
 	waiting int64            // bytes in all lanes
 	report  *shadow.Report
 }
 
-// New returns a relay.
-func New(opt Options) *Relay {
-	return &Relay{opt: opt, lanes: map[string]*lane{}, report: shadow.NewReport()}
+// New returns a relay. It is an error if the clients use TLS and there is no certificate for that.
+func New(opt Options) (r *Relay, err error) {
+	r = &Relay{opt: opt, lanes: map[string]*lane{}, report: shadow.NewReport()}
+	if opt.ListenTLS != nil {
+		r.clients, err = opt.ListenTLS.Server()
+	}
+	return r, err
 }
 
 // Check connects to an old server and to the observer, so that a wrong address is noticed at the start.
 func (r *Relay) Check(ctx context.Context) error {
-	conn, err := r.dialOld(ctx)
+	var who shadow.Identity
+	if len(r.opt.OldTLS) > 0 {
+		who.Subject = subjectOf(r.opt.OldTLS[0])
+	}
+	conn, _, err := r.dialOld(ctx, who.Subject)
 	if err != nil {
 		return err
 	}
 	conn.Close()
-	o, err := openObserver(ctx, r.opt.Observer, nil)
+	o, err := r.openObserver(ctx, who)
 	if err != nil {
 		return fmt.Errorf("observer %s: %w", r.opt.Observer, err)
 	}
@@ -116,16 +135,31 @@ func (r *Relay) accept(ctx context.Context) error {
 	}
 }
 
-// dialOld connects to the next old server that answers.
-func (r *Relay) dialOld(ctx context.Context) (net.Conn, error) {
+// dialOld connects a client to the next old server that answers. subject is that of the client's certificate. It returns the
+// subject that the old server sees. A client without TLS is connected with the first certificate, if there is one.
+func (r *Relay) dialOld(ctx context.Context, subject string) (conn net.Conn, seen string, err error) {
+	if len(r.opt.OldTLS) > 0 && r.clients == nil {
+		subject = subjectOf(r.opt.OldTLS[0])
+	}
+	store, err := storeFor(r.opt.OldTLS, subject)
+	if err != nil {
+		return nil, "", err
+	}
+	if store != nil {
+		seen = subject
+	}
+	conn, err = r.dialNext(ctx, store)
+	return conn, seen, err
+}
+
+func (r *Relay) dialNext(ctx context.Context, store *secure.Store) (net.Conn, error) {
 	r.mu.Lock()
 	first := r.next
 	r.next++
 	r.mu.Unlock()
 	var errs []error
 	for i := range r.opt.Old {
-		d := net.Dialer{Timeout: dialTimeout}
-		conn, err := d.DialContext(ctx, "tcp", r.opt.Old[(first+i)%len(r.opt.Old)])
+		conn, err := dial(ctx, r.opt.Old[(first+i)%len(r.opt.Old)], store)
 		if err == nil {
 			return conn, nil
 		}
@@ -141,29 +175,23 @@ func (r *Relay) Report() *shadow.Report {
 	return r.report.Clone()
 }
 
-// compare passes a reply to the lane of its identity.
-func (r *Relay) compare(p *shadow.Pair) {
+// compare passes a reply to the lane of its connection, if the client watches, or else of its identity.
+func (r *Relay) compare(p *shadow.Pair, connection string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if why := r.enqueueLocked(p); why != "" {
-		r.report.Count(p.Op, why, nil)
+	if why := r.enqueueLocked(p, connection); why != "" {
+		r.countLocked(p, why, nil, unsure(p, why))
 	}
 }
 
 // enqueueLocked returns why the reply will not be compared, or "".
-func (r *Relay) enqueueLocked(p *shadow.Pair) shadow.Reason {
+func (r *Relay) enqueueLocked(p *shadow.Pair, connection string) shadow.Reason {
 	if r.waiting+p.Bytes() > waitingBytesMax {
 		return shadow.UnsureDropped
 	}
-	key := p.Identity.Key()
-	l := r.lanes[key]
+	l, why := r.laneLocked(p, connection)
 	if l == nil {
-		if len(r.lanes) >= lanesMax {
-			return shadow.UnsureLanes
-		}
-		l = &lane{relay: r, key: key, credentials: p.Identity.Credentials, queue: make(chan *shadow.Pair, waitingMax)}
-		r.lanes[key] = l
-		r.all.Go(l.run)
+		return why
 	}
 	select {
 	case l.queue <- p:
@@ -174,9 +202,63 @@ func (r *Relay) enqueueLocked(p *shadow.Pair) shadow.Reason {
 	}
 }
 
-// done counts a reply that a lane has finished, and passes the differences on.
-func (r *Relay) done(p *shadow.Pair, why shadow.Reason, found []shadow.Found) {
-	r.count(p, why, found)
+// laneLocked returns the lane for a reply, or why there is none. If too many clients watch, the replies to a further one go
+// to the lane of its identity, and its events are not compared.
+func (r *Relay) laneLocked(p *shadow.Pair, connection string) (*lane, shadow.Reason) {
+	if l := r.lanes[connection]; l != nil {
+		return l, ""
+	}
+	if p.Watched > 0 && r.watch < watchingMax {
+		r.watch++
+		l := r.startLocked(p, connection)
+		return l, ""
+	}
+	key := p.Identity.Key()
+	if l := r.lanes[key]; l != nil {
+		return l, ""
+	}
+	if len(r.lanes)-r.watch >= lanesMax {
+		return nil, shadow.UnsureLanes
+	}
+	return r.startLocked(p, key), ""
+}
+
+func (r *Relay) startLocked(p *shadow.Pair, key string) *lane {
+	l := &lane{relay: r, key: key, own: seat{relay: r, identity: p.Identity}, queue: make(chan *shadow.Pair, waitingMax)}
+	if key != p.Identity.Key() {
+		l.watching = newWatching()
+	}
+	if r.opt.Super != nil {
+		who := shadow.Identity{Subject: p.Identity.Subject, Credentials: []shadow.Credential{*r.opt.Super}}
+		l.super = &seat{relay: r, identity: who}
+	}
+	r.lanes[key] = l
+	r.all.Go(l.run)
+	return l
+}
+
+// endWatching ends the lane of a connection that has ended. unread is the number of events that no reply has followed.
+func (r *Relay) endWatching(connection string, unread int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for range unread {
+		r.report.CountEvent(shadow.UnsureEnded)
+	}
+	if l := r.lanes[connection]; l != nil {
+		r.watch--
+		delete(r.lanes, connection)
+		close(l.queue)
+	}
+}
+
+// done counts a reply that a lane has finished, with the events before it, and passes the differences on.
+func (r *Relay) done(p *shadow.Pair, why shadow.Reason, found []shadow.Found, events []shadow.EventResult) {
+	r.count(p, why, found, events)
+	for i := range events {
+		if events[i].Difference != nil {
+			found = append(found, shadow.NewFoundEvent(&events[i], p.Header.Zxid))
+		}
+	}
 	r.printing.Lock()
 	defer r.printing.Unlock()
 	for _, f := range found {
@@ -184,11 +266,24 @@ func (r *Relay) done(p *shadow.Pair, why shadow.Reason, found []shadow.Found) {
 	}
 }
 
-func (r *Relay) count(p *shadow.Pair, why shadow.Reason, found []shadow.Found) {
+func (r *Relay) count(p *shadow.Pair, why shadow.Reason, found []shadow.Found, events []shadow.EventResult) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting -= p.Bytes()
-	r.report.Count(p.Op, why, found)
+	r.countLocked(p, why, found, events)
+}
+
+func (r *Relay) countLocked(p *shadow.Pair, why shadow.Reason, found []shadow.Found, events []shadow.EventResult) {
+	if p.Op != wire.OpPing {
+		r.report.Count(p.Op, why, found)
+	}
+	for i := range events {
+		if e := &events[i]; e.Difference != nil {
+			r.report.CountEvent("", shadow.NewFoundEvent(e, p.Header.Zxid))
+		} else {
+			r.report.CountEvent(e.Why)
+		}
+	}
 }
 
 // retire removes an idle lane. It returns false if a reply has arrived meanwhile.
@@ -211,13 +306,15 @@ func (r *Relay) endLanes() {
 	}
 }
 
-// opened and stopped count connections.
-func (r *Relay) opened() {
+// opened counts a connection, and returns the key of its lane.
+func (r *Relay) opened() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.report.Connections++
+	return fmt.Sprint("connection ", r.report.Connections)
 }
 
+// stopped counts a connection that is not decoded any more.
 func (r *Relay) stopped(why shadow.Stop) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"bellwether/internal/secure"
 	"bellwether/internal/shadow"
 	"bellwether/internal/shadow/relay"
 	"bellwether/wire"
@@ -29,9 +31,14 @@ type fake struct {
 	net.Listener
 	answer handler
 
-	mu    sync.Mutex
-	seen  []wire.OpCode
-	watch bool // a read has asked for a watch
+	before func(requests []wire.OpCode) []shadow.Observed // events before the reply to the last of the requests; nil: none
+
+	mu     sync.Mutex
+	seen   []wire.OpCode
+	watch  bool   // a read has asked for a watch
+	auths  int    // auth packets with the password of the super user
+	shown  string // subject of the last client's certificate
+	hosted int    // connections
 }
 
 func listen(t *testing.T) net.Listener {
@@ -46,7 +53,10 @@ func listen(t *testing.T) net.Listener {
 
 // serve starts a fake server.
 func serve(t *testing.T, answer handler) *fake {
-	f := &fake{Listener: listen(t), answer: answer}
+	return start(&fake{Listener: listen(t), answer: answer})
+}
+
+func start(f *fake) *fake {
 	go func() {
 		for {
 			conn, err := f.Accept()
@@ -59,11 +69,24 @@ func serve(t *testing.T, answer handler) *fake {
 	return f
 }
 
+// certificate notes the certificate of a client.
+func (f *fake) certificate(conn net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hosted++
+	if with, ok := conn.(*tls.Conn); ok {
+		if f.shown = ""; len(with.ConnectionState().PeerCertificates) > 0 {
+			f.shown = secure.NameOf(with.ConnectionState().PeerCertificates[0])
+		}
+	}
+}
+
 func (f *fake) session(conn net.Conn) {
 	defer conn.Close()
 	if _, err := wire.ReadFrame(conn, nil, wire.FrameMax); err != nil {
 		return
 	}
+	f.certificate(conn)
 	conn.Write(wire.AppendFrame(nil, &wire.ConnectResponse{TimeoutMS: 30_000, Session: 7, Password: make([]byte, wire.PasswordLen)}))
 	for {
 		b, err := wire.ReadFrame(conn, nil, wire.FrameMax)
@@ -74,6 +97,11 @@ func (f *fake) session(conn net.Conn) {
 		var q wire.RequestHeader
 		q.Code(&c)
 		f.note(q.Op, c.Rest())
+		if f.before != nil {
+			for _, e := range f.before(f.requests()) {
+				conn.Write(wire.AppendFrame(nil, &wire.ReplyHeader{Xid: wire.XidEvent, Zxid: e.Zxid}, &e.WatcherEvent))
+			}
+		}
 		h, rec := f.answer(q.Op, c.Rest())
 		h.Xid = q.Xid
 		records := []wire.Record{&h}
@@ -90,6 +118,10 @@ func (f *fake) note(op wire.OpCode, body []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.seen = append(f.seen, op)
+	var auth wire.AuthRequest
+	if op == wire.OpAuth && wire.Decode(body, &auth) == nil && string(auth.Auth) == "super:secret" {
+		f.auths++
+	}
 	var r wire.PathWatchRequest
 	f.watch = f.watch || op == wire.OpGetData && wire.Decode(body, &r) == nil && r.Watch
 }
@@ -124,10 +156,19 @@ type running struct {
 
 func run(t *testing.T, old, observer string) *running {
 	t.Helper()
+	return runWith(t, relay.Options{Old: []string{old}, Observer: observer})
+}
+
+func runWith(t *testing.T, opt relay.Options) *running {
+	t.Helper()
 	l := listen(t)
 	r := &running{addr: l.Addr().String()}
-	r.Relay = relay.New(relay.Options{Listen: l, Old: []string{old}, Observer: observer, Logger: slog.New(slog.DiscardHandler),
-		Found: func(shadow.Found) { r.found.Add(1) }})
+	var err error
+	opt.Listen, opt.Logger, opt.Found = l, slog.New(slog.NewTextHandler(t.Output(), nil)), func(shadow.Found) { r.found.Add(1) }
+	r.Relay, err = relay.New(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
@@ -165,6 +206,12 @@ func dial(t *testing.T, addr string) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return begin(t, conn)
+}
+
+// begin opens a session.
+func begin(t *testing.T, conn net.Conn) *session {
+	t.Helper()
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(waitMax))
 	c := &session{t: t, Conn: conn}
@@ -197,10 +244,16 @@ func (c *session) call(op wire.OpCode, body wire.Record) {
 		xid = wire.XidAuth
 	}
 	c.send(&wire.RequestHeader{Xid: xid, Op: op}, body)
-	c.receive()
+	for {
+		var h wire.ReplyHeader
+		d := wire.Decoder(c.receive())
+		if h.Code(&d); h.Xid != wire.XidEvent {
+			return
+		}
+	}
 }
 
-func (c *session) get() { c.call(wire.OpGetData, &wire.PathWatchRequest{Path: "/n", Watch: true}) }
+func (c *session) get() { c.call(wire.OpGetData, &wire.PathWatchRequest{Path: "/n"}) }
 
 func (c *session) auth(user string) {
 	c.call(wire.OpAuth, &wire.AuthRequest{Scheme: wire.Text("digest"), Auth: []byte(user + ":pw")})
@@ -275,7 +328,7 @@ func TestBytesAreForwarded(t *testing.T) {
 	}
 }
 
-// TestRepliesAreCompared shows that reads are repeated without a watch and with the client's auth packets, that
+// TestRepliesAreCompared shows that reads without a watch are repeated without one and with the client's auth packets, that
 // writes are not repeated, and that sessions at the observer are closed.
 func TestRepliesAreCompared(t *testing.T) {
 	old, observer := serve(t, holds(9, "data")), serve(t, holds(9, "data"))
@@ -389,7 +442,10 @@ func TestCheckNamesTheServer(t *testing.T) {
 		{gone.Addr().String(), there.Addr().String(), false},
 		{there.Addr().String(), gone.Addr().String(), false},
 	} {
-		r := relay.New(relay.Options{Old: []string{c.old}, Observer: c.observer})
+		r, err := relay.New(relay.Options{Old: []string{c.old}, Observer: c.observer})
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := r.Check(t.Context()); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
 		}
