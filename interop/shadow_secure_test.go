@@ -47,7 +47,7 @@ func shadowStore(t *testing.T, family secure.Family, dir, file string) *secure.S
 
 // shadowTLSKeys are the lines of a zoo.cfg whose client port takes connections with and without TLS.
 func shadowTLSKeys(dir string) map[string]string {
-	return secureKeys("ssl.", dir, map[string]string{"client.portUnification": "true", "ssl.clientAuth": "want",
+	return target.SecureKeys("ssl.", dir, map[string]string{"client.portUnification": "true", "ssl.clientAuth": "want",
 		"authProvider.x509": "org.apache.zookeeper.server.auth.X509AuthenticationProvider", // which a secureClientPort would bring
 		"serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory"})
 }
