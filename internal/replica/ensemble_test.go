@@ -2,7 +2,6 @@ package replica
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -57,20 +56,20 @@ type delivery struct {
 
 // server is one server and its disk, whose log is never lost.
 type server struct {
-	id       ensemble.ServerID
-	up       bool
-	r        *Replica
-	log      []*record.Txn
-	acc, cur wire.Epoch
-	listens  bool
-	dials    ensemble.ServerID
-	master   bool // it dials the observer master port
-	observes bool // it listens there
-	wake     int64
-	inbox    []Event
-	spool    *tree.Tree
-	seen     []Observation
-	stopped  string // why the replica has asked to be stopped
+	id        ensemble.ServerID
+	up        bool
+	r         *Replica
+	log       []*record.Txn
+	acc, cur  wire.Epoch
+	listens   bool
+	dials     ensemble.ServerID
+	master    bool // it dials the observer master port
+	observes  bool // it listens there
+	wake      int64
+	inbox     []Event
+	spool     *tree.Tree
+	seen      []Observation
+	tickAfter int64 // ms by which its ticks come before those of others
 }
 
 type wireLink struct{ from, to *server }
@@ -177,7 +176,7 @@ func (h *cluster) run(ms int64) {
 		h.now.Mono++
 		h.now.Wall++
 		for _, s := range h.servers {
-			if s.up && h.now.Mono%500 == 0 {
+			if s.up && (h.now.Mono+s.tickAfter)%500 == 0 {
 				s.inbox = append(s.inbox, Tick{})
 			}
 		}
@@ -302,7 +301,6 @@ func (h *cluster) carryOut(s *server, rd Ready) {
 		s.inbox = append(s.inbox, Zab{zab.LogRead{Link: q.Link}})
 	}
 	s.listens, s.dials, s.wake = rd.Listen, rd.Dial, rd.Wake
-	s.stopped = cmp.Or(s.stopped, rd.Stop)
 	s.observes, s.master = rd.ListenObservers, rd.DialMaster
 	s.seen = append(s.seen, rd.Observations...)
 	for _, x := range rd.Observations {

@@ -68,7 +68,7 @@ func (r *Replica) chooseMaster() {
 	s, leader := &m.masters, m.decision.Vote.Leader
 	ring := slices.DeleteFunc(slices.Clone(m.memberships().Committed.Voters()), func(id ensemble.ServerID) bool { return id == leader })
 	s.until = r.now.Mono + doubled(masterTryMS, s.rounds, masterTryMaxMS)
-	if s.tries == masterRounds*len(ring) {
+	if s.tries >= masterRounds*len(ring) { // the ring may be empty, or smaller than before
 		s.at, s.tries = leader, 0
 		return
 	}

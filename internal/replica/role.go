@@ -80,7 +80,6 @@ func (r *Replica) take(d election.Decision) {
 		return
 	}
 	m.role, m.decision, m.decided = d.State, d, r.now.Mono
-	r.condemn(d)
 	m.masters.at = peerwire.NoServer
 	if d.State == peerwire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
@@ -273,7 +272,7 @@ func (r *Replica) serve(e *zab.Established) {
 	m.failed = nil
 	m.masters.tries, m.masters.rounds = 0, 0
 	m.noteServes(e.Epoch)
-	r.startComparing(e)
+	r.startComparing()
 	if m.learner != nil {
 		r.health.tried, r.health.retry = 0, 0
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -133,9 +132,6 @@ func (l *loop) settle() (ready bool) {
 			l.connect(&l.order.Ready)
 			for _, h := range l.order.Ready.Observations {
 				l.tell(h)
-			}
-			if why := l.order.Ready.Stop; why != "" {
-				l.srv.fail(errors.New(why))
 			}
 		case driver.BatchDone:
 			l.srv.pendingFlush.flush()

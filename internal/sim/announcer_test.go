@@ -41,7 +41,7 @@ func TestConfigurations(t *testing.T) {
 	all := words{}
 	for seed := range uint64(3) {
 		s := New(Options{
-			Seed: seed + 1, Events: 60_000, Recipe: client.Configuration, TermMS: 400,
+			Seed: seed + 7, Events: 60_000, Recipe: client.Configuration, TermMS: 400,
 			Voters: 3, Observers: -1, Clients: -1, Candidates: 5, TickMS: 200,
 			rule: func() check.Checker { return all },
 		})

@@ -294,15 +294,15 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 // An epoch that was accepted before is not promised twice, and a server that may have lost
 // its history cannot promise one: the packet then has NoEpoch. The leader, also a ZooKeeper
 // leader, synchronises such a learner when a quorum of others has promised.
-// If this leader has asked for a truncation that was not possible, or the tree is known to
-// differ from the leader's, the learner claims an empty log, so that the leader sends a snapshot. The false claim decides nothing,
+// If this leader has asked for a truncation that was not possible, the learner claims an
+// empty log, so that the leader sends a snapshot. The false claim decides nothing,
 // because it comes without a promise.
 func (r *Learner) promise() {
 	ack, last := &peerwire.EpochAck{CurrentEpoch: int32(r.opt.Current)}, r.log.last
 	if r.acceptedBefore || r.opt.Barred {
 		ack.CurrentEpoch = peerwire.NoEpoch
 	}
-	if r.acceptedBefore && (r.log.truncateFailed || r.log.snapshotWanted) {
+	if r.acceptedBefore && r.log.truncateFailed {
 		last = 0
 	}
 	r.log.truncateFailed = false

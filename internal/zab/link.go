@@ -164,7 +164,9 @@ func (l *Leader) request(k *link, p *peerwire.QuorumPacket) string {
 	if k.state != linkServing {
 		return "sent a request before it was told to serve"
 	}
-	if in, ok := l.inputOf(k, p); ok {
+	// A sync has no effect, and its answer goes to the link. So it is answered even if its observer has connected to
+	// another server since: the follower takes the answers to its syncs for those of the oldest ones.
+	if in, ok := l.inputOf(k, p); ok || r.Op == wire.OpSync {
 		in.Request, in.Identities = r, p.Auth
 		l.ready.Inputs = append(l.ready.Inputs, in)
 	}

@@ -31,8 +31,6 @@ type Log struct {
 	fresh bool
 	// truncateFailed says that a truncation that a leader asked for was not possible.
 	truncateFailed bool
-	// snapshotWanted says that the tree is known to differ from the leader's.
-	snapshotWanted bool
 	// undo is the log as it was before a truncation or an installation that the disk
 	// has not answered yet. madeBy is the generation that asked for this truncation or
 	// installation. undo can have an undo itself.
@@ -53,11 +51,6 @@ func (g *Log) Last() wire.Zxid { return g.last }
 // Fresh reports whether a leader's snapshot was installed that clients do not see yet,
 // because it is not known to be committed.
 func (g *Log) Fresh() bool { return g.fresh }
-
-// WantSnapshot says whether this server is to ask the leader that it joins next for a
-// snapshot, because its tree is known to differ from the leader's. It can ask only a leader
-// that it has joined before: in a new epoch the end of its log must count.
-func (g *Log) WantSnapshot(want bool) { g.snapshotWanted = want }
 
 // Append adds a transaction at the end. If it does not follow the last one, Append
 // returns an error and changes nothing.

@@ -194,7 +194,7 @@ func (c *legal) compare() string {
 		n := c.model.znodes[d.path]
 		var r wire.StatResponse
 		code := c.history.Tree.Exists(reader{}, d.path, false, &r)
-		if wrong := n.read(code, &r); wrong != "" && d.path != "/zookeeper/config" {
+		if wrong := n.read(code, &r); wrong != "" && d.path != configPath {
 			return d.path + " " + wrong
 		}
 	}
@@ -203,7 +203,8 @@ func (c *legal) compare() string {
 
 // answered compares the answer to a read.
 func (c *legal) answered(e *Answered) string {
-	if e.Op != wire.OpGetData && e.Op != wire.OpExists && e.Op != wire.OpGetChildren2 || e.NoQuorum || e.Header.Zxid <= 0 {
+	isRead := e.Op == wire.OpGetData || e.Op == wire.OpExists || e.Op == wire.OpGetChildren2
+	if !isRead || e.NoQuorum || e.Header.Zxid <= 0 || e.Path == configPath || e.Header.Err == wire.ErrSessionExpired || e.Header.Err == wire.ErrSessionMoved {
 		return ""
 	}
 	n, known := c.model.at(e.Path, e.Header.Zxid)
