@@ -135,6 +135,18 @@ func (h *cluster) start(s *server) {
 		ObserverMasters: h.masters, CompatibleOnly: h.compatible[s.id], LocalSessions: h.local, UpgradeLocal: h.local}}, h.now)
 }
 
+// restart stops all servers and starts them again, so that they elect a leader.
+func (h *cluster) restart() {
+	for _, s := range h.servers {
+		h.kill(s)
+	}
+	h.run(500)
+	for _, s := range h.servers {
+		h.start(s)
+	}
+	h.run(1000)
+}
+
 // kill stops a server: its links break, and dials to it are refused.
 func (h *cluster) kill(s *server) {
 	s.up, s.listens, s.observes = false, false, false

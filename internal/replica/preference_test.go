@@ -18,14 +18,7 @@ func preferring(t *testing.T, priorities map[ensemble.ServerID]int) *cluster {
 	h.create(h.leader(), c, 1, "/x")
 	h.run(500)
 	h.priorities = priorities
-	for _, s := range h.servers {
-		h.kill(s)
-	}
-	h.run(500)
-	for _, s := range h.servers {
-		h.start(s)
-	}
-	h.run(1000)
+	h.restart()
 	if l := h.leader(); l.id != 3 {
 		t.Fatalf("server %d is elected: priorities have changed the order of votes", l.id)
 	}
@@ -201,14 +194,7 @@ func TestNamedServerTakesOver(t *testing.T) {
 	if st := h.leader().r.Status(); st.Leader != 1 || !st.Appointed || st.Prefers != peerwire.NoServer {
 		t.Fatalf("%+v", st)
 	}
-	for _, s := range h.servers {
-		h.kill(s)
-	}
-	h.run(500)
-	for _, s := range h.servers {
-		h.start(s)
-	}
-	h.run(1000)
+	h.restart()
 	if l := h.leader(); l.id != 3 {
 		t.Fatalf("server %d is elected: the znode has changed the order of votes", l.id)
 	}

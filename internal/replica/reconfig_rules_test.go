@@ -114,8 +114,8 @@ func TestOnlyAProposedMembershipIsSavedAsProposed(t *testing.T) {
 }
 
 // waiting starts an ensemble whose leader holds a reconfiguration back, because only one server of the new
-// membership follows it. The client is connected to the server with this number.
-func waiting(t *testing.T, at int) (*cluster, []*server, *client, ConnID) {
+// membership follows it. The leader is the first server, to which the client is connected.
+func waiting(t *testing.T) (*cluster, []*server, *client, ConnID) {
 	h, s := reconfigurable(t)
 	for _, x := range s {
 		h.kill(x)
@@ -129,18 +129,21 @@ func waiting(t *testing.T, at int) (*cluster, []*server, *client, ConnID) {
 			s[0], s[i] = s[i], s[0]
 		}
 	}
-	c, id := h.ask(s[at], Connect{TimeoutMS: 40_000})
+	c, id := h.ask(s[0], Connect{TimeoutMS: 40_000})
 	h.delay = h.packets(s[2], s[0]) // so that server 2 counts as a follower and no longer acknowledges
 	h.kill(s[2])
-	h.remove(s[at], id, 1, s[1-at])
-	h.create(s[at], id, 2, "/after")
+	h.remove(s[0], id, 1, s[1])
+	h.create(s[0], id, 2, "/after")
+	h.run(10)
+	if len(s[0].r.member.postponed) == 0 {
+		t.Fatal("no request waits")
+	}
 	return h, s, c, id
 }
 
 // TestWaitingReconfigurationHasADeadline: the answer comes exactly at the deadline, which the next wake-up names.
 func TestWaitingReconfigurationHasADeadline(t *testing.T) {
-	h, s, c, _ := waiting(t, 0)
-	h.run(10)
+	h, s, c, _ := waiting(t)
 	m := s[0].r.member
 	by := m.joinBy()
 	if len(m.postponed) == 0 || by != m.served+joinMaxMS || s[0].wake > by {
@@ -159,12 +162,8 @@ func TestWaitingReconfigurationHasADeadline(t *testing.T) {
 
 // TestWaitingReconfigurationOfAClosedConnection: nothing is carried out for a connection that has ended meanwhile.
 func TestWaitingReconfigurationOfAClosedConnection(t *testing.T) {
-	h, s, _, id := waiting(t, 0)
-	h.run(10)
+	h, s, _, id := waiting(t)
 	m := s[0].r.member
-	if len(m.postponed) == 0 {
-		t.Fatal("no request waits")
-	}
 	last := m.log.Last()
 	s[0].inbox = append(s[0].inbox, Disconnected{id})
 	h.run(m.joinBy() + 100 - h.now.Mono)
@@ -181,12 +180,8 @@ func TestWaitingReconfigurationOfAClosedConnection(t *testing.T) {
 // TestWaitingReconfigurationEndsWithTheTerm: no request waits beyond the term of its leader, and it is not carried out in
 // the next one by this wait.
 func TestWaitingReconfigurationEndsWithTheTerm(t *testing.T) {
-	h, s, _, _ := waiting(t, 0)
-	h.run(10)
+	h, s, _, _ := waiting(t)
 	m := s[0].r.member
-	if len(m.postponed) == 0 {
-		t.Fatal("no request waits")
-	}
 	h.kill(s[1]) // no quorum is connected any more
 	h.run(50)
 	if st := s[0].r.Status(); st.Serving || len(m.postponed) > 0 || s[0].r.postponedUntil() != Never {
