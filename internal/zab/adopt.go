@@ -296,7 +296,7 @@ func (r *Learner) upToDate() {
 	}
 	r.ready.Commit = append(r.ready.Commit, r.log.take(r.decided)...)
 	r.ready.Established = est
-	if r.opt.ServeObservers && !r.opt.Observer && r.relays == r.native {
+	if r.opt.ServeObservers && !r.opt.Observer && r.relays() == r.native {
 		r.master = newObserverMaster(r)
 	}
 	r.report(ServesUnder{r.opt.Leader, r.epoch, r.how, r.adoptedAt - r.began, r.now - r.adoptedAt, r.now - r.began, r.opt.Observer, r.opt.Master})

@@ -18,7 +18,7 @@ func (Fitness) event() {}
 
 // tellFitness tells the leader whether this server may lead.
 func (r *Learner) tellFitness(e Fitness) {
-	if r.step != following || !r.tellsFitness {
+	if r.step != following || r.extension < peerwire.ExtensionFitness {
 		return
 	}
 	why := strings.ToValidUTF8(e.Why[:min(len(e.Why), peerwire.FitnessMax)], "")

@@ -38,10 +38,12 @@ func TestFitnessIsTold(t *testing.T) {
 		{true, adopted, "its disk is full", "none"},
 	} {
 		r := servingWorld(false).nodes[0].learner
-		if !r.tellsFitness {
+		if r.extension < peerwire.ExtensionFitness {
 			t.Fatal("native peers have not agreed on the packet")
 		}
-		r.tellsFitness, r.step = c.tells, c.step
+		if r.step = c.step; !c.tells {
+			r.extension = peerwire.ExtensionFitness - 1
+		}
 		r.Step(r.now, Fitness{c.why})
 		out := r.Ready()
 		got := fitnessPackets(&out)
@@ -59,8 +61,8 @@ func TestFitnessIsNegotiated(t *testing.T) {
 		data := wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})
 		data = wire.Append(data, &peerwire.Extension{Version: version})
 		r.Step(0, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: zx("1.0"), Data: data}})
-		if r.tellsFitness != want || !r.native {
-			t.Errorf("version %d: %v, native %v", version, r.tellsFitness, r.native)
+		if tells := r.extension >= peerwire.ExtensionFitness; tells != want || !r.native {
+			t.Errorf("version %d: %v, native %v", version, tells, r.native)
 		}
 	}
 }

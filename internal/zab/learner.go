@@ -71,17 +71,15 @@ type Learner struct {
 	log        *Log
 	generation uint64
 
-	now          int64
-	step         step
-	began        int64
-	adoptedAt    int64 // when the history began to arrive
-	heard        int64 // when the last packet came
-	native       bool  // the leader is a native peer: extensions are agreed on
-	canTransfer  bool  // leadership transfer is one of these extensions
-	tellsFitness bool  // so are reports of this server's fitness to lead
-	relays       bool  // the leader knows of origins
-	lease        int64 // lease of a native leader, in ms
-	silence      silence
+	now       int64
+	step      step
+	began     int64
+	adoptedAt int64 // when the history began to arrive
+	heard     int64 // when the last packet came
+	native    bool  // the leader is a native peer: an extension is agreed on
+	extension int32 // the version of the extension; 0: there is none
+	lease     int64 // lease of a native leader, in ms
+	silence   silence
 
 	epoch          wire.Epoch
 	acceptedBefore bool // this server had accepted the epoch before
@@ -275,9 +273,9 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 		return
 	}
 	r.native = answered && !r.opt.CompatibleOnly
-	r.canTransfer = r.native && ext.Version >= peerwire.ExtensionHandOver
-	r.tellsFitness = r.native && ext.Version >= peerwire.ExtensionFitness
-	r.relays = r.native && ext.Version >= peerwire.ExtensionRelay
+	if r.native {
+		r.extension = min(ext.Version, peerwire.ExtensionVersion)
+	}
 	// The lease that a leader claims is limited to the longest that its options allow.
 	r.lease = min(max(0, int64(ext.LeaseMS)), r.opt.SyncLimit*r.opt.TickMS/2)
 	r.silence.floor = 2 * r.lease
@@ -289,6 +287,9 @@ func (r *Learner) leaderInfo(p *peerwire.QuorumPacket) {
 	r.step = accepting
 	r.ready.SaveAccepted = e
 }
+
+// relays reports whether the leader knows of the observers that this server serves.
+func (r *Learner) relays() bool { return r.extension >= peerwire.ExtensionRelay }
 
 // promise sends ACKEPOCH: this server follows no earlier leader, and its log ends here.
 // An epoch that was accepted before is not promised twice, and a server that may have lost

@@ -229,7 +229,7 @@ func (m *observerMaster) named(k *observer, p *peerwire.QuorumPacket) string {
 	if old := m.servers[info.Server]; old != nil {
 		m.drop(old, "the same server has connected again")
 	}
-	k.server, k.native = info.Server, offered && m.r.relays
+	k.server, k.native = info.Server, offered && m.r.relays()
 	m.servers[k.server] = k
 	m.invite(k)
 	return ""
@@ -357,7 +357,7 @@ func (m *observerMaster) acked(k *observer, z wire.Zxid) {
 		return
 	}
 	k.state = linkSynced
-	if m.r.relays {
+	if m.r.relays() {
 		m.r.send(&peerwire.QuorumPacket{Type: peerwire.PacketRelay, Zxid: k.origin().Zxid()})
 		return
 	}

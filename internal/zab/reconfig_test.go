@@ -669,7 +669,7 @@ func TestLearnerRecordsMemberships(t *testing.T) {
 	if out := r.Ready(); out.GiveUp != "" {
 		t.Error(out.GiveUp)
 	}
-	r.canTransfer = true
+	r.extension = peerwire.ExtensionHandOver
 	r.successorNamed(&peerwire.QuorumPacket{Type: peerwire.PacketHandOver, Zxid: x.Zxid, Data: wire.Append(nil, &peerwire.Handover{Leader: 4})})
 	if s := r.Ready().Successor; s == nil || s.Leader != 4 {
 		t.Errorf("a voter of the new membership cannot be named: %v", s)

@@ -186,9 +186,8 @@ func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 	}
 }
 
-// pendingSync is a sync that the leader has not answered: of a client, or one
-// that confirms touched sessions.
-// An observer's sync has its link.
+// pendingSync is a sync that the leader has not answered: of a client, one that confirms touched
+// sessions, or, with its link, one of an observer that this server serves.
 type pendingSync struct {
 	touches bool
 	token   uint64

@@ -203,7 +203,7 @@ func (r *Learner) successorNamed(p *peerwire.QuorumPacket) {
 	var h peerwire.Handover
 	err := wire.Decode(p.Data, &h)
 	switch {
-	case !r.canTransfer:
+	case r.extension < peerwire.ExtensionHandOver:
 		r.report(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
 		return
 	case err != nil:

@@ -203,7 +203,9 @@ func TestTransferIsNegotiated(t *testing.T) {
 	} {
 		w := servingWorld(false)
 		r := w.nodes[0].learner
-		r.canTransfer = c.hands
+		if !c.hands {
+			r.extension = peerwire.ExtensionHandOver - 1
+		}
 		take(r, c.p)
 		out := r.Ready()
 		if (out.GiveUp != "") != c.ends || (out.Successor != nil) != c.trusts {
