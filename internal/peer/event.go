@@ -44,9 +44,9 @@ type Opened struct {
 	Conn    net.Conn // what Options.Secure made of the connection; the receiver must not read or write
 }
 
-// Linked says that the leader that Dial named has accepted a link, at Address.
+// Linked says that the server that Dial or DialMaster named has accepted a link, at Address.
 type Linked struct {
-	Leader  ensemble.ServerID
+	Server  ensemble.ServerID
 	Link    peerwire.LinkID
 	Address string
 }

@@ -143,7 +143,7 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	linked := await[Linked](t, s1, nil)
-	if linked.Leader != 2 || linked.Link == 0 {
+	if linked.Server != 2 || linked.Link == 0 {
 		t.Errorf("%+v", linked)
 	}
 	l2.Unlisten()

@@ -29,7 +29,7 @@ func TestObserverMasterPort(t *testing.T) {
 	o.Dial(2) // the quorum port is closed
 	o.DialMaster(2)
 	linked := await[Linked](t, to, nil)
-	if linked.Leader != 2 || linked.Address != address {
+	if linked.Server != 2 || linked.Address != address {
 		t.Errorf("%+v", linked)
 	}
 	o.Send(linked.Link, packet(peerwire.PacketObserverInfo, 0, []byte("hello")))

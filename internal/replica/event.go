@@ -121,7 +121,7 @@ type Zab struct{ Event zab.Event }
 
 // Linked (ensemble) says that the server that Ready.Dial names is connected.
 type Linked struct {
-	Leader ensemble.ServerID // or an observer master
+	Server ensemble.ServerID
 	Link   zab.LinkID
 }
 

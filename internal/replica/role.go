@@ -109,14 +109,14 @@ func (r *Replica) terms() zab.TermStart {
 func (r *Replica) linked(e Linked) {
 	m := r.member
 	learns := m.role == peerwire.Following || m.role == peerwire.Observing
-	if !learns || m.learner != nil || e.Leader != m.master() {
+	if !learns || m.learner != nil || e.Server != m.master() {
 		m.ready.Close = append(m.ready.Close, e.Link)
 		return
 	}
 	m.election.Step(r.now.Mono, election.Linked{})
 	m.link = e.Link
 	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
-		TermStart: r.terms(), Link: e.Link, Leader: m.decision.Vote.Leader, Master: e.Leader, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred, Reconfig: m.opt.Reconfig,
+		TermStart: r.terms(), Link: e.Link, Leader: m.decision.Vote.Leader, Master: e.Server, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred, Reconfig: m.opt.Reconfig,
 		ServeObservers: m.opt.ObserverMasters && m.role == peerwire.Following, DiskLog: m.opt.DiskLog,
 	}, m.log)
 }

@@ -239,7 +239,7 @@ func (m *member) handle(e peer.Event) {
 	case peer.Linked:
 		m.setRemoteAddress(e.Link, e.Address)
 		b.follows(e.Link)
-		b.push(replica.Linked{Leader: e.Leader, Link: e.Link}, nil)
+		b.push(replica.Linked{Server: e.Server, Link: e.Link}, nil)
 	case peer.Received:
 		if err := m.claims.check(e.Link, e.Packets[0]); err != nil {
 			m.stats.refused.Add(1)

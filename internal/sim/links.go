@@ -125,7 +125,7 @@ func (v *server) link(o *server) {
 		}
 	}
 	s.detail("%d links to %d as %d", v.id, o.id, l.id)
-	v.push(replica.Linked{Leader: o.id, Link: l.id})
+	v.push(replica.Linked{Server: o.id, Link: l.id})
 	o.push(replica.Zab{Event: zab.Opened{Link: l.id}})
 }
 
