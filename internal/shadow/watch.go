@@ -10,8 +10,11 @@ import (
 // watchesMax is how many watches of a connection are followed.
 const watchesMax = 1 << 17
 
+// never is a zxid that no server reaches.
+const never = wire.Zxid(1<<63 - 1)
+
 // pending is the doubt about a watch that ends only when the watch is set again, or has fired at the observer.
-const pending = wire.Zxid(1<<63 - 1)
+const pending = never
 
 // watchKind is a kind of watch. A path can have one of each kind.
 type watchKind int
@@ -47,14 +50,20 @@ type EventResult struct {
 // watches. The observer sets each watch later than the old server. The events are the same only if nothing has changed in
 // between that fires the watch; else there is a doubt about the watch.
 type Watches struct {
-	doubts map[watchKey]wire.Zxid // for each watch the zxid up to which the servers may send different events
-	ahead  []Observed             // events later than the last reply
-	set    wire.Zxid              // of the observer when the last watch was set
-	lost   bool                   // the watches are not known any more
+	doubts map[watchKey]doubt
+	ahead  []Observed // events later than the last reply
+	set    wire.Zxid  // of the observer when the last watch was set
+	lost   bool       // the watches are not known any more
+}
+
+// doubt is what is known of one watch.
+type doubt struct {
+	until wire.Zxid // up to there the servers may send different events
+	set   wire.Zxid // of the observer when it set the watch: earlier events are those of a watch that was there before
 }
 
 // NewWatches returns an empty set.
-func NewWatches() *Watches { return &Watches{doubts: map[watchKey]wire.Zxid{}} }
+func NewWatches() *Watches { return &Watches{doubts: map[watchKey]doubt{}} }
 
 // Lose notes that a request or an event was not followed. From now on nothing is compared.
 func (w *Watches) Lose() { *w = Watches{lost: true} }
@@ -64,7 +73,7 @@ func (w *Watches) Lose() { *w = Watches{lost: true} }
 func (w *Watches) Restart() (again []wire.AddWatchRequest) {
 	w.ahead = nil
 	for key := range w.doubts {
-		w.doubts[key] = pending
+		w.doubts[key] = doubt{until: pending}
 		switch key.kind {
 		case persistentWatch:
 			again = append(again, wire.AddWatchRequest{Path: key.path})
@@ -77,18 +86,19 @@ func (w *Watches) Restart() (again []wire.AddWatchRequest) {
 
 // Skip notes that the observer did not reach the zxid of a reply, so that its events up to there come too late.
 func (w *Watches) Skip(z wire.Zxid) {
-	for key, until := range w.doubts {
+	for key, d := range w.doubts {
 		if key.kind == dataWatch || key.kind == childWatch {
-			w.doubts[key] = pending
+			d.until = pending
 		} else {
-			w.doubts[key] = max(until, z)
+			d.until = max(d.until, z)
 		}
+		w.doubts[key] = d
 	}
 }
 
-// Follow notes that the observer has carried out a request about watches at the zxid at. z is that of the old server's
-// reply. settled says that nothing has changed in between that fires the watch of a read.
-func (w *Watches) Follow(op wire.OpCode, body wire.Record, z, at wire.Zxid, settled bool) {
+// Follow notes that the observer has carried out a request about watches at the zxid at. settled says that nothing has
+// changed since the old server's reply that fires a watch of the request.
+func (w *Watches) Follow(op wire.OpCode, body wire.Record, at wire.Zxid, settled bool) {
 	if len(w.doubts) >= watchesMax {
 		w.Lose()
 	}
@@ -97,7 +107,7 @@ func (w *Watches) Follow(op wire.OpCode, body wire.Record, z, at wire.Zxid, sett
 	}
 	w.set = at
 	once := pending
-	if settled || z == at {
+	if settled {
 		once = 0
 	}
 	switch r := body.(type) {
@@ -131,7 +141,7 @@ func kindOf(op wire.OpCode) watchKind {
 
 func (w *Watches) put(kind watchKind, until wire.Zxid, paths ...string) {
 	for _, path := range paths {
-		w.doubts[watchKey{kind, path}] = until
+		w.doubts[watchKey{kind, path}] = doubt{until, w.set}
 	}
 }
 
@@ -146,7 +156,7 @@ func (w *Watches) removed(r *wire.WatchesRequest, at wire.Zxid) {
 	for kind := dataWatch; kind <= recursiveWatch; kind++ {
 		key := watchKey{kind, r.Path}
 		if _, ok := w.doubts[key]; ok && names(r.Type, kind) {
-			w.doubts[key] = at
+			w.doubts[key] = doubt{at, at}
 		}
 	}
 }
@@ -173,7 +183,7 @@ func (w *Watches) Certain(path string, z wire.Zxid) bool {
 
 // doubtful reports whether only one of the servers may have sent an event of a transaction after z.
 func (w *Watches) doubtful(e *wire.WatcherEvent, z wire.Zxid) bool {
-	doubt := func(kind watchKind, path string) bool { return w.doubts[watchKey{kind, path}] > z }
+	doubt := func(kind watchKind, path string) bool { return w.doubts[watchKey{kind, path}].until > z }
 	if doubt(persistentWatch, e.Path) || e.Type != wire.EventNodeChildrenChanged && doubt(dataWatch, e.Path) ||
 		e.Type != wire.EventNodeCreated && e.Type != wire.EventNodeDataChanged && doubt(childWatch, e.Path) {
 		return true
@@ -224,29 +234,32 @@ func (w *Watches) Compare(p *Pair, observer []Observed) (results []EventResult) 
 // fired forgets watches that fire once.
 func (w *Watches) fired(old []wire.WatcherEvent, observer []Observed) {
 	for _, e := range old {
-		w.forget(&e, pending)
+		w.forget(&e, never, pending)
 	}
 	for _, e := range observer {
-		until := wire.Zxid(0)
 		if e.Zxid < 0 {
-			until = w.set // the old server's watch may fire until there
+			w.forget(&e.WatcherEvent, never, w.set) // the old server's watch may fire until there
+		} else {
+			w.forget(&e.WatcherEvent, e.Zxid, 0)
 		}
-		w.forget(&e.WatcherEvent, until)
 	}
 }
 
-// forget forgets what an event has fired. A doubt about it that has no end ends at the zxid until.
-func (w *Watches) forget(e *wire.WatcherEvent, until wire.Zxid) {
+// forget forgets what an event has fired: a watch that the observer has set before the zxid z. A doubt about it that has no
+// end ends at the zxid until.
+func (w *Watches) forget(e *wire.WatcherEvent, z, until wire.Zxid) {
 	for _, kind := range []watchKind{dataWatch, childWatch} {
 		other := wire.EventNodeChildrenChanged
 		if kind == childWatch {
 			other = wire.EventNodeDataChanged
 		}
 		key := watchKey{kind, e.Path}
+		d := w.doubts[key]
 		switch {
-		case e.Type == other || e.Type == wire.EventNodeCreated && kind == childWatch:
-		case w.doubts[key] == pending && until != 0:
-			w.doubts[key] = until
+		case e.Type == other || e.Type == wire.EventNodeCreated && kind == childWatch || d.set >= z:
+		case d.until == pending && until != 0:
+			d.until = until
+			w.doubts[key] = d
 		default:
 			delete(w.doubts, key)
 		}

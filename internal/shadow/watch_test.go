@@ -88,11 +88,27 @@ func TestWrongEventsAreFound(t *testing.T) {
 				[]string{"equal", "order of events /second: NodeDataChanged/earlier"}},
 		} {
 			w := shadow.NewWatches()
-			w.Follow(c.op, c.request, 50, 50, false)
+			w.Follow(c.op, c.request, 50, true)
 			if got := outcomes(w.Compare(window(s.old...), s.observer)); !slices.Equal(got, s.want) {
 				t.Errorf("%v, %s: %q, want %q", c.op, name, got, s.want)
 			}
 		}
+	}
+}
+
+// TestEventOfTheWatchBefore: an event of the watch that the observer had before it set this one does not settle the doubt about
+// this one. The old server's watch has fired at 55; the observer has set its second one after that.
+func TestEventOfTheWatchBefore(t *testing.T) {
+	w := shadow.NewWatches()
+	w.Follow(wire.OpExists, read("/n"), 52, false) // set at the old server at 50, fired at 51, and set again at 52
+	w.Follow(wire.OpExists, read("/n"), 58, false)
+	w.Compare(window(event(wire.EventNodeDeleted, "/n")), []shadow.Observed{observed(wire.EventNodeDeleted, "/n", 55)})
+	if w.Certain("/n", 60) {
+		t.Error("only the observer has the watch, and this is not known")
+	}
+	w.Compare(&shadow.Pair{Header: wire.ReplyHeader{Zxid: 70}, After: 60}, []shadow.Observed{observed(wire.EventNodeCreated, "/n", 65)})
+	if !w.Certain("/n", 70) {
+		t.Error("the observer's watch has fired, and the doubt remains")
 	}
 }
 
@@ -119,7 +135,7 @@ func TestDoubtfulEvents(t *testing.T) {
 			observer []shadow.Observed
 		}{{[]wire.WatcherEvent{e}, nil}, {[]wire.WatcherEvent{e}, []shadow.Observed{o}}, {[]wire.WatcherEvent{e, e}, []shadow.Observed{o}}} {
 			w := shadow.NewWatches()
-			w.Follow(c.op, c.request, 50, 57, false)
+			w.Follow(c.op, c.request, 57, false)
 			for _, r := range w.Compare(window(s.old...), s.observer) {
 				if r.Difference != nil {
 					t.Errorf("%v: old %v, observer %v: %+v", c.op, s.old, s.observer, r.Difference)
@@ -127,11 +143,11 @@ func TestDoubtfulEvents(t *testing.T) {
 			}
 		}
 		w := shadow.NewWatches()
-		w.Follow(c.op, c.request, 50, 57, false)
+		w.Follow(c.op, c.request, 57, false)
 		if w.Certain(c.path, 50) && c.op != wire.OpAddWatch {
 			t.Errorf("%v: no doubt", c.op)
 		}
-		w.Follow(c.op, c.request, 60, 60, false)
+		w.Follow(c.op, c.request, 60, true)
 		got := outcomes(w.Compare(&shadow.Pair{Header: wire.ReplyHeader{Zxid: 70}, After: 60, Events: []wire.WatcherEvent{e}}, nil))
 		if len(got) != 1 || got[0] == string(shadow.UnsureWatch) || got[0] == "equal" {
 			t.Errorf("%v: without a doubt: %q", c.op, got)
@@ -143,7 +159,7 @@ func TestDoubtfulEvents(t *testing.T) {
 // difference, and ends the doubt.
 func TestLateWatchFiresLater(t *testing.T) {
 	w := shadow.NewWatches()
-	w.Follow(wire.OpGetData, read("/n"), 50, 57, false)
+	w.Follow(wire.OpGetData, read("/n"), 57, false)
 	changed := event(wire.EventNodeDataChanged, "/n")
 	if got := outcomes(w.Compare(window(changed), nil)); !slices.Equal(got, []string{string(shadow.UnsureWatch)}) {
 		t.Errorf("%q", got)
@@ -152,7 +168,7 @@ func TestLateWatchFiresLater(t *testing.T) {
 	if got := w.Compare(later, []shadow.Observed{{WatcherEvent: changed, Zxid: 66}}); len(got) != 0 || !w.Certain("/n", 70) {
 		t.Errorf("%+v, certain %v", got, w.Certain("/n", 70))
 	}
-	w.Follow(wire.OpGetData, read("/n"), 70, 71, true)
+	w.Follow(wire.OpGetData, read("/n"), 71, true)
 	if got := outcomes(w.Compare(&shadow.Pair{Header: wire.ReplyHeader{Zxid: 80}, After: 70, Events: []wire.WatcherEvent{changed}}, nil)); !slices.Equal(got, []string{"event /n: NodeDataChanged/none"}) {
 		t.Errorf("%q", got)
 	}
@@ -162,20 +178,20 @@ func TestLateWatchFiresLater(t *testing.T) {
 func TestRemovedWatches(t *testing.T) {
 	for _, typ := range []wire.WatcherType{wire.WatcherAny, wire.WatcherPersistent} {
 		w := shadow.NewWatches()
-		w.Follow(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/n"}, 40, 40, false)
-		w.Follow(wire.OpRemoveWatches, &wire.WatchesRequest{Path: "/n", Type: typ}, 50, 53, false)
+		w.Follow(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/n"}, 40, true)
+		w.Follow(wire.OpRemoveWatches, &wire.WatchesRequest{Path: "/n", Type: typ}, 53, false)
 		early, late := observed(wire.EventNodeDeleted, "/n", 52), observed(wire.EventNodeCreated, "/n", 56)
 		if got := outcomes(w.Compare(window(), []shadow.Observed{early, late})); !slices.Equal(got, []string{"event /n: none/NodeCreated"}) {
 			t.Errorf("type %d: %q", typ, got)
 		}
 	}
 	w := shadow.NewWatches()
-	w.Follow(wire.OpGetData, read("/n"), 50, 57, false)
-	w.Follow(wire.OpRemoveWatches, &wire.WatchesRequest{Path: "/n", Type: wire.WatcherChildren}, 50, 53, false)
+	w.Follow(wire.OpGetData, read("/n"), 57, false)
+	w.Follow(wire.OpRemoveWatches, &wire.WatchesRequest{Path: "/n", Type: wire.WatcherChildren}, 53, false)
 	if w.Certain("/n", 60) {
 		t.Error("the data watch was not removed")
 	}
-	w.Follow(wire.OpCheckWatches, &wire.WatchesRequest{Path: "/n", Type: wire.WatcherAny}, 50, 53, false)
+	w.Follow(wire.OpCheckWatches, &wire.WatchesRequest{Path: "/n", Type: wire.WatcherAny}, 53, false)
 	if w.Certain("/n", 60) {
 		t.Error("checkWatches removes nothing")
 	}
@@ -184,8 +200,8 @@ func TestRemovedWatches(t *testing.T) {
 // TestObserverIsBehind: events that the observer has not sent in time are not compared, nor when they come late.
 func TestObserverIsBehind(t *testing.T) {
 	w := shadow.NewWatches()
-	w.Follow(wire.OpGetData, read("/n"), 40, 40, false)
-	w.Follow(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/p"}, 40, 40, false)
+	w.Follow(wire.OpGetData, read("/n"), 40, true)
+	w.Follow(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/p"}, 40, true)
 	w.Skip(60)
 	late := []shadow.Observed{observed(wire.EventNodeDataChanged, "/n", 55), observed(wire.EventNodeDataChanged, "/p", 56), observed(wire.EventNodeDataChanged, "/p", 66)}
 	p := &shadow.Pair{Header: wire.ReplyHeader{Zxid: 70}, After: 60, Events: []wire.WatcherEvent{event(wire.EventNodeDeleted, "/p")}}
@@ -197,15 +213,15 @@ func TestObserverIsBehind(t *testing.T) {
 // TestObserverRestarts: watches that fire once are in doubt in a new session, and persistent ones are set again.
 func TestObserverRestarts(t *testing.T) {
 	w := shadow.NewWatches()
-	w.Follow(wire.OpGetChildren, read("/n"), 50, 50, false)
-	w.Follow(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/p"}, 50, 50, false)
-	w.Follow(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/r", Mode: wire.WatchPersistentRecursive}, 50, 50, false)
+	w.Follow(wire.OpGetChildren, read("/n"), 50, true)
+	w.Follow(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/p"}, 50, true)
+	w.Follow(wire.OpAddWatch, &wire.AddWatchRequest{Path: "/r", Mode: wire.WatchPersistentRecursive}, 50, true)
 	again := w.Restart()
 	if len(again) != 2 || w.Certain("/n", 90) || w.Certain("/p", 90) || w.Certain("/r/a", 90) {
 		t.Errorf("%+v", again)
 	}
 	for _, r := range again {
-		w.Follow(wire.OpAddWatch, &r, 0, 80, false)
+		w.Follow(wire.OpAddWatch, &r, 80, false)
 	}
 	if w.Certain("/n", 90) || !w.Certain("/p", 90) || !w.Certain("/r/a", 90) || w.Certain("/p", 70) {
 		t.Error("wrong doubts")
@@ -216,7 +232,7 @@ func TestObserverRestarts(t *testing.T) {
 func TestLostWatches(t *testing.T) {
 	w := shadow.NewWatches()
 	w.Lose()
-	w.Follow(wire.OpGetData, read("/n"), 50, 50, true)
+	w.Follow(wire.OpGetData, read("/n"), 50, true)
 	w.Skip(1)
 	got := outcomes(w.Compare(window(event(wire.EventNodeCreated, "/n")), []shadow.Observed{observed(wire.EventNodeDeleted, "/n", 55)}))
 	if !slices.Equal(got, []string{string(shadow.UnsureLost)}) || len(w.Restart()) != 0 || w.Certain("/n", 50) {
@@ -243,7 +259,7 @@ func TestCodesOfWatches(t *testing.T) {
 	} {
 		w := shadow.NewWatches()
 		if c.doubt {
-			w.Follow(wire.OpGetData, read("/n"), 10, 11, false)
+			w.Follow(wire.OpGetData, read("/n"), 11, false)
 		}
 		why, d := w.CompareCode(&shadow.Pair{Header: wire.ReplyHeader{Zxid: 60, Err: c.old}}, c.request, c.observer, c.at)
 		got := string(why)
@@ -342,7 +358,7 @@ func TestTapEvents(t *testing.T) {
 // watch then reports. The event is not missing.
 func TestSetWatchesAhead(t *testing.T) {
 	w := shadow.NewWatches()
-	w.Follow(wire.OpSetWatches, &wire.SetWatchesRequest{Child: []string{"/n"}}, 50, 57, false)
+	w.Follow(wire.OpSetWatches, &wire.SetWatchesRequest{Child: []string{"/n"}}, 57, false)
 	set := &shadow.Pair{Header: wire.ReplyHeader{Zxid: 50}}
 	if got := w.Compare(set, []shadow.Observed{observed(wire.EventNodeChildrenChanged, "/n", -1)}); len(got) != 0 {
 		t.Errorf("%+v", got)
@@ -359,7 +375,7 @@ func TestSetWatchesAhead(t *testing.T) {
 func TestDoubtsAreSeparate(t *testing.T) {
 	for op, e := range map[wire.OpCode]wire.EventType{wire.OpGetData: wire.EventNodeChildrenChanged, wire.OpGetChildren: wire.EventNodeDataChanged} {
 		w := shadow.NewWatches()
-		w.Follow(op, read("/n"), 50, 57, false)
+		w.Follow(op, read("/n"), 57, false)
 		if got := outcomes(w.Compare(window(event(e, "/n")), nil)); len(got) != 1 || got[0] == string(shadow.UnsureWatch) {
 			t.Errorf("%v: %q", op, got)
 		}

@@ -30,7 +30,7 @@ func (w *watching) pair(l *lane, p *shadow.Pair) (why shadow.Reason, found []sha
 	}
 	if why != "" {
 		w.watches.Skip(p.Header.Zxid)
-		w.watches.Follow(p.Op, request, p.Header.Zxid, never, false)
+		w.watches.Follow(p.Op, request, never, false)
 		return why, nil, unsure(p, why)
 	}
 	if request != nil && (p.Op == wire.OpSetWatches || p.Op == wire.OpSetWatches2) { // the events that it causes come before its reply
@@ -95,7 +95,7 @@ func (w *watching) keep(l *lane) error {
 		if err != nil {
 			return err
 		}
-		w.watches.Follow(wire.OpAddWatch, &r, 0, h.Zxid, false)
+		w.watches.Follow(wire.OpAddWatch, &r, h.Zxid, false)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (w *watching) follow(l *lane, p *shadow.Pair, request wire.Record) (why sha
 	}
 	h, _, err := l.own.ask(p.Op, request)
 	if err != nil {
-		w.watches.Follow(p.Op, request, p.Header.Zxid, never, false)
+		w.watches.Follow(p.Op, request, never, false)
 		return shadow.UnsureNoObserver, nil
 	}
 	why, d := w.watches.CompareCode(p, request, h.Err, h.Zxid)
@@ -116,7 +116,7 @@ func (w *watching) follow(l *lane, p *shadow.Pair, request wire.Record) (why sha
 		at := shadow.Check{Path: pathOf(request), Zxid: p.Header.Zxid}
 		found = append(found, shadow.NewFound(p.Op, &at, h.Zxid, *d))
 	}
-	w.watches.Follow(p.Op, request, p.Header.Zxid, h.Zxid, false)
+	w.watches.Follow(p.Op, request, h.Zxid, h.Zxid == p.Header.Zxid)
 	return why, found
 }
 
@@ -147,8 +147,5 @@ func (w *watching) read(l *lane, p *shadow.Pair, request wire.Record) {
 			settled = err == nil && c.ParentSettled(h, answer)
 		}
 	}
-	if !settled {
-		at = never
-	}
-	w.watches.Follow(p.Op, request, p.Header.Zxid, at, settled)
+	w.watches.Follow(p.Op, request, at, settled)
 }
