@@ -176,12 +176,6 @@ func (s *scene) awaitIdle(servers ...int) {
 	s.awaitRoles("serve", servers, func(role string) bool { return role == "" })
 }
 
-// awaitOut waits until a server has left the quorum, whatever it answers.
-func (s *scene) awaitOut(server int) {
-	s.t.Helper()
-	s.awaitRoles("are in the quorum", []int{server}, func(role string) bool { return role != "leader" && role != "follower" })
-}
-
 func (s *scene) awaitRoles(what string, servers []int, fits func(role string) bool) {
 	s.t.Helper()
 	for end := time.Now().Add(waitMax); ; <-time.After(20 * time.Millisecond) {
