@@ -53,7 +53,8 @@ func (f serveFlags) ensemble(ctx context.Context, stdout, stderr io.Writer) erro
 		go endWithStdin(stop)
 	}
 	f.greet(stdout, e, access)
-	t := &terminal{w: stderr}
+	t := newTerminal(stderr)
+	defer t.out.close()
 	failed := make(chan error, e.Servers()) // has room for all: each server fails at most once
 	var running sync.WaitGroup
 	for id := 1; id <= e.Servers(); id++ {
@@ -119,9 +120,11 @@ func (f serveFlags) checkEnsemble() (host string, port int, err error) {
 	if f.servers < 1 || f.servers > ensembleMax {
 		return "", 0, fmt.Errorf("--ensemble %d: want from 1 to %d servers", f.servers, ensembleMax)
 	}
-	if _, _, err := f.logger(io.Discard); err != nil {
+	_, _, out, err := f.logger(io.Discard)
+	if err != nil {
 		return "", 0, err
 	}
+	out.close()
 	if f.listen == "" {
 		return "127.0.0.1", 2181, nil
 	}
@@ -155,7 +158,7 @@ type supervised struct {
 	id       int
 	ensemble *local.Ensemble
 	program  local.Program
-	terminal *terminal
+	terminal terminal
 	last     string // the last line of the server's log
 }
 
@@ -229,16 +232,15 @@ func (f serveFlags) program() local.Program {
 }
 
 // terminal lets several servers write whole lines to one terminal.
-type terminal struct {
-	mu sync.Mutex
-	w  io.Writer
+type terminal struct{ out *logOutput }
+
+func newTerminal(w io.Writer) terminal {
+	var t terminal
+	t.out = newLogOutput(w, func(lines int) { fmt.Fprintf(t.out, "%s of the log were lost because nobody read it\n", shell.Count(lines, "line")) })
+	return t
 }
 
-func (t *terminal) line(id int, text string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	fmt.Fprintf(t.w, "%d | %s\n", id, text)
-}
+func (t terminal) line(id int, text string) { fmt.Fprintf(t.out, "%d | %s\n", id, text) }
 
 // endWithStdin calls stop when the standard input ends.
 func endWithStdin(stop func()) {

@@ -31,10 +31,11 @@ func (f serveFlags) ensembleWithFaults(ctx context.Context, stdout, stderr io.Wr
 	if err != nil {
 		return shell.Usage(err)
 	}
-	log, _, err := f.logger(stderr)
+	log, _, out, err := f.logger(stderr)
 	if err != nil {
 		return shell.Usage(err)
 	}
+	defer out.close()
 	if f.memory {
 		f.data = ""
 	} else {

@@ -18,7 +18,7 @@ import (
 )
 
 // serve runs the server until a signal or a failure.
-func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logger, level *slog.LevelVar) error {
+func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logger, level *slog.LevelVar, out *logOutput) error {
 	begin := time.Now()
 	signals := make(chan os.Signal, 8) // room for the signals that arrive while one is handled
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -49,7 +49,7 @@ func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logge
 	if f.whileStdin {
 		go endWithStdin(cancel)
 	}
-	h := signalHandler{flags: f, server: s, admin: port, log: log, level: level, stop: cancel}
+	h := signalHandler{flags: f, server: s, admin: port, log: log, level: level, out: out, stop: cancel}
 	ended, handled := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(handled)
@@ -103,6 +103,7 @@ type signalHandler struct {
 	admin  *web.Port // nil: there is none
 	log    *slog.Logger
 	level  *slog.LevelVar
+	out    *logOutput
 	stop   func()
 	ending bool
 }
@@ -134,6 +135,7 @@ func (h *signalHandler) handle(sig os.Signal) {
 	default:
 		if h.ending {
 			h.log.Warn("second signal: ending at once", "signal", sig.String())
+			h.out.close()
 			os.Exit(128 + int(sig.(syscall.Signal)))
 		}
 		h.ending = true

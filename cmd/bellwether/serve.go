@@ -137,10 +137,11 @@ func (f serveFlags) start(cmd *cobra.Command) error {
 }
 
 func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
-	log, level, err := f.logger(stderr)
+	log, level, out, err := f.logger(stderr)
 	if err != nil {
 		return shell.Usage(err)
 	}
+	defer out.close()
 	c, err := f.load()
 	if err != nil {
 		return shell.Usage(err)
@@ -148,7 +149,7 @@ func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if f.check {
 		return check(stdout, c)
 	}
-	return f.serve(ctx, c, log, level)
+	return f.serve(ctx, c, log, level, out)
 }
 
 // remarks returns remarks on the settings that have no effect and on the settings that are unwise.
@@ -198,22 +199,25 @@ func environment() map[string]string {
 	return env
 }
 
-// logger returns the log. Its level can be changed later.
-func (f serveFlags) logger(w io.Writer) (*slog.Logger, *slog.LevelVar, error) {
+// logger returns the log, its level, which can be changed later, and its output, which the caller must close.
+func (f serveFlags) logger(w io.Writer) (*slog.Logger, *slog.LevelVar, *logOutput, error) {
 	level := new(slog.LevelVar)
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return nil, nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
+		return nil, nil, nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}
 	level.Set(l)
 	o := &slog.HandlerOptions{Level: level}
+	handler := func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, o) }
 	switch f.logFormat {
 	case "text":
-		return slog.New(slog.NewTextHandler(w, o)), level, nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(w, o)), level, nil
+		handler = func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, o) }
 	case "brief":
-		return slog.New(newBrief(w, level)), level, nil
+		handler = func(w io.Writer) slog.Handler { return newBrief(w, level) }
+	default:
+		return nil, nil, nil, fmt.Errorf("--log-format %q: want text, json or brief", f.logFormat)
 	}
-	return nil, nil, fmt.Errorf("--log-format %q: want text, json or brief", f.logFormat)
+	log, out := newLog(w, handler)
+	return log, level, out, nil
 }

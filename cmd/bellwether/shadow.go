@@ -88,7 +88,9 @@ func newShadow() *cobra.Command {
 func (f *shadowFlags) run(ctx context.Context, p *shadowPrinter, stderr io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	o := relay.Options{Old: strings.Split(f.old, ","), Observer: f.observer, Found: p.found, Logger: slog.New(slog.NewTextHandler(stderr, nil))}
+	log, out := newLog(stderr, func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) })
+	defer out.close()
+	o := relay.Options{Old: strings.Split(f.old, ","), Observer: f.observer, Found: p.found, Logger: log}
 	if err := f.tls.load(&o); err != nil {
 		return shell.Usage(err)
 	}
