@@ -236,7 +236,9 @@ type terminal struct{ out *logOutput }
 
 func newTerminal(w io.Writer) terminal {
 	var t terminal
-	t.out = newLogOutput(w, func(lines int) { fmt.Fprintf(t.out, "%s of the log were lost because nobody read it\n", shell.Count(lines, "line")) })
+	t.out = newLogOutput(w, func(lines int) {
+		fmt.Fprintf(t.out, "%s of the log were lost because nobody read it\n", shell.Count(lines, "line"))
+	})
 	return t
 }
 

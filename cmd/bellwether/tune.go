@@ -2,12 +2,14 @@ package main
 
 import (
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"syscall"
 
 	"bellwether/internal/config"
+	"bellwether/internal/server"
 )
 
 // gcPercent is how much the heap may grow before a garbage collection, in percent of the live memory. Go's
@@ -34,10 +36,6 @@ func tuneMemory() {
 	}
 }
 
-// descriptorsBeside is the number of file descriptors that a server needs in addition to those of its clients:
-// for files, ports, and connections that are being closed.
-const descriptorsBeside = 64
-
 // warnDescriptors logs a warning if the limit of open files is lower than the number of connections that the
 // configuration allows.
 func warnDescriptors(log *slog.Logger, c *config.Config) {
@@ -50,9 +48,10 @@ func warnDescriptors(log *slog.Logger, c *config.Config) {
 	if c.Limits.Cnxns <= 0 {
 		want = connectionsUsual
 	}
-	if limit.Cur < want+descriptorsBeside {
+	files := min(limit.Cur, math.MaxInt64)
+	if beside := uint64(server.DescriptorsBeside(int64(files))); files < want+beside {
 		log.Warn("limit of open files is lower than the connections that the configuration allows: raise it (ulimit -n, LimitNOFILE=), or lower maxCnxns",
-			"limit", limit.Cur, "wanted", want+descriptorsBeside, "maxCnxns", c.Limits.Cnxns)
+			"limit", files, "wanted", want+beside, "maxCnxns", c.Limits.Cnxns)
 	}
 }
 

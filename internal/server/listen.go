@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"strconv"
@@ -103,11 +104,21 @@ type connTable struct {
 	closed map[replica.ConnID]*conn // their input is being drained
 	from   map[netip.Addr]int       // sockets by source address
 	last   replica.ConnID
+	max    int // how many sockets the limit of open files leaves for clients
 }
 
-func newConnTable() *connTable {
-	return &connTable{conns: map[replica.ConnID]*conn{}, closed: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}}
+// newConnTable returns an empty table. files is how many descriptors the process may have open; -1: unknown.
+func newConnTable(files int64) *connTable {
+	w := &connTable{conns: map[replica.ConnID]*conn{}, closed: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}, max: math.MaxInt}
+	if files >= 0 {
+		w.max = int(max(1, files-DescriptorsBeside(files)))
+	}
+	return w
 }
+
+// DescriptorsBeside returns how many of this number of descriptors are kept for files and for connections with other
+// servers and with operators. Clients do not get them, because a server that cannot open its next log serves nobody.
+func DescriptorsBeside(files int64) int64 { return max(min(512, files/2), files/16) }
 
 // add adds a connection, or returns the reason why there are too many already.
 func (w *connTable) add(s *Server, nc net.Conn) (*conn, string) {
@@ -117,6 +128,9 @@ func (w *connTable) add(s *Server, nc net.Conn) (*conn, string) {
 	defer w.mu.Unlock()
 	if limits.Cnxns > 0 && len(w.conns)+len(w.closed) >= limits.Cnxns {
 		return nil, fmt.Sprintf("Too many connections - max is %d (maxCnxns)", limits.Cnxns)
+	}
+	if len(w.conns)+len(w.closed) >= w.max {
+		return nil, fmt.Sprintf("Too many connections - max is %d: raise the limit of open files (ulimit -n, LimitNOFILE=)", w.max)
 	}
 	if limits.ClientCnxns > 0 && w.from[from] >= limits.ClientCnxns {
 		return nil, fmt.Sprintf("Too many connections from /%s - max is %d (maxClientCnxns)", from, limits.ClientCnxns)

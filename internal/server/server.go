@@ -123,7 +123,7 @@ type Server struct {
 // serves them. If Run will not be called, the caller must call Close.
 func New(o Options) (*Server, error) {
 	o.fill()
-	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), conns: newConnTable(), stats: newStats(),
+	s := &Server{opt: o, log: o.Log, start: time.Now(), inbox: newInbox(cmp.Or(o.DiskQueueMax, diskQueueMax)), conns: newConnTable(maxFiles()), stats: newStats(),
 		notices: notice.New(o.Log), turns: newTurns(), attempts: newAttempts(),
 		wanted: make(chan snapshotRequest), restores: make(chan restoreRequest),
 		ready: make(chan struct{}), dead: make(chan struct{}), loopEnded: make(chan struct{}), stop: make(chan struct{})}

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"bellwether/wire"
 )
@@ -20,7 +22,7 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("%s at offset %d: %s; %s", e.File, e.Offset, e.What, e.Do)
 }
 
-// FullError says that the disk has no space. If Append or Sync returns it, the log was
+// FullError says that the disk has no space, or the process no file descriptor. If Append or Sync returns it, the log was
 // durably cut back and ends with Zxid. The store can still be used, and the same call may
 // succeed later.
 type FullError struct {
@@ -30,10 +32,18 @@ type FullError struct {
 }
 
 func (e *FullError) Error() string {
+	if noDescriptor(e.Err) {
+		return fmt.Sprintf("%s: %v; raise the limit of open files, or close connections; nothing after %v was logged", e.File, e.Err, e.Zxid)
+	}
 	return fmt.Sprintf("%s: no space: %v; free some space; nothing after %v was logged", e.File, e.Err, e.Zxid)
 }
 
 func (e *FullError) Unwrap() error { return e.Err }
+
+// noDescriptor reports whether err means that a file was not opened because too many are open.
+func noDescriptor(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
 
 // BusyError says that another process uses the directory.
 type BusyError struct{ Dir string }

@@ -62,7 +62,7 @@ func diskFull(t *testing.T, space, prealloc int64) {
 // that fails, the error is a FullError only if the disk is full. Afterwards the file is
 // removed if possible.
 func TestRoomDistinguishesErrors(t *testing.T) {
-	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.EACCES} {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.EIO, syscall.EROFS, syscall.EACCES} {
 		for _, op := range []Op{OpCreate, OpWrite, OpSync, OpRemove} {
 			d := newDriver(NewMem(1), dataOptions)
 			must(t, d.start())
@@ -102,6 +102,33 @@ func TestDiskFullInNewLog(t *testing.T) {
 	must(t, d.commit(2))
 	d.m.Crash(LoseAll)
 	must(t, d.verify(t, d.m).s.Close())
+}
+
+// TestNoDescriptorForNewLog: a new log cannot be created, or its name cannot be made durable, because the process has no free
+// descriptor. The batch is refused and no file remains; when there is a descriptor again, the log continues.
+func TestNoDescriptorForNewLog(t *testing.T) {
+	for _, op := range []Op{OpCreate, OpSyncDir} {
+		for _, cause := range []error{syscall.EMFILE, syscall.ENFILE} {
+			d := newDriver(NewMem(3), dataOptions)
+			must(t, d.start())
+			must(t, d.commit(1))
+			must(t, d.roll())
+			before := names(t, d.m)
+			d.m.Fail(op, 1, cause)
+			var full *FullError
+			if err := d.commit(2, 3); !errors.As(err, &full) || full.Zxid != 1 || !strings.Contains(err.Error(), "limit of open files") {
+				t.Fatalf("%s: %v", op, err)
+			}
+			if after := names(t, d.m); !slices.Equal(after, before) {
+				t.Errorf("%s: files %s, were %s", op, after, before)
+			}
+			d.forget(1)
+			must(t, d.s.Room())
+			must(t, d.commit(2))
+			d.m.Crash(LoseAll)
+			must(t, d.verify(t, d.m).s.Close())
+		}
+	}
 }
 
 // TestDiskFullInSnapshot: a snapshot for which there is no space fails and changes

@@ -151,7 +151,10 @@ func (s *Store) Sync() error {
 		return err
 	}
 	if !s.opts.NoSync {
-		if err := s.syncLog(); err != nil {
+		switch err := s.syncLog(); {
+		case noDescriptor(err): // only the folder was to be opened
+			return s.full(err)
+		case err != nil:
 			return s.poison(err)
 		}
 	}

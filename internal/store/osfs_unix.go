@@ -78,7 +78,8 @@ func lockDir(dir string) (io.Closer, error) {
 	return nil, errors.Join(err, d.Close())
 }
 
-// isFull reports whether err means that the disk or the quota is used up.
+// isFull reports whether err means that something is used up that may be free again later: the disk, the quota or the
+// file descriptors.
 func isFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || noDescriptor(err)
 }
