@@ -27,8 +27,16 @@ var ballast []byte
 // ballastBytes is the length of the ballast.
 const ballastBytes = 16 << 20
 
+// memoryShare is the share of the machine's or the container's memory, in percent, up to which the heap grows without further
+// garbage collections. Otherwise the system would kill a server whose live data fit: all servers of the ensemble at about
+// the same time, since they hold the same tree.
+const memoryShare = 85
+
 // tuneMemory sets the values of the garbage collector, unless the operator has set them in the environment.
 func tuneMemory() {
+	if most := server.MemoryMax(); most > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(most / 100 * memoryShare)
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 		ballast = make([]byte, ballastBytes)
