@@ -14,13 +14,15 @@ const ExtensionLen = 16
 // Versions of the native extension between leader and learner. From version 1 on,
 // pings carry a PingInfo. From version ExtensionHandOver on, a leader may send a
 // PacketHandOver; from version ExtensionFitness on, a learner may send a PacketFitness. From
-// version ExtensionRelay on, a leader knows PacketRelay and Origin.
+// version ExtensionRelay on, a leader knows PacketRelay and Origin. From version
+// ExtensionTouch on, it knows PacketTouch; version 5 is not used.
 // ExtensionVersion is the highest version that this program knows.
 const (
 	ExtensionHandOver int32 = 2
 	ExtensionFitness  int32 = 3
 	ExtensionRelay    int32 = 4
-	ExtensionVersion  int32 = 4
+	ExtensionTouch    int32 = 6
+	ExtensionVersion  int32 = 6
 )
 
 // Extension is appended to LearnerInfo as an offer, and to LeaderInfo as the answer to
@@ -62,9 +64,10 @@ const (
 	LeaderInfoLen  = 4
 )
 
-// PingInfo is the data of a leader's PacketPing if an Extension was agreed on. The
-// learner's answers to pings on this connection are counted from the first one. Confirmed is
-// the number of answers whose sessions the leader has confirmed.
+// PingInfo is the data of a leader's PacketPing if an Extension was agreed on, and of its
+// PacketTouch. The learner's reports of sessions on this connection, which are its answers to
+// pings and its PacketTouches, are counted from the first one. Confirmed is the number of reports
+// whose sessions the leader has confirmed.
 type PingInfo struct{ Confirmed int64 }
 
 // Code encodes or decodes the fields.

@@ -50,6 +50,11 @@ const (
 	// version ExtensionRelay or later. With it a follower tells the leader that the observer
 	// of its Origin has connected to the follower; the leader answers with a Relayed.
 	PacketRelay PacketType = 1003
+	// PacketTouch is sent only between native peers that have agreed on an Extension of
+	// version ExtensionTouch or later. With it a learner reports TouchedSessions without
+	// waiting for a ping, and asks when they are confirmed. It sends no other PacketTouch until
+	// they are. The leader confirms them with a PingInfo, in a PacketTouch or in a ping.
+	PacketTouch PacketType = 1005
 )
 
 var packetNames = [packetTypeEnd]string{
@@ -72,6 +77,8 @@ func (p PacketType) String() string {
 		return "FITNESS"
 	case p == PacketRelay:
 		return "RELAY"
+	case p == PacketTouch:
+		return "TOUCH"
 	}
 	return "packet " + strconv.Itoa(int(p))
 }

@@ -84,10 +84,12 @@ func (r *Replica) ping(c *conn, q *Request) {
 		m.touch++
 		p.token = m.touch
 		touched := []peerwire.TouchedSession{{Session: c.session, TimeoutMS: c.timeout}}
-		m.learner.Step(r.now.Mono, zab.Touched{Sessions: touched, Token: p.token})
+		m.learner.Step(r.now.Mono, zab.Touched{Sessions: touched, Token: p.token, Waits: true})
 	}
 	m.pings.Push(p)
-	r.release()
+	if r.release(); m.leads() && m.pings.Len() > 0 {
+		m.leader.Step(r.now.Mono, zab.Touched{Waits: true})
+	}
 }
 
 // release answers the pings that a leader holds, if it has its lease.

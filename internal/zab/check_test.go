@@ -73,11 +73,11 @@ func (l *Leader) checkLink(k *link) error {
 			"waits for the ACK of %v, durable up to %v", k.watched, k.durable),
 		must(k.answered.n < oldest.n, "answered round %d, waits for the answer to %d", k.answered.n, oldest.n),
 		must(k.unanswered.Len() <= unansweredMax, "%d unanswered pings", k.unanswered.Len()),
-		must(k.confirmed <= k.replies, "%d of %d answers confirmed", k.confirmed, k.replies),
+		must(k.told <= k.confirmed && k.confirmed <= k.reports && k.asked <= k.reports, "%d of %d reports confirmed, %d told, asked with report %d", k.confirmed, k.reports, k.told, k.asked),
 		must(k.syncs.Len() == 0 || (!k.native || k.relays) && k.state == linkServing, "holds syncs in state %d", k.state),
 		ascending("unanswered", &k.unanswered, func(b pingRound) int64 { return b.n }),
-		ascending("unconfirmed", &k.unconfirmed, func(a answers) int64 { return a.n }),
-		ascending("unconfirmed zxids", &k.unconfirmed, func(a answers) wire.Zxid { return a.zxid }),
+		ascending("unconfirmed", &k.unconfirmed, func(a reports) int64 { return a.n }),
+		ascending("unconfirmed zxids", &k.unconfirmed, func(a reports) wire.Zxid { return a.zxid }),
 	)
 	if err != nil {
 		return fmt.Errorf("link of %s: %w", k.name(), err)
@@ -100,9 +100,10 @@ func (r *Learner) check() error {
 		must(r.early >= 0, "%d pings answered ahead", r.early),
 		must(len(t.place) == len(t.sessions), "%d sessions, %d places", len(t.sessions), len(t.place)),
 		must(t.confirmed <= t.token, "confirmed %d of %d", t.confirmed, t.token),
+		must(t.told <= t.reports && t.asked <= t.reports && t.wanted <= t.reports+1, "touches: %+v", *t),
 		must(slices.IsSortedFunc(r.pending, func(a, b *record.Txn) int { return cmp.Compare(a.Zxid, b.Zxid) }), "pending out of order"),
 		ascending("unacknowledged", &r.unacked, func(z wire.Zxid) wire.Zxid { return z }),
-		ascending("sent touches", &t.sent, func(s sentTouches) int64 { return s.reply }),
+		ascending("sent touches", &t.sent, func(s sentTouches) int64 { return s.report }),
 		r.master.check(),
 	)
 }
@@ -121,7 +122,7 @@ func (m *observerMaster) check() error {
 			must(m.links[k.id] == k, "the observer is not found by its link"),
 			must((k.state == linkNew) == (m.servers[k.server] != k), "the observer is not found by its server"),
 			must(k.state < linkSyncing || k.upTo == m.r.decided, "%s has everything up to %v, committed is %v", k.name(), k.upTo, m.r.decided),
-			must(k.confirmed <= k.replies, "%d of %d answers confirmed", k.confirmed, k.replies))
+			must(k.told <= k.confirmed && k.confirmed <= k.reports && k.asked <= k.reports, "%d of %d reports confirmed, %d told, asked with report %d", k.confirmed, k.reports, k.told, k.asked))
 	}
 	return errors.Join(append(errs, must(named == len(m.servers), "%d observers with a name, %d servers", named, len(m.servers)))...)
 }

@@ -73,7 +73,7 @@ func TestCheckFindsBrokenInvariants(t *testing.T) {
 		"adopted without an ACK":            func(l *Leader, k *link) { k.state = linkSyncing },
 		"waits for what is acknowledged":    func(l *Leader, k *link) { k.watched = k.durable },
 		"an answer to no ping":              func(l *Leader, k *link) { k.answered.n = l.pings.last.n + 1 },
-		"confirmed before it was answered":  func(l *Leader, k *link) { k.confirmed = k.replies + 1 },
+		"confirmed before it was answered":  func(l *Leader, k *link) { k.confirmed = k.reports + 1 },
 		"a link that lost its server":       func(l *Leader, k *link) { delete(l.servers, k.server) },
 		"durable here before it is logged":  func(l *Leader, k *link) { l.own.durable = l.log.last + 1 },
 		"a log with a gap":                  func(l *Leader, k *link) { l.log.last++ },

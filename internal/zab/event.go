@@ -111,11 +111,13 @@ type Revalidated struct {
 	Question wire.Zxid
 }
 
-// Touched (learner) reports sessions that were heard from. Token, which must grow, comes
-// back in Ready.Confirmed.
+// Touched reports sessions that were heard from. On a learner, Token, which must not decrease,
+// comes back in Ready.Confirmed. Waits says that a client waits for that: a learner then asks the
+// leader at once, and a leader, which needs no Sessions, asks for its lease at once.
 type Touched struct {
 	Sessions []peerwire.TouchedSession
 	Token    uint64
+	Waits    bool
 }
 
 // Leave ends the term from outside: the election says that the term will fail, or the

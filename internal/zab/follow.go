@@ -34,6 +34,8 @@ func (r *Learner) afterUpToDate(p *peerwire.QuorumPacket) {
 		r.revalidated(p)
 	case peerwire.PacketHandOver:
 		r.successorNamed(p)
+	case peerwire.PacketTouch:
+		r.touchesConfirmed(p)
 	case peerwire.PacketRelay:
 		if r.master != nil {
 			r.master.relayed(p)

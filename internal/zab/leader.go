@@ -231,6 +231,8 @@ func (l *Leader) Step(now int64, e Event) {
 		l.giveUp(e.Why)
 	case TransferLeadership:
 		l.beginTransfer(e)
+	case Touched:
+		l.touched(e)
 	case Slept:
 		l.slept(e.MS)
 	case Tick:

@@ -65,7 +65,8 @@ const (
 //   - When following, pending is empty, tail is the end of the log, and decided is
 //     what has been handed out for applying.
 //   - unacked ascends, ends at tail, and is empty before following.
-//   - In touches, confirmed <= token, and sent ascends.
+//   - In touches, confirmed <= token, sent ascends, told <= reports, asked <= reports, and
+//     wanted <= reports + 1.
 type Learner struct {
 	opt        LearnerOptions
 	log        *Log
@@ -169,12 +170,13 @@ func (r *Learner) Step(now int64, e Event) {
 
 // Ready returns what is to be done after the steps since the last call.
 func (r *Learner) Ready() Ready {
+	r.ask()
 	out := r.ready
 	out.Generation = r.generation
 	out.Confirmed = r.touches.confirmed
 	out.Wake = Never
 	if r.step != ended {
-		out.Wake = r.heard + r.leaderTimeout() + 1
+		out.Wake = min(r.heard+r.leaderTimeout()+1, r.nextAsk())
 	}
 	r.ready = Ready{}
 	return out

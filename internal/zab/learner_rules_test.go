@@ -71,7 +71,7 @@ func TestSyncsAreAnsweredInOrder(t *testing.T) {
 	r.opt.CompatibleOnly = false // the learner itself asks a compatible leader to confirm touches
 	f := Forward{Request: peerwire.ForwardedRequest{Session: 1, Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: "/"})}}
 	r.Step(0, Sync{Token: 1, Request: f})
-	r.Step(0, Touched{[]peerwire.TouchedSession{{Session: 7, TimeoutMS: 4000}}, 9})
+	r.Step(0, Touched{Sessions: []peerwire.TouchedSession{{Session: 7, TimeoutMS: 4000}}, Token: 9})
 	take(r, pack(peerwire.PacketPing, "0", nil))
 	r.Step(0, Sync{Token: 2, Request: f})
 	r.Ready()

@@ -80,7 +80,7 @@ func TestTouchesAreConfirmed(t *testing.T) {
 		w := servingWorld(plain)
 		n := w.nodes[0]
 		s := peerwire.TouchedSession{Session: 7, TimeoutMS: 4000}
-		w.step(n, Touched{[]peerwire.TouchedSession{s, {Session: 8, TimeoutMS: 1}, s}, 5})
+		w.step(n, Touched{Sessions: []peerwire.TouchedSession{s, {Session: 8, TimeoutMS: 1}, s}, Token: 5})
 		if n.confirmed != 0 {
 			t.Fatal("confirmed at once")
 		}
@@ -106,7 +106,7 @@ func TestNoConfirmationWithoutLease(t *testing.T) {
 	w := servingWorld(false)
 	w.nodes[1].learner.step = ended // this learner does not answer
 	n, l := w.nodes[0], w.nodes[2]
-	w.step(n, Touched{[]peerwire.TouchedSession{{Session: 7, TimeoutMS: 1}}, 5})
+	w.step(n, Touched{Sessions: []peerwire.TouchedSession{{Session: 7, TimeoutMS: 1}}, Token: 5})
 	l.leader.opt.LeaseMS = -1000 // the lease of every answer has ended already
 	for range 10 {
 		w.pass(100)

@@ -35,7 +35,7 @@ const (
 //     observer.
 //   - answered.n < unanswered[0].n, and the rounds in unanswered ascend. At most
 //     unansweredMax pings are unanswered.
-//   - confirmed <= replies, and unconfirmed ascends by number and by zxid.
+//   - told <= confirmed <= reports, asked <= reports, and unconfirmed ascends by number and by zxid.
 //   - syncs is empty for a native peer that serves no observers, and before the learner
 //     serves.
 type link struct {
@@ -69,10 +69,12 @@ type link struct {
 
 	unanswered fifo.Queue[pingRound] // pings sent, oldest first
 	pingedAt   int64
-	replies    int64 // number of answers to pings
-	confirmed  int64 // number of these answers whose sessions were confirmed
+	reports    int64 // number of answers to pings and of TOUCHes
+	confirmed  int64 // number of these reports whose sessions were confirmed
+	asked      int64 // number of the last TOUCH; 0: there was none
+	told       int64 // the number of confirmed reports that the learner was told last
 
-	unconfirmed        fifo.Queue[answers] // answers whose sessions are not confirmed yet, oldest first
+	unconfirmed        fifo.Queue[reports] // reports whose sessions are not confirmed yet, oldest first
 	unexpectedReported bool                // an unexpected packet was reported
 }
 
@@ -147,6 +149,8 @@ func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 		return l.fitness(k, p)
 	case peerwire.PacketRelay:
 		return l.registerObserver(k, p)
+	case peerwire.PacketTouch:
+		return l.asked(k, p)
 	}
 	if !k.unexpectedReported {
 		k.unexpectedReported = true

@@ -47,17 +47,18 @@ type observer struct {
 	how  SyncMode
 	upTo wire.Zxid // the last transaction that was sent, or that the synchronisation contains
 
-	replies     int64 // number of answers to pings
-	confirmed   int64 // number of these answers whose sessions the leader has confirmed
+	reports     int64 // number of answers to pings and of TOUCHes
+	confirmed   int64 // number of these reports whose sessions the leader has confirmed
+	asked, told int64 // as on a link of the leader
 	unconfirmed fifo.Queue[passedOn]
 
 	unexpectedReported bool
 }
 
-// passedOn says that the sessions of an observer's answer are in an answer of this follower.
+// passedOn says that the sessions of an observer's report are in a report of this follower.
 type passedOn struct {
-	answer int64 // number of the observer's answer
-	reply  int64 // number of the follower's answer
+	from int64 // number of the observer's report
+	in   int64 // number of the follower's report
 }
 
 func newObserverMaster(r *Learner) *observerMaster {
@@ -192,6 +193,8 @@ func (m *observerMaster) packet(k *observer, p *peerwire.QuorumPacket) string {
 		return m.request(k, p)
 	case peerwire.PacketRevalidate:
 		return m.revalidate(k, p)
+	case peerwire.PacketTouch:
+		return m.touched(k, p)
 	case peerwire.PacketFitness:
 		return "" // an observer cannot lead
 	}

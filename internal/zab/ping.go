@@ -19,6 +19,7 @@ type pingRounds struct {
 	full      int64     // the number of the last round that was sent to all learners
 	confirmed pingRound // the last round that a quorum has answered
 	waiting   fifo.Queue[waiting]
+	wanted    bool // a client of this server waits for the lease
 }
 
 // waiting is an answer that is held back until everything proposed before the
@@ -54,7 +55,8 @@ func (l *Leader) sendPings(now int64, hurry bool) {
 			if lease {
 				k.confirm(l.log.applied)
 			}
-			p.Data = wire.Append(nil, &peerwire.PingInfo{Confirmed: k.confirmed})
+			k.told = k.confirmed
+			p.Data = wire.Append(nil, &peerwire.PingInfo{Confirmed: k.told})
 		}
 		l.send(k, p)
 		k.pingedAt = now
@@ -111,41 +113,11 @@ func (l *Leader) pinged(k *link, p *peerwire.QuorumPacket) string {
 		return "answered a ping that was not sent"
 	}
 	k.answered = k.unanswered.Pop()
-	k.replies++
-	if k.native {
-		k.read(l.log.last)
-	}
-	if len(touched.Sessions) > 0 {
-		l.ready.Inputs = append(l.ready.Inputs, Input{Link: k.id, Server: k.server, Touched: touched.Sessions})
-	}
+	l.reported(k, touched.Sessions)
 	if l.isVoter(k.server) && !k.observer {
 		l.confirm()
 	}
 	return ""
-}
-
-// answers says that the learner's answers up to number n had arrived when the log ended
-// at zxid. They are confirmed to the learner once zxid is committed: if a session ended
-// before its touch arrived, the learner must receive the end of the session first.
-type answers struct {
-	n    int64
-	zxid wire.Zxid
-}
-
-// read records that an answer to a ping arrived when the log ended at z.
-func (k *link) read(z wire.Zxid) {
-	if last := k.unconfirmed.Last(); last != nil && last.zxid == z {
-		last.n = k.replies
-		return
-	}
-	k.unconfirmed.Push(answers{k.replies, z})
-}
-
-// confirm counts as confirmed the answers that arrived when the log ended at z or before.
-func (k *link) confirm(z wire.Zxid) {
-	for f := k.unconfirmed.First(); f != nil && f.zxid <= z; f = k.unconfirmed.First() {
-		k.confirmed = k.unconfirmed.Pop().n
-	}
 }
 
 // confirm finds the last round that a quorum has answered.
@@ -264,13 +236,16 @@ func (l *Leader) holdAnswer(w waiting) {
 	l.releaseAnswers()
 }
 
-// releaseAnswers gives the answers that need not wait any longer, in order. If others
-// still wait, it sends a round of pings to all learners, unless an earlier round is
-// unanswered. So many answers share one round.
+// releaseAnswers gives the answers that need not wait any longer, in order, and confirms the
+// touches for which learners have asked. If others still wait, it sends a round of pings to all
+// learners, unless an earlier round is unanswered. So many answers share one round.
 func (l *Leader) releaseAnswers() {
 	newest := l.releaseDue(&l.pings.waiting)
 	for _, k := range l.order {
 		newest = max(newest, l.releaseDue(&k.syncs))
+	}
+	if l.confirmTouches() {
+		newest = l.pings.last.n + 1
 	}
 	if newest > l.pings.last.n && l.pings.confirmed.n >= l.pings.full {
 		l.sendPings(l.now, true)

@@ -105,7 +105,7 @@ func TestBusyLearnerAnswersPings(t *testing.T) {
 	n, l := w.nodes[0], w.nodes[2].leader
 	r := n.learner
 	link := r.opt.Link
-	w.step(n, Touched{[]peerwire.TouchedSession{{Session: 7, TimeoutMS: 4000}}, 5})
+	w.step(n, Touched{Sessions: []peerwire.TouchedSession{{Session: 7, TimeoutMS: 4000}}, Token: 5})
 	if send := r.Heartbeat(w.now, Arrived{Link: link}); send != nil {
 		t.Fatalf("answers pings that have not arrived: %v", send)
 	}
@@ -131,7 +131,7 @@ func TestBusyLearnerAnswersPings(t *testing.T) {
 		r.Step(w.now, Received{link, p})
 		return pings(r.Ready().Send)
 	}
-	before := r.touches.replies - 3
+	before := r.touches.reports - 3
 	for range 3 {
 		if r.touches.confirmed == 5 {
 			t.Error("confirmed before the leader has said so")

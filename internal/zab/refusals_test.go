@@ -43,12 +43,12 @@ func TestUnreadableAnswerToAPing(t *testing.T) {
 	ack(l, "2.0", 1)
 	l.Step(l.opt.TickMS, Tick{})
 	l.Ready()
-	before := l.links[1].replies
+	before := l.links[1].reports
 	if l.links[1].unanswered.Len() == 0 {
 		t.Fatal("no ping was sent")
 	}
 	l.Step(l.now, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketPing, Data: []byte{1, 2, 3}}})
-	if k := l.links[1]; k != nil && k.replies != before {
+	if k := l.links[1]; k != nil && k.reports != before {
 		t.Error("the answer counts")
 	}
 	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 1 {

@@ -82,23 +82,8 @@ func (m *observerMaster) answered(k *observer, p *peerwire.QuorumPacket) string 
 	if err := wire.Decode(p.Data, &touched); err != nil {
 		return "answered a ping in a way that cannot be read: " + err.Error()
 	}
-	m.r.touched(Touched{Sessions: touched.Sessions})
-	k.replies++
-	if k.native {
-		k.unconfirmed.Push(passedOn{answer: k.replies, reply: m.r.touches.replies + 1})
-	}
+	m.reported(k, Touched{Sessions: touched.Sessions})
 	return ""
-}
-
-// confirmed records that the leader has confirmed the sessions in this follower's answers up to
-// number reply. All transactions that the leader sent before that were passed on, so an
-// observer hears of the end of a session before the session is confirmed.
-func (m *observerMaster) confirmed(reply int64) {
-	for _, k := range m.order {
-		for f := k.unconfirmed.First(); f != nil && f.reply <= reply; f = k.unconfirmed.First() {
-			k.confirmed = k.unconfirmed.Pop().answer
-		}
-	}
 }
 
 // ping passes a ping of the leader on: to native observers each one, to others one each half
@@ -112,7 +97,8 @@ func (m *observerMaster) ping(z wire.Zxid) {
 		}
 		p := &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z}
 		if k.native {
-			p.Data = wire.Append(nil, &peerwire.PingInfo{Confirmed: k.confirmed})
+			k.told = k.confirmed
+			p.Data = wire.Append(nil, &peerwire.PingInfo{Confirmed: k.told})
 		}
 		k.pinged = m.r.now
 		m.send(k, p)

@@ -3,7 +3,6 @@ package zab
 import (
 	"fmt"
 
-	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/wire"
 )
@@ -71,53 +70,10 @@ func (r *Learner) tick() {
 	}
 }
 
-// touches holds the sessions that were heard from and that the leader has not confirmed
-// yet.
-type touches struct {
-	sessions  []peerwire.TouchedSession // since the last answer to a ping
-	place     map[wire.SessionID]int
-	token     uint64 // token of the last Touched
-	replies   int64  // answers to pings so far
-	sent      fifo.Queue[sentTouches]
-	confirmed uint64
-}
-
-// sentTouches says that the answer with number reply carried all touches up to token.
-type sentTouches struct {
-	reply int64
-	token uint64
-}
-
-// touched collects sessions for the next answer.
-func (r *Learner) touched(e Touched) {
-	t := &r.touches
-	if t.place == nil {
-		t.place = map[wire.SessionID]int{}
-	}
-	for _, s := range e.Sessions {
-		if i, ok := t.place[s.Session]; ok {
-			t.sessions[i] = s
-			continue
-		}
-		t.place[s.Session] = len(t.sessions)
-		t.sessions = append(t.sessions, s)
-	}
-	t.token = max(t.token, e.Token)
-}
-
 // pinged answers a ping, unless Heartbeat has answered it already. The pings of a native
 // leader say which answers it has confirmed.
 func (r *Learner) pinged(p *peerwire.QuorumPacket) {
-	t := &r.touches
-	var info peerwire.PingInfo
-	if r.native && wire.Decode(p.Data, &info) == nil {
-		for f := t.sent.First(); f != nil && f.reply <= info.Confirmed; f = t.sent.First() {
-			t.confirmed = t.sent.Pop().token
-		}
-		if r.master != nil {
-			r.master.confirmed(info.Confirmed)
-		}
-	}
+	r.confirms(p)
 	if r.master != nil {
 		r.master.ping(p.Zxid)
 	}
@@ -167,15 +123,10 @@ func (r *Learner) Heartbeat(now int64, a Arrived) (send []Message) {
 // read the touches. A ZooKeeper server answers its clients without such a confirmation, and
 // so does a learner that behaves like one.
 func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
-	t := &r.touches
-	t.replies++
-	sessions := t.sessions
-	data := wire.Append([]byte{}, &peerwire.TouchedSessions{Sessions: sessions})
-	r.send(&peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z, Data: data, Auth: ids})
-	t.sessions, t.place = nil, nil
+	t, sessions := &r.touches, r.touches.sessions
+	r.reportSessions(&peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z, Auth: ids})
 	switch {
 	case r.native:
-		t.sent.Push(sentTouches{t.replies, t.token})
 	case r.opt.CompatibleOnly:
 		t.confirmed = t.token
 	case len(sessions) > 0:

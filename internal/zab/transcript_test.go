@@ -91,7 +91,7 @@ func (w *world) command(f []string) {
 	case "sync":
 		w.sync(n)
 	case "touch":
-		w.step(n, Touched{[]peerwire.TouchedSession{{Session: wire.SessionID(arg(2, 1)), TimeoutMS: 4000}}, n.confirmed + 1})
+		w.step(n, Touched{Sessions: []peerwire.TouchedSession{{Session: wire.SessionID(arg(2, 1)), TimeoutMS: 4000}}, Token: n.confirmed + 1})
 	case "settle":
 		w.settle()
 	case "deliver":
