@@ -148,6 +148,9 @@ func (v *server) receive(l *link, p packet) {
 	if v.compatible && v == l.ends[0] {
 		l.noteReceived(q)
 	}
+	if q.Type == peerwire.PacketTouch && v == l.ends[0] {
+		v.sim.reach(situationTouched)
+	}
 	if q.Type == peerwire.PacketSnap {
 		v.receivedSnapshots[l.id] = l.received(p)
 	}

@@ -109,7 +109,11 @@ func (l *Leader) pinged(k *link, p *peerwire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, &touched); err != nil {
 		return "answered a ping in a way that cannot be read: " + err.Error()
 	}
-	if k.unanswered.Len() == 0 {
+	switch {
+	case p.Zxid == unaskedPing && !k.native:
+		l.reported(k, touched.Sessions)
+		return ""
+	case k.unanswered.Len() == 0:
 		return "answered a ping that was not sent"
 	}
 	k.answered = k.unanswered.Pop()

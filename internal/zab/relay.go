@@ -29,7 +29,9 @@ func (m *observerMaster) committed(t *record.Txn, designated *ensemble.ServerID)
 }
 
 // request passes on a client's request that an observer has forwarded. The leader answers syncs in the
-// order in which it got them from this follower, so the follower records whose they are.
+// order in which it got them from this follower, so the follower records whose they are. An observer that
+// has no extension takes the answer to a sync as the confirmation of the sessions that it has reported before, so
+// the leader must have read these sessions first.
 func (m *observerMaster) request(k *observer, p *peerwire.QuorumPacket) string {
 	q := new(peerwire.ForwardedRequest)
 	if err := wire.Decode(p.Data, q); err != nil {
@@ -38,9 +40,13 @@ func (m *observerMaster) request(k *observer, p *peerwire.QuorumPacket) string {
 	if k.state != linkServing {
 		return "sent a request before it was told to serve"
 	}
+	passed := pendingSync{link: k.id}
+	if q.Op == wire.OpSync && m.r.reportEarly() {
+		passed.touches, passed.token = true, m.r.touches.token
+	}
 	m.r.send(&peerwire.QuorumPacket{Type: peerwire.PacketRequest, Zxid: k.origin().Zxid(), Data: p.Data, Auth: p.Auth})
 	if q.Op == wire.OpSync {
-		m.r.syncs.Push(pendingSync{link: k.id})
+		m.r.syncs.Push(passed)
 	}
 	return ""
 }

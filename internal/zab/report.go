@@ -138,7 +138,8 @@ func (r *Learner) answer(z wire.Zxid, ids []wire.ID) {
 }
 
 // pendingSync is a sync that the leader has not answered: of a client, one that confirms touched
-// sessions, or, with its link, one of an observer that this server serves.
+// sessions, or, with its link, one of an observer that this server serves, which can also confirm touched
+// sessions of this server.
 type pendingSync struct {
 	touches bool
 	token   uint64
@@ -182,12 +183,13 @@ func (r *Learner) synced() {
 		return
 	}
 	s := r.syncs.Pop()
+	if s.touches {
+		r.touches.confirmed = s.token
+	}
 	switch {
 	case s.link != 0:
 		r.master.synced(s.link)
-	case s.touches:
-		r.touches.confirmed = s.token
-	default:
+	case !s.touches:
 		r.ready.Syncs = append(r.ready.Syncs, s.token)
 	}
 }

@@ -73,6 +73,22 @@ func (r *Learner) reportSessions(p *peerwire.QuorumPacket) {
 	r.send(p)
 }
 
+// unaskedPing is the zxid of a PING with which a learner reports sessions to a compatible leader although
+// there is no ping that it answers. ZooKeeper's leaders take the sessions of any PING and ignore
+// its zxid. An answer repeats the zxid of the ping, which is not negative.
+const unaskedPing wire.Zxid = -1
+
+// reportEarly reports the sessions that were touched since the last report to a compatible leader, before
+// its next ping. The next sync confirms them. It returns false if there are none, if the leader is
+// native, or if this server behaves like a ZooKeeper server, which does not report them early.
+func (r *Learner) reportEarly() bool {
+	if r.native || r.opt.CompatibleOnly || len(r.touches.sessions) == 0 {
+		return false
+	}
+	r.reportSessions(&peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: unaskedPing})
+	return true
+}
+
 // wantsToAsk reports whether clients wait for a confirmation for which the leader can be asked, and
 // no TOUCH is unanswered.
 func (r *Learner) wantsToAsk() bool {

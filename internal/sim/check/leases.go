@@ -19,8 +19,8 @@ import (
 //   - A leader confirms touched sessions to a learner only while the time that a quorum has confirmed
 //     is at most LeaseMS old.
 //   - A leader answers a client's ping only then.
-//   - A follower answers a client's ping only when its leader has confirmed an answer that the
-//     follower sent after the ping had arrived.
+//   - A follower answers a client's ping only when its leader has confirmed a report of sessions that the
+//     follower sent after the ping had arrived: an answer to a heartbeat, or a TOUCH.
 //   - A client's sync is answered only when a quorum has confirmed a time after it arrived.
 //
 // The rules are those of Bellwether's servers; ZooKeeper's servers have none of them.
@@ -60,19 +60,19 @@ type heartbeats struct {
 	dead            bool      // the leader's process has ended; its learner may not know that yet
 	serving         bool      // UPTODATE was sent; the learner answers the heartbeats that follow
 	sent            []int64   // µs at which the heartbeats were sent that are not answered yet
-	answers         int64     // how many the learner has answered
-	confirmed       int64     // how many answers the leader has confirmed
+	reports         int64     // how many answers and TOUCHes the learner has sent
+	confirmed       int64     // how many of these the leader has confirmed
 	reconfig        wire.Zxid // the last reconfiguration that was proposed on the link; 0: none
 	reconfigAt      int64     // µs at which it was proposed
 	synced          int64     // µs: the latest time that a quorum had confirmed when the leader answered a sync of its learner; 0: it has answered none
 }
 
 // pingOfClient is a client's ping when it arrived: the time, the link of the server with its leader
-// then, and how many answers the server had sent on it.
+// then, and how many reports the server had sent on it.
 type pingOfClient struct {
 	at      int64
 	link    zab.LinkID
-	answers int64
+	reports int64
 }
 
 func newLeases(p Present) *leases {
@@ -119,7 +119,7 @@ func (c *leases) arrived(e *Asked) {
 	}
 	k := pingOfClient{at: e.At, link: c.follows[e.Server]}
 	if h := c.links[k.link]; h != nil {
-		k.answers = h.answers
+		k.reports = h.reports
 	}
 	c.pings[e.Conn] = k
 }
@@ -160,6 +160,8 @@ func (c *leases) fromLeader(e *Promised) string {
 			h.sent = append(h.sent, e.At)
 		}
 		return c.confirms(h, e)
+	case peerwire.PacketTouch:
+		return c.confirms(h, e)
 	case peerwire.PacketProposal:
 		if t, err := record.DecodeTxn(e.Packet.Data); err == nil && t.Type == wire.OpReconfig {
 			h.reconfig, h.reconfigAt = t.Zxid, e.At
@@ -170,7 +172,7 @@ func (c *leases) fromLeader(e *Promised) string {
 	return ""
 }
 
-// confirms checks a heartbeat that confirms answers of its learner.
+// confirms checks a heartbeat or a TOUCH that confirms reports of its learner.
 func (c *leases) confirms(h *heartbeats, e *Promised) string {
 	var info peerwire.PingInfo
 	if !c.native(h.leader) || !c.native(h.learner) || wire.Decode(e.Packet.Data, &info) != nil || info.Confirmed <= h.confirmed {
@@ -191,20 +193,23 @@ func (c *leases) fromLearner(e *Promised) string {
 	if p := (pair{h.leader, h.learner}); e.Packet.Type == peerwire.PacketAck && h.reconfig > 0 && e.Packet.Zxid >= h.reconfig && !h.dead {
 		c.latest[p] = max(c.latest[p], h.reconfigAt)
 	}
-	if e.Packet.Type != peerwire.PacketPing {
+	switch {
+	case e.Packet.Type == peerwire.PacketTouch:
+		h.reports++
 		return ""
-	}
-	if len(h.sent) == 0 {
+	case e.Packet.Type != peerwire.PacketPing, e.Packet.Zxid < 0: // a negative zxid: reports sessions to a ZooKeeper leader, and answers nothing
+		return ""
+	case len(h.sent) == 0:
 		return fmt.Sprintf("server %d answers a heartbeat that leader %d has not sent", h.learner, h.leader)
 	}
 	at := h.sent[0]
 	h.sent = h.sent[1:]
+	h.reports++
 	if h.dead {
 		return ""
 	}
 	p := pair{h.leader, h.learner}
 	c.latest[p] = max(c.latest[p], at)
-	h.answers++
 	return ""
 }
 
@@ -259,11 +264,11 @@ func (c *leases) ponged(e *Replied) string {
 	}
 	before := int64(0)
 	if k.link == c.follows[e.Server] {
-		before = k.answers
+		before = k.reports
 	}
 	c.met[followerAnswersPing]++
 	if h.confirmed <= before {
-		return fmt.Sprintf("server %d answers a client's ping although leader %d has confirmed only its first %d answers, and %d were sent before the ping arrived",
+		return fmt.Sprintf("server %d answers a client's ping although leader %d has confirmed only its first %d reports, and %d were sent before the ping arrived",
 			e.Server, h.leader, h.confirmed, before)
 	}
 	return ""

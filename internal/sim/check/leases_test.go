@@ -45,6 +45,13 @@ func beats(at, confirmed int64) Promised {
 
 func answers(at int64) Promised { return packetOf(at, true, peerwire.PacketPing, 0, nil) }
 
+// touches returns a TOUCH of b, and confirms a TOUCH of a that confirms this many reports of b.
+func touches(at int64) Promised { return packetOf(at, true, peerwire.PacketTouch, 0, nil) }
+
+func confirms(at, confirmed int64) Promised {
+	return packetOf(at, false, peerwire.PacketTouch, 0, &peerwire.PingInfo{Confirmed: confirmed})
+}
+
 // followed returns the observations until b follows a, and more.
 func followed(more ...any) []any {
 	return append([]any{
@@ -62,6 +69,16 @@ var brokenLeases = []broken{
 	}},
 	{"sessions confirmed without a lease", leasesOf, func(*History) []any {
 		return followed(beats(1*ms, 0), answers(2*ms), beats(400*ms, 1), answers(401*ms), beats(1000*ms, 2))
+	}},
+	{"sessions confirmed by a TOUCH without a lease", leasesOf, func(*History) []any {
+		return followed(beats(1*ms, 0), answers(2*ms), touches(3*ms), confirms(4*ms, 2), touches(1000*ms), confirms(1001*ms, 3))
+	}},
+	{"a ping answered by a follower because of an earlier TOUCH", leasesOf, func(*History) []any {
+		return followed(beats(1*ms, 0), answers(2*ms), asks(b, wire.OpPing, 2*ms), touches(3*ms), confirms(4*ms, 2), Replied{b, 7, wire.OpPing},
+			touches(5*ms), asks(b, wire.OpPing, 6*ms), confirms(7*ms, 3), Replied{b, 7, wire.OpPing})
+	}},
+	{"a TOUCH taken for an answer to a heartbeat", leasesOf, func(*History) []any {
+		return followed(beats(1*ms, 0), answers(2*ms), beats(1000*ms, 0), touches(1001*ms), confirms(1002*ms, 2))
 	}},
 	{"a ping answered by a leader without a lease", leasesOf, func(*History) []any {
 		return followed(beats(1*ms, 0), answers(2*ms), asks(a, wire.OpPing, 400*ms), Replied{a, 7, wire.OpPing},
