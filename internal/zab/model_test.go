@@ -51,6 +51,8 @@ func (w *world) chaos() {
 		}
 	case d < 726:
 		w.fill(n)
+	case d < 765:
+		w.touch(n)
 	case d < 1800:
 		if n.up {
 			w.diskStep(n)
@@ -181,7 +183,7 @@ func run(seed uint64, voters, observers, steps int, set func(*world)) *world {
 // TestOneHistory runs ensembles through random crashes, lost connections and slow disks,
 // and checks that all servers show one history.
 func TestOneHistory(t *testing.T) {
-	established, shown, syncs := 0, 0, 0
+	established, shown, syncs, confirmed, answered := 0, 0, 0, 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		voters := rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "voters")
 		observers := rapid.IntRange(0, 2).Draw(t, "observers")
@@ -189,6 +191,8 @@ func TestOneHistory(t *testing.T) {
 		w := run(rapid.Uint64().Draw(t, "seed"), voters, observers, 10_000, func(w *world) { w.plain, w.masters = plain, masters })
 		established += len(w.leaders)
 		shown += len(w.history)
+		confirmed += w.confirmed
+		answered += w.answered
 		for _, n := range w.nodes {
 			syncs += len(n.syncs)
 		}
@@ -199,8 +203,9 @@ func TestOneHistory(t *testing.T) {
 			t.Fatal(w.wrong)
 		}
 	})
-	if established < 200 || shown < 2000 || syncs < 100 {
-		t.Errorf("too quiet: %d leaders established, %d transactions shown, %d syncs", established, shown, syncs)
+	t.Logf("%d leaders established, %d transactions shown, %d syncs, %d touches confirmed, %d TOUCHes answered", established, shown, syncs, confirmed, answered)
+	if established < 200 || shown < 2000 || syncs < 100 || confirmed < 100 || answered < 50 {
+		t.Error("too quiet")
 	}
 }
 

@@ -25,7 +25,10 @@ type world struct {
 
 	history []*record.Txn // all transactions that any server has shown to clients
 	leaders map[wire.Epoch]ensemble.ServerID
-	needs   map[uint64]int // by the token of a sync: how many transactions its server must then have shown
+	needs   map[uint64]int                       // by the token of a sync: how many transactions its server must then have shown
+	touched map[wire.SessionID]ensemble.ServerID // by session: the leader that has received its touch
+	touches uint64                               // how many sessions were touched: session n with token n
+	since   map[wire.Epoch]int64                 // when the leader of an epoch was established
 	wrong   string
 	output  []string
 	plain   bool
@@ -33,6 +36,8 @@ type world struct {
 	keep    func(*LeaderOptions)
 	faults  faults
 	masters bool // followers serve observers
+
+	confirmed, answered int // how many touches were confirmed, and how many TOUCHes were answered by a leader
 }
 
 // faults are deliberate faults, each of which breaks one rule. The checks must notice every one.
@@ -68,6 +73,7 @@ type node struct {
 	serving   bool
 	syncs     []uint64
 	confirmed uint64
+	touches   []uint64 // tokens of touches of this term that are not confirmed
 	inputs    []Input
 	gaveUp    string
 	above     wire.Epoch
@@ -120,7 +126,7 @@ type packet struct {
 
 func newWorld(seed uint64, voters, observers int) *world {
 	var servers []ensemble.Server
-	w := &world{leaders: map[wire.Epoch]ensemble.ServerID{}, needs: map[uint64]int{}, rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000}
+	w := &world{leaders: map[wire.Epoch]ensemble.ServerID{}, needs: map[uint64]int{}, touched: map[wire.SessionID]ensemble.ServerID{}, since: map[wire.Epoch]int64{}, rnd: rand.New(rand.NewPCG(seed, 1)), now: 1000}
 	for i := 1; i <= voters+observers; i++ {
 		s := ensemble.Server{ID: ensemble.ServerID(i), Addresses: []ensemble.Address{{Host: "h", QuorumPort: i, ElectionPort: 100 + i}}}
 		if i > voters {
@@ -177,7 +183,7 @@ func (w *world) crash(n *node, keep int) {
 
 // leave ends a role and its connections.
 func (w *world) leave(n *node) {
-	n.leader, n.learner, n.serving = nil, nil, false
+	n.leader, n.learner, n.serving, n.touches = nil, nil, false, nil
 	for _, c := range w.links {
 		if c.lrn == n {
 			c.lrnL, c.cut = true, true
@@ -281,6 +287,12 @@ func (w *world) ready(n *node) {
 			w.fail("server %d has answered a sync with %d transactions, %d were shown before", n.id, n.shown, w.needs[token])
 		}
 	}
+	for _, in := range r.Inputs {
+		for _, s := range in.Touched {
+			w.touched[s.Session] = n.id
+		}
+	}
+	w.checkConfirmed(n, r.Confirmed)
 	n.confirmed = max(n.confirmed, r.Confirmed)
 	if n.leader != nil {
 		w.answer(n, &r)
@@ -377,7 +389,7 @@ func (w *world) established(n *node, est *Established) {
 	if id, ok := w.leaders[est.Epoch]; ok {
 		w.fail("servers %d and %d are both established in epoch %d", id, n.id, est.Epoch)
 	}
-	w.leaders[est.Epoch] = n.id
+	w.leaders[est.Epoch], w.since[est.Epoch] = n.id, w.now
 	if have := len(n.tree); have < len(w.history) && w.history[have].Zxid.Epoch() < est.Epoch {
 		w.fail("leader %d of epoch %d lacks %v", n.id, est.Epoch, w.history[have].Zxid)
 	}
@@ -414,7 +426,49 @@ func (w *world) send(n *node, m Message) {
 	if m.Packet.Type == peerwire.PacketLeaderInfo && n.disk.accepted != m.Packet.Zxid.Epoch() && !w.faults.acceptedLost {
 		w.fail("leader %d tells epoch %v before it is saved", n.id, m.Packet.Zxid)
 	}
+	w.checkConfirmation(n, m.Packet)
 	c.down = append(c.down, p)
+}
+
+// touch reports a session to a learner that serves. A client may wait for its confirmation.
+func (w *world) touch(n *node) {
+	if n.learner == nil || !n.serving {
+		return
+	}
+	w.touches++
+	s := []peerwire.TouchedSession{{Session: wire.SessionID(w.touches), TimeoutMS: 4000}}
+	n.touches = append(n.touches, w.touches)
+	w.step(n, Touched{Sessions: s, Token: w.touches, Waits: w.rnd.IntN(2) == 0})
+}
+
+// checkConfirmed checks that the leader of a learner has received the sessions that count as confirmed.
+func (w *world) checkConfirmed(n *node, token uint64) {
+	for ; n.learner != nil && len(n.touches) > 0 && n.touches[0] <= token; n.touches = n.touches[1:] {
+		if by := w.touched[wire.SessionID(n.touches[0])]; by != n.under {
+			w.fail("server %d takes session %d for confirmed by leader %d, which has not received its touch", n.id, n.touches[0], n.under)
+		}
+		w.confirmed++
+	}
+}
+
+// checkConfirmation checks that no later leader was established before the time for which the lease of a leader that
+// confirms sessions counts.
+func (w *world) checkConfirmation(n *node, p *peerwire.QuorumPacket) {
+	var info peerwire.PingInfo
+	asked := p.Type == peerwire.PacketTouch
+	if n.leader == nil || !asked && p.Type != peerwire.PacketPing || wire.Decode(p.Data, &info) != nil || info.Confirmed == 0 {
+		return
+	}
+	if asked {
+		w.answered++
+	} else if w.now > n.leader.Lease() {
+		return // it repeats a number
+	}
+	for e, at := range w.since {
+		if e > n.leader.epoch && at < w.now-n.leader.opt.LeaseMS {
+			w.fail("leader %d of epoch %d confirms sessions %d ms after the leader of epoch %d was established", n.id, n.leader.epoch, w.now-at, e)
+		}
+	}
 }
 
 func (w *world) checkPromise(n *node, p *peerwire.QuorumPacket) {

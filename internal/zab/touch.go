@@ -16,8 +16,12 @@ import (
 //   - A TOUCH changes nothing about when a leader may confirm: it needs its lease, and everything that it
 //     had proposed when the report arrived must be committed (Leader.confirmTouches).
 //   - A TOUCH is no answer to a ping. It proves nothing about this server, so it renews no lease.
-//   - A learner has one TOUCH unanswered at a time, and sends at most one in each ms. The
-//     touches that come meanwhile share the next one.
+//   - A learner has one TOUCH unanswered at a time, and askEveryMS pass between two of
+//     them. The touches that come meanwhile share the next one.
+
+// askEveryMS is the time between two TOUCHes of a learner. It bounds what the pings of many clients
+// cost the leader, and how much longer such a client waits.
+const askEveryMS = 2
 
 // touches holds the sessions that were heard from and that the leader has not confirmed
 // yet.
@@ -111,7 +115,7 @@ func (r *Learner) nextAsk() int64 {
 	if !r.wantsToAsk() {
 		return Never
 	}
-	return r.touches.askedAt + 1
+	return r.touches.askedAt + askEveryMS
 }
 
 // touchesConfirmed handles a TOUCH of the leader.
@@ -173,14 +177,25 @@ func (k *link) confirm(z wire.Zxid) {
 	}
 }
 
+// mayTouch returns the reason why a learner must not send a TOUCH; empty if it may.
+func mayTouch(native bool, s linkState) string {
+	switch {
+	case !native:
+		return "sent TOUCH, but has agreed on no extension"
+	case s != linkServing:
+		return "sent TOUCH before it was told to serve"
+	}
+	return ""
+}
+
 // asked handles a TOUCH of a learner.
 func (l *Leader) asked(k *link, p *peerwire.QuorumPacket) string {
 	var touched peerwire.TouchedSessions
 	if err := wire.Decode(p.Data, &touched); err != nil {
 		return "sent touched sessions that cannot be read: " + err.Error()
 	}
-	if !k.native || k.state != linkServing {
-		return "sent touched sessions before it was told to serve"
+	if why := mayTouch(k.native, k.state); why != "" {
+		return why
 	}
 	l.reported(k, touched.Sessions)
 	k.asked = k.reports
@@ -235,8 +250,8 @@ func (m *observerMaster) touched(k *observer, p *peerwire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, &touched); err != nil {
 		return "sent touched sessions that cannot be read: " + err.Error()
 	}
-	if !k.native || k.state != linkServing {
-		return "sent touched sessions before it was told to serve"
+	if why := mayTouch(k.native, k.state); why != "" {
+		return why
 	}
 	m.reported(k, Touched{Sessions: touched.Sessions, Waits: true})
 	k.asked = k.reports
