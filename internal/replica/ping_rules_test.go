@@ -129,3 +129,21 @@ func TestHeardSessionsDoNotExpire(t *testing.T) {
 func heardByDriver(h *cluster, s *server, c *client, _ ConnID) {
 	s.inbox = append(s.inbox, Touched{Sessions: []Touch{{Session: c.session, Mono: h.now.Mono}}})
 }
+
+// TestPingsAreAnsweredAtOnce: the leader and a follower answer a client's ping in the ms in which it arrives, also if the
+// leader has lost its lease, because its machine was suspended: it then pings its followers at once.
+func TestPingsAreAnsweredAtOnce(t *testing.T) {
+	for _, at := range []int{0, 1} {
+		h, s := leaderFirst(t, false)
+		c, id := h.connect(s[at], 0)
+		h.run(3)
+		if h.ping(s[at], id); len(c.replies) != 1 {
+			t.Errorf("server %d of leader and follower: %d pings are answered at once, want 1", at, len(c.replies))
+		}
+		h.run(3)
+		h.now.Wall += 5000 // the machines were suspended
+		if h.ping(s[at], id); len(c.replies) != 2 || s[0].r.Lease() != h.now.Mono+500 {
+			t.Errorf("server %d, no lease: %d pings are answered at once, want 2; lease until %d, now %d", at, len(c.replies), s[0].r.Lease(), h.now.Mono)
+		}
+	}
+}
