@@ -371,7 +371,10 @@ func TestPacketTypesHaveTheirNames(t *testing.T) {
 	if peerwire.PacketFitness.String() != "FITNESS" {
 		t.Errorf("%d is %q", peerwire.PacketFitness, peerwire.PacketFitness)
 	}
-	for _, p := range []peerwire.PacketType{0, -1, peerwire.PacketTypeEnd, peerwire.PacketRelay + 1, 1 << 30} {
+	if peerwire.PacketTouch.String() != "TOUCH" {
+		t.Errorf("%d is %q", peerwire.PacketTouch, peerwire.PacketTouch)
+	}
+	for _, p := range []peerwire.PacketType{0, -1, peerwire.PacketTypeEnd, peerwire.PacketTouch + 1, 1 << 30} {
 		if want := "packet " + strconv.Itoa(int(p)); p.String() != want {
 			t.Errorf("%q, want %q", p, want)
 		}
