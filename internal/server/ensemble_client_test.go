@@ -69,6 +69,24 @@ func TestPingsKeepSessionsAlive(t *testing.T) {
 	g.equal()
 }
 
+// TestFollowersAnswerPingsSoon: the fastest answer of a follower to a ping does not wait for a ping of the leader.
+func TestFollowersAnswerPingsSoon(t *testing.T) {
+	const heartbeat = 100 * time.Millisecond
+	g := startTestEnsemble(t, 3, 0, false)
+	for _, m := range g.servers {
+		c := m.connectFor(lastingMS * time.Millisecond)
+		best := time.Hour
+		for range 20 {
+			began := time.Now()
+			c.must(wire.OpPing, nil, nil)
+			best = min(best, time.Since(began))
+		}
+		if best >= heartbeat/2 {
+			t.Errorf("server %d: the fastest of 20 pings takes %v", m.id, best)
+		}
+	}
+}
+
 // pingSome opens a pinging and a silent session on each server and waits until the silent
 // ones have expired. It fails if a pinging one expires too.
 func (g *testEnsemble) pingSome(timeout time.Duration) error {

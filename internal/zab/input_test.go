@@ -199,8 +199,10 @@ func somePacket(t *rapid.T) *peerwire.QuorumPacket {
 		wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: peerwire.NoEpoch}), wire.Append(nil, &peerwire.ForwardedRequest{Session: 1, Op: wire.OpSync}),
 		wire.Append(nil, &peerwire.Activation{Leader: 1, Txn: one("2.1").Append(nil)}), wire.Append(nil, &peerwire.Revalidation{Session: 1}),
 		wire.Append(nil, &peerwire.TouchedSessions{Sessions: []peerwire.TouchedSession{{Session: 1, TimeoutMS: 1}}}), []byte("version=1"),
+		wire.Append(nil, &peerwire.PingInfo{Confirmed: 2}),
 	}).Draw(t, "data")
-	return &peerwire.QuorumPacket{Type: peerwire.PacketType(rapid.IntRange(-1, 20).Draw(t, "type")), Zxid: z, Data: data}
+	kind := rapid.OneOf(rapid.IntRange(-1, 20), rapid.IntRange(int(peerwire.PacketHandOver), int(peerwire.PacketTouch)+1)).Draw(t, "type")
+	return &peerwire.QuorumPacket{Type: peerwire.PacketType(kind), Zxid: z, Data: data}
 }
 
 // TestNoPacketPanics gives both machines any packets that a peer may send, while the disk
@@ -228,6 +230,7 @@ func TestNoPacketPanics(t *testing.T) {
 			now += rapid.Int64Range(0, 300).Draw(t, "ms")
 			step(now, Received{LinkID(rapid.IntRange(0, 2).Draw(t, "link")), somePacket(t)})
 			step(now, Tick{})
+			step(now, Touched{Sessions: []peerwire.TouchedSession{{Session: 1, TimeoutMS: 1}}, Waits: rapid.Bool().Draw(t, "waits")})
 			out := ready()
 			if out.GiveUp != "" && out.Wake != Never {
 				t.Fatal("the machine gave up, but Wake is not Never")
