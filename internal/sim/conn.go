@@ -233,7 +233,7 @@ func (v *server) effect(o *replica.Output) {
 	case replica.Reply:
 		c.outstanding--
 		if o.Request != nil && o.Request.Op == wire.OpSync && !c.readOnly {
-			c.v.sim.see(check.Replied{Server: v.id, Conn: c.id, Op: wire.OpSync})
+			c.v.sim.see(check.Replied{Server: v.id, Conn: c.id, Op: wire.OpSync, Err: o.Header.Err})
 		}
 		c.reply(o.Header, o.Response)
 	case replica.Turn:

@@ -21,7 +21,8 @@ import (
 //   - A leader answers a client's ping only then.
 //   - A follower answers a client's ping only when its leader has confirmed a report of sessions that the
 //     follower sent after the ping had arrived: an answer to a heartbeat, or a TOUCH.
-//   - A client's sync is answered only when a quorum has confirmed a time after it arrived.
+//   - A client's sync is answered only when a quorum has confirmed a time after it arrived, unless it is refused
+//     because its session ends.
 //
 // The rules are those of Bellwether's servers; ZooKeeper's servers have none of them.
 type leases struct {
@@ -288,7 +289,7 @@ func (c *leases) synced(e *Replied) string {
 	} else {
 		at = c.confirmedTime(leader)
 	}
-	if !c.native(e.Server) || !c.native(leader) {
+	if e.Err != wire.OK || !c.native(e.Server) || !c.native(leader) {
 		return ""
 	}
 	c.met[syncAnswered]++

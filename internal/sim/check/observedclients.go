@@ -82,6 +82,7 @@ type (
 		Server ensemble.ServerID
 		Conn   replica.ConnID
 		Op     wire.OpCode
+		Err    wire.Code // of a sync
 	}
 	// Kept says that a server, which serves again in epoch To, has kept a client's connection that it
 	// served last in epoch From.
