@@ -136,11 +136,11 @@ func TestPingsAreAnsweredAtOnce(t *testing.T) {
 	for _, at := range []int{0, 1} {
 		h, s := leaderFirst(t, false)
 		c, id := h.connect(s[at], 0)
-		h.run(3)
+		h.run(5)
 		if h.ping(s[at], id); len(c.replies) != 1 {
 			t.Errorf("server %d of leader and follower: %d pings are answered at once, want 1", at, len(c.replies))
 		}
-		h.run(3)
+		h.run(5)
 		h.now.Wall += 5000 // the machines were suspended
 		if h.ping(s[at], id); len(c.replies) != 2 || s[0].r.Lease() != h.now.Mono+500 {
 			t.Errorf("server %d, no lease: %d pings are answered at once, want 2; lease until %d, now %d", at, len(c.replies), s[0].r.Lease(), h.now.Mono)

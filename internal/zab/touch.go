@@ -21,7 +21,7 @@ import (
 
 // askEveryMS is the time between two TOUCHes of a learner. It bounds what the pings of many clients
 // cost the leader, and how much longer such a client waits.
-const askEveryMS = 2
+const askEveryMS = 4
 
 // touches holds the sessions that were heard from and that the leader has not confirmed
 // yet.
