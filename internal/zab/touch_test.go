@@ -78,15 +78,25 @@ func TestTouchesShareOneQuestion(t *testing.T) {
 	w := servingWorld(false)
 	n := w.nodes[0]
 	w.pass(1)
+	before := n.learner.touches.reports
 	for i := range uint64(50) {
 		w.step(n, waits(wire.SessionID(i+1), i+1))
 	}
 	if asked := w.onTheirWay(); len(asked) != 1 {
 		t.Fatalf("%d TOUCHes for 50 touches", len(asked))
 	}
+	w.now += 2 * askEveryMS
+	w.step(n, Tick{})
+	if asked := w.onTheirWay(); len(asked) != 1 {
+		t.Fatalf("%d TOUCHes before the first one is answered", len(asked))
+	}
 	w.settle()
-	if n.confirmed != 1 || n.learner.nextAsk() != w.now+askEveryMS || n.learner.Ready().Wake != w.now+askEveryMS {
-		t.Errorf("confirmed %d, asks again at %d, now %d", n.confirmed, n.learner.nextAsk(), w.now)
+	if got := n.learner.touches.reports - before; n.confirmed != 50 || got != 2 {
+		t.Fatalf("confirmed %d with %d TOUCHes", n.confirmed, got)
+	}
+	w.step(n, waits(51, 51))
+	if n.learner.nextAsk() != w.now+askEveryMS || n.learner.Ready().Wake != w.now+askEveryMS {
+		t.Errorf("asks again at %d, now %d", n.learner.nextAsk(), w.now)
 	}
 	w.now += askEveryMS - 1
 	w.step(n, Tick{})
@@ -97,11 +107,11 @@ func TestTouchesShareOneQuestion(t *testing.T) {
 	w.step(n, Tick{})
 	asked := w.onTheirWay()
 	var touched peerwire.TouchedSessions
-	if len(asked) != 1 || wire.Decode(asked[0].Data, &touched) != nil || len(touched.Sessions) != 49 {
+	if len(asked) != 1 || wire.Decode(asked[0].Data, &touched) != nil || len(touched.Sessions) != 1 {
 		t.Fatalf("%d TOUCHes, the first one with %d sessions", len(asked), len(touched.Sessions))
 	}
 	w.settle()
-	if n.confirmed != 50 || n.learner.nextAsk() != Never {
+	if n.confirmed != 51 || n.learner.nextAsk() != Never {
 		t.Errorf("confirmed %d, asks again at %d", n.confirmed, n.learner.nextAsk())
 	}
 }
@@ -367,27 +377,41 @@ func TestConfirmationCheckCanFail(t *testing.T) {
 }
 
 // TestObserversTouchesPrecedeItsSync: an observer without the extension, behind a follower of a compatible leader, takes the answer to its sync as
-// the confirmation of what it has reported. The leader has got the touch then, and has not taken the report for the
-// answer to a ping. The session of a client of the follower itself is confirmed by the same sync.
+// the confirmation of what it has reported. ZooKeeper's leader answers a sync without a ping, so the follower sends it the touch
+// before the sync. The leader does not take that report for the answer to a ping. The same sync confirms the
+// session of a client of the follower itself, which was in the report.
 func TestObserversTouchesPrecedeItsSync(t *testing.T) {
 	w, master, leader, o := behindMaster(t, func(w *world) { w.plain = true })
 	w.pass(500)
 	w.settle()
-	own := waits(8, 9)
-	w.step(master, own)
+	w.step(master, waits(8, 9))
 	w.step(o, waits(7, 5))
 	w.now += 100
 	m := master.learner.master
-	m.r.opt.TickMS, m.order[0].pinged = 1, 0
+	up, toObserver := w.link(master.learner.opt.Link), w.link(o.learner.opt.Link)
 	unanswered := leader.leader.linkOf(1).unanswered.Len()
-	m.ping(0) // the master's own ping, which it sends more often than the leader pings
+	m.order[0].pinged = 0
+	m.ping(0) // the master pings the observer while the leader does not ping the master
 	w.ready(master)
-	w.settle()
-	if o.confirmed != 5 || !leader.heard(7, 1) || leader.leader.linkOf(1).unanswered.Len() != unanswered {
-		t.Errorf("confirmed %d, touched %v, %d pings unanswered, want %d", o.confirmed, leader.heard(7, 1), leader.leader.linkOf(1).unanswered.Len(), unanswered)
+	w.deliver(toObserver, false)
+	for range 2 { // the answer to the ping, and the sync behind it
+		w.deliver(toObserver, true)
 	}
-	if master.confirmed != 9 || !leader.heard(8, 1) || w.wrong != "" {
-		t.Errorf("the follower's own session: confirmed %d, touched %v; %s", master.confirmed, leader.heard(8, 1), w.wrong)
+	var touched peerwire.TouchedSessions
+	if len(up.up) != 2 || up.up[0].p.Type != peerwire.PacketPing || up.up[0].p.Zxid != unaskedPing || up.up[1].p.Type != peerwire.PacketRequest ||
+		wire.Decode(up.up[0].p.Data, &touched) != nil || len(touched.Sessions) != 2 {
+		t.Fatalf("the leader gets %d packets, with the sessions %v", len(up.up), touched.Sessions)
+	}
+	w.deliver(up, true)
+	if !leader.heard(7, 1) || !leader.heard(8, 1) || leader.leader.linkOf(1).unanswered.Len() != unanswered {
+		t.Errorf("touched %v and %v, %d pings unanswered, want %d", leader.heard(7, 1), leader.heard(8, 1), leader.leader.linkOf(1).unanswered.Len(), unanswered)
+	}
+	if o.confirmed != 0 || master.confirmed != 0 {
+		t.Error("confirmed before the sync was answered")
+	}
+	w.settle()
+	if o.confirmed != 5 || master.confirmed != 9 || w.wrong != "" {
+		t.Errorf("confirmed %d to the observer, %d to the follower; %s", o.confirmed, master.confirmed, w.wrong)
 	}
 }
 
