@@ -19,7 +19,7 @@ type meter struct {
 	setting Setting
 	began   time.Time
 	client  time.Duration
-	servers time.Duration
+	servers []time.Duration
 	known   bool
 }
 
@@ -40,9 +40,16 @@ func (m *meter) report(kind string, l *latencies) *Report {
 // charge records the processor time since the beginning.
 func (m *meter) charge(r *Report) {
 	r.ClientCPU = ownProcessor() - m.client
-	if servers, known := processorOf(m.setting.Servers); known && m.known {
-		r.ServerCPU, r.ServerKnown = servers-m.servers, true
+	servers, known := processorOf(m.setting.Servers)
+	if !known || !m.known {
+		return
 	}
+	r.ServerKnown, r.EachCPU = true, make([]time.Duration, len(servers))
+	for i := range servers {
+		r.EachCPU[i] = servers[i] - m.servers[i]
+		r.ServerCPU += r.EachCPU[i]
+	}
+	r.ServerMemory, _ = Resident(m.setting.Servers...) // 0: the system does not say
 }
 
 // ownProcessor returns the processor time that this process has used.
@@ -58,29 +65,43 @@ func ownProcessor() time.Duration {
 // architecture.
 const clockTick = 10 * time.Millisecond
 
-// processorOf returns the processor time that processes have used. It returns false if there
+// processorOf returns the processor time that each of these processes has used. It returns false if there
 // are none, or if the system does not say it for all.
-func processorOf(pids []int) (sum time.Duration, known bool) {
+func processorOf(pids []int) (each []time.Duration, known bool) {
 	for _, pid := range pids {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
-			return 0, false
+			return nil, false
 		}
 		// The name, in parentheses, may contain blanks. utime and stime are the 12th and 13th
 		// words after it.
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 		if len(fields) < 13 {
-			return 0, false
+			return nil, false
 		}
+		sum := time.Duration(0)
 		for _, field := range fields[11:13] {
 			ticks, err := strconv.ParseInt(string(field), 10, 64)
 			if err != nil {
-				return 0, false
+				return nil, false
 			}
 			sum += time.Duration(ticks) * clockTick
 		}
+		each = append(each, sum)
 	}
-	return sum, len(pids) > 0
+	return each, len(pids) > 0
+}
+
+// Resident returns the resident memory of processes on this machine in bytes.
+func Resident(pids ...int) (sum int64, err error) {
+	for _, pid := range pids {
+		n, err := resident(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
 }
 
 // resident returns the resident memory of a process in bytes.

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -26,8 +27,9 @@ func (e Elections) Check() error {
 	return e.check()
 }
 
-// Run runs the elections. In the Report, an operation is a handover, and its latency is
-// the time from the start of a resignation until the next candidate knows that it leads.
+// Run runs the elections. Nobody resigns before all candidates have their bids; then the warm-up begins. In the
+// Report, an operation is a handover, and its latency is the time from the start of a resignation until the next
+// candidate knows that it leads.
 func (e Elections) Run(ctx context.Context) ([]*Report, error) {
 	if err := e.Check(); err != nil {
 		return nil, err
@@ -40,15 +42,18 @@ func (e Elections) drive(ctx context.Context, clients []*zk.Client) ([]*Report, 
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b := stopwatch{took: newLatencies()}
+	joined := make(chan struct{})
 	errs := make([]error, len(clients))
 	var wg sync.WaitGroup
 	for i, c := range clients {
 		wg.Go(func() {
-			if errs[i] = e.campaign(bounded, c, strconv.Itoa(i), &b); errs[i] != nil {
+			if errs[i] = e.campaign(bounded, c, strconv.Itoa(i), joined, &b); errs[i] != nil {
 				cancel()
 			}
 		})
 	}
+	late := e.awaitBids(bounded, clients[0])
+	close(joined)
 	wait(bounded, e.Warmup)
 	m := e.begin()
 	b.count()
@@ -56,10 +61,34 @@ func (e Elections) drive(ctx context.Context, clients []*zk.Client) ([]*Report, 
 	report := m.report("election", b.stopCounting())
 	cancel()
 	wg.Wait()
-	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
+	if err := errors.Join(append(errs, late, ctx.Err())...); err != nil {
 		return nil, err
 	}
 	return []*Report{report}, nil
+}
+
+// Until all candidates have their bids, an election waits for joinMax and looks every joinPause.
+const (
+	joinMax   = 5 * time.Minute
+	joinPause = 20 * time.Millisecond
+)
+
+// awaitBids waits until all candidates have their bids, or ctx has ended.
+func (e Elections) awaitBids(ctx context.Context, c *zk.Client) error {
+	for end := time.Now().Add(joinMax); ctx.Err() == nil; wait(ctx, joinPause) {
+		stat, _, err := c.Exists(ctx, e.Root)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		case int(stat.NumChildren) >= e.Candidates:
+			return nil
+		case time.Now().After(end):
+			return fmt.Errorf("%d of %d candidates have their bids after %v", stat.NumChildren, e.Candidates, joinMax)
+		}
+	}
+	return nil
 }
 
 // wait waits until some time has passed or ctx has ended.
@@ -73,7 +102,7 @@ func wait(ctx context.Context, d time.Duration) {
 }
 
 // campaign lets one candidate campaign and resign again and again until ctx ends.
-func (e Elections) campaign(ctx context.Context, c *zk.Client, id string, b *stopwatch) error {
+func (e Elections) campaign(ctx context.Context, c *zk.Client, id string, joined <-chan struct{}, b *stopwatch) error {
 	election, err := recipe.NewElection(c, e.Root, id, nil)
 	if err != nil {
 		return err
@@ -85,6 +114,11 @@ func (e Elections) campaign(ctx context.Context, c *zk.Client, id string, b *sto
 				return nil
 			}
 			return err
+		}
+		select {
+		case <-joined:
+		case <-ctx.Done():
+			return nil
 		}
 		b.stop()
 		if h.Lost() == nil {

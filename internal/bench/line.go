@@ -121,13 +121,16 @@ func (l *line) receive(buf []byte, f func(c call, body []byte, now time.Time) er
 	}
 }
 
+// replyMax is the largest reply in bytes: a list of a few million children.
+const replyMax = 64 << 20
+
 // cutFrame takes the payload of a complete frame from the beginning of b; nil: there is none.
 func cutFrame(b *[]byte) ([]byte, error) {
 	if len(*b) < lengthSize {
 		return nil, nil
 	}
 	n := int(int32(binary.BigEndian.Uint32(*b)))
-	if n < headerSize || n > FrameMax {
+	if n < headerSize || n > replyMax {
 		return nil, fmt.Errorf("a reply of %d bytes", n)
 	}
 	if len(*b) < lengthSize+n {

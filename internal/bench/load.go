@@ -21,6 +21,7 @@ const (
 	Create     Kind = "create"     // create of persistent znodes: the tree grows
 	Mixed      Kind = "mixed"      // getData and setData
 	Ephemerals Kind = "ephemerals" // create of a sequential ephemeral znode, and its delete
+	List       Kind = "list"       // getChildren of the root, whose children are the keys; only with Raw
 )
 
 // Load describes a load of one kind.
@@ -34,6 +35,12 @@ type Load struct {
 	Reads       int // with Mixed, how many of 100 operations are reads
 	Rate        int // operations due each second over all connections; 0: a closed loop
 	Operations  int // a closed loop ends after so many, and not after Duration; 0: after Duration
+	// Filled says that [Fill] or [FillFlat] has created the root and the keys. Run then creates and deletes
+	// neither. It spreads its operations over all keys, as if it chose them at random.
+	Filled bool
+	// Beside, if it is set, runs during the measurement, which ends when it has returned and not after
+	// Duration. Only with Raw.
+	Beside func(context.Context) error
 }
 
 // Check returns an error if a field is out of range.
@@ -55,12 +62,18 @@ func (l Load) Check() error {
 	if l.Operations > 0 && (l.Rate > 0 || l.Operations < l.Connections*l.Outstanding) {
 		return errors.New("operations: want at least one for each request in flight, and no rate")
 	}
+	if l.Raw == nil && (l.Filled || l.Beside != nil || l.Kind == List) {
+		return errors.New("lists, filled trees and work beside the load need connections without the client library")
+	}
+	if l.Operations > 0 && l.Beside != nil {
+		return errors.New("operations: want none with work beside the load, which ends it")
+	}
 	return nil
 }
 
 // warmingUp returns the load before the measurement.
 func (l Load) warmingUp() Load {
-	l.Operations = 0
+	l.Operations, l.Beside = 0, nil
 	return l
 }
 
@@ -70,6 +83,9 @@ func (l Load) warmingUp() Load {
 func (l Load) Run(ctx context.Context) ([]*Report, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
+	}
+	if l.Filled {
+		return l.raw(ctx)
 	}
 	sessions := l.Connections
 	if l.Raw != nil {
@@ -106,6 +122,8 @@ func (l Load) prepare(ctx context.Context, c *zk.Client) error {
 		return nil
 	case Create:
 		return makeShards(ctx, c, l.Root, shards)
+	case List:
+		return makeChildren(ctx, c, l.Root, l.Keys, l.Size)
 	}
 	return makeKeys(ctx, c, l.Root, l.Keys, l.Size)
 }

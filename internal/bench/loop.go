@@ -28,6 +28,7 @@ type loop struct {
 
 	pace *pace // of the current measurement
 	book *book
+	stop <-chan struct{} // once closed, ends the current measurement; nil: it ends by the pace
 }
 
 // poller waits for the lines of one loop.
@@ -101,10 +102,18 @@ func (l Load) raw(ctx context.Context) ([]*Report, error) {
 	return l.driveLoops(ctx, loops, l.Duration)
 }
 
-// driveLoops keeps all loops busy for the duration d. It ends at the first error.
+// besideMax bounds the time of a load with work beside it.
+const besideMax = time.Hour
+
+// driveLoops keeps all loops busy for the duration d, or until the work beside the load has ended. It ends at the
+// first error.
 func (l Load) driveLoops(ctx context.Context, loops []*loop, d time.Duration) ([]*Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var stop chan struct{}
+	if l.Beside != nil {
+		d, stop = besideMax, make(chan struct{})
+	}
 	m := l.begin()
 	paces := newPace(l.Rate, d, m.began).limit(l.Operations).split(len(loops))
 	books := make([]*book, min(len(loops), booksMax))
@@ -112,8 +121,16 @@ func (l Load) driveLoops(ctx context.Context, loops []*loop, d time.Duration) ([
 		books[i] = newBook(len(parts[l.Kind]))
 	}
 	var wg sync.WaitGroup
+	if l.Beside != nil {
+		wg.Go(func() {
+			defer close(stop)
+			if err := l.Beside(ctx); err != nil {
+				cancel(err)
+			}
+		})
+	}
 	for i, p := range loops {
-		p.pace, p.book = paces[i], books[i%len(books)]
+		p.pace, p.book, p.stop = paces[i], books[i%len(books)], stop
 		wg.Go(func() {
 			if err := p.run(ctx); err != nil {
 				cancel(err)
@@ -140,6 +157,12 @@ func (p *loop) run(ctx context.Context) error {
 	p.spare = 0
 	for {
 		now := time.Now()
+		select {
+		case <-p.stop:
+			p.pace.cut(now)
+			p.stop = nil
+		default:
+		}
 		if err := p.advance(now); err != nil {
 			return err
 		}

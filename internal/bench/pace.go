@@ -118,6 +118,13 @@ func (p *pace) over(now time.Time) bool {
 	return !more || now.After(p.end.Add(drainMax))
 }
 
+// cut lets the pace end at a time before its end. Only the goroutine of a loop may call it.
+func (p *pace) cut(now time.Time) {
+	if p.end = now; p.gap > 0 {
+		p.due = min(p.due, max(0, int64(now.Sub(p.begin)/p.gap)+1))
+	}
+}
+
 // split shares the operations out to n paces, in turn.
 func (p *pace) split(n int) []*pace {
 	all := make([]*pace, n)

@@ -97,7 +97,11 @@ type Report struct {
 	// ServerCPU is that of the servers on this machine, if they are known.
 	ClientCPU, ServerCPU time.Duration
 	ServerKnown          bool
-	Figures              []Figure
+	// EachCPU is the processor time of each server, in the order of the setting, if they are known. ServerMemory is the
+	// resident memory of all of them at the end, in bytes; 0: not known.
+	EachCPU      []time.Duration
+	ServerMemory int64
+	Figures      []Figure
 
 	took *latencies
 }

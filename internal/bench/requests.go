@@ -23,7 +23,7 @@ const encodedMax = 32 << 20
 
 func newRequests(l *Load) *requests {
 	r := &requests{load: l, root: l.Raw.Chroot + l.Root, data: make([]byte, l.Size)}
-	if l.Kind == Create || l.Kind == Ephemerals || l.Keys*(len(r.get(nil, 0, 0))+len(r.set(nil, 0, 0))) > encodedMax {
+	if l.Kind == Create || l.Kind == Ephemerals || l.Kind == List || l.Keys*(len(r.get(nil, 0, 0))+len(r.set(nil, 0, 0))) > encodedMax {
 		return r
 	}
 	gets, sets := make([][]byte, l.Keys), make([][]byte, l.Keys)
@@ -38,7 +38,12 @@ func newRequests(l *Load) *requests {
 // operation the request is, and whether another request follows.
 func (r *requests) begin(b []byte, xid int32, id, n int) (out []byte, part int8, first bool) {
 	i := n % r.load.Keys
+	if r.load.Filled {
+		i = scattered(n, r.load.Keys)
+	}
 	switch r.load.Kind {
+	case List:
+		return wire.AppendFrame(b, &wire.RequestHeader{Xid: xid, Op: wire.OpGetChildren}, &wire.PathWatchRequest{Path: r.root}), -1, false
 	case Write:
 		return r.set(b, xid, i), -1, false
 	case Create:
@@ -53,6 +58,13 @@ func (r *requests) begin(b []byte, xid int32, id, n int) (out []byte, part int8,
 	}
 	return r.get(b, xid, i), -1, false
 }
+
+// scatterFactor is a prime, so that no number of keys but its multiples has a divisor in common with it.
+const scatterFactor = 2_654_435_761
+
+// scattered returns a key for operation n, so that operations that follow each other use keys that are far from each
+// other, and all keys are used equally often.
+func scattered(n, keys int) int { return int(uint64(n) * scatterFactor % uint64(keys)) }
 
 // end appends the second request of an operation, which deletes the znode that the first one
 // has created. body is the reply to the first one.

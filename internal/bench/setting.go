@@ -54,6 +54,11 @@ func (e *LeftError) Unwrap() error { return e.Err }
 
 // use opens n sessions and creates the root, runs f, and then removes both in any case.
 func (s Setting) use(ctx context.Context, n int, f func([]*zk.Client) ([]*Report, error)) (r []*Report, err error) {
+	return s.connect(ctx, n, func(clients []*zk.Client) ([]*Report, error) { return s.rooted(ctx, clients, f) })
+}
+
+// connect opens n sessions, runs f, and then closes them in any case.
+func (s Setting) connect(ctx context.Context, n int, f func([]*zk.Client) ([]*Report, error)) ([]*Report, error) {
 	if err := checkFiles(n); err != nil {
 		return nil, err
 	}
@@ -62,6 +67,11 @@ func (s Setting) use(ctx context.Context, n int, f func([]*zk.Client) ([]*Report
 	if err != nil {
 		return nil, err
 	}
+	return f(clients)
+}
+
+// rooted creates the root, runs f, and then deletes the root in any case.
+func (s Setting) rooted(ctx context.Context, clients []*zk.Client, f func([]*zk.Client) ([]*Report, error)) (r []*Report, err error) {
 	if _, _, err := clients[0].Create(ctx, s.Root, nil); isRefused(err) {
 		return nil, err
 	} else if err != nil { // the znode may exist

@@ -158,6 +158,10 @@ type Watches struct {
 	Watches     int // watches, each on its own znode
 	Connections int // sessions that share the watches
 	Size        int // bytes of data per znode
+	Changes     int // how many of the znodes are changed; 0: all
+	// Filled says that [Fill] has created the root and a znode for each watch. Run then creates and deletes
+	// neither.
+	Filled bool
 }
 
 // Check returns an error if a field is out of range.
@@ -166,6 +170,7 @@ func (w Watches) Check() error {
 		between("watches", w.Watches, 1, keysMax),
 		between("connections", w.Connections, 1, connectionsMax),
 		between("size", w.Size, 0, sizeMax),
+		between("changes", w.Changes, 0, w.Watches),
 	} {
 		if err != nil {
 			return err
@@ -181,38 +186,49 @@ func (w Watches) Run(ctx context.Context) ([]*Report, error) {
 		return nil, err
 	}
 	w.Warmup = 0
+	if w.Filled {
+		return w.connect(ctx, w.Connections, func(clients []*zk.Client) ([]*Report, error) { return w.drive(ctx, clients) })
+	}
 	return w.use(ctx, w.Connections, func(clients []*zk.Client) ([]*Report, error) {
 		if err := makeKeys(ctx, clients[0], w.Root, w.Watches, w.Size); err != nil {
 			return nil, err
 		}
-		watches := make([]*zk.Watch, w.Watches)
-		set, err := w.each("watches: set", func(i int) (err error) {
-			_, _, watches[i], err = clients[i%len(clients)].GetW(ctx, key(w.Root, i))
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		data := make([]byte, w.Size)
-		delivered, err := w.each("watches: change and event", func(i int) error {
-			// The next session makes the change, so that it is not the watcher itself if there are several.
-			if _, err := clients[(i+1)%len(clients)].Set(ctx, key(w.Root, i), data, zk.AnyVersion); err != nil {
-				return err
-			}
-			_, err := watches[i].Wait(ctx)
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-		return []*Report{set, delivered}, nil
+		return w.drive(ctx, clients)
 	})
 }
 
-// each calls f for each watch and reports how long the calls took.
-func (w Watches) each(kind string, f func(i int) error) (*Report, error) {
+// drive sets the watches and changes znodes that exist.
+func (w Watches) drive(ctx context.Context, clients []*zk.Client) ([]*Report, error) {
+	watches := make([]*zk.Watch, w.Watches)
+	set, err := w.each("watches: set", w.Watches, func(i int) (err error) {
+		_, _, watches[i], err = clients[i%len(clients)].GetW(ctx, key(w.Root, i))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	data, changes := make([]byte, w.Size), w.Changes
+	if changes == 0 {
+		changes = w.Watches
+	}
+	delivered, err := w.each("watches: change and event", changes, func(i int) error {
+		// The next session makes the change, so that it is not the watcher itself if there are several.
+		if _, err := clients[(i+1)%len(clients)].Set(ctx, key(w.Root, i), data, zk.AnyVersion); err != nil {
+			return err
+		}
+		_, err := watches[i].Wait(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []*Report{set, delivered}, nil
+}
+
+// each calls f for each of the first n watches and reports how long the calls took.
+func (w Watches) each(kind string, n int, f func(i int) error) (*Report, error) {
 	m, took := w.begin(), newLatencies()
-	err := inFlight(w.Watches, prepareBatch, func(i int) error {
+	err := inFlight(n, prepareBatch, func(i int) error {
 		begin := time.Now()
 		err := f(i)
 		took.record(time.Since(begin))

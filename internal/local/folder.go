@@ -22,6 +22,8 @@ type Options struct {
 	// Servers is the number of servers. If Dir already contains an ensemble, it must be
 	// the number there.
 	Servers int
+	// Observers is how many of the servers, the last ones, are observers in a new ensemble.
+	Observers int
 	// Host is the address on which all servers listen. Port is the client port of the
 	// first server; the others use the following ports. 0: any free ports.
 	Host string
@@ -48,6 +50,9 @@ type Ensemble struct {
 func Make(o Options) (*Ensemble, error) {
 	if o.Servers < 1 || o.Servers > 99 {
 		return nil, fmt.Errorf("an ensemble of %d servers: give a number from 1 to 99", o.Servers)
+	}
+	if o.Observers < 0 || o.Observers >= o.Servers {
+		return nil, fmt.Errorf("%d observers among %d servers: at least one server must vote", o.Observers, o.Servers)
 	}
 	e := &Ensemble{opt: o}
 	for i := 1; i <= o.Servers; i++ {
@@ -111,7 +116,11 @@ func (e *Ensemble) newMembers(file string) ([]string, error) {
 	}
 	var lines []string
 	for i, s := range e.servers {
-		lines = append(lines, fmt.Sprintf("server.%d=%s:%d:%d", s.id, bracketed(e.opt.Host), free[2*i], free[2*i+1]))
+		line := fmt.Sprintf("server.%d=%s:%d:%d", s.id, bracketed(e.opt.Host), free[2*i], free[2*i+1])
+		if i >= len(e.servers)-e.opt.Observers {
+			line += ":observer"
+		}
+		lines = append(lines, line)
 	}
 	if err := os.MkdirAll(e.opt.Dir, 0o755); err != nil {
 		return nil, err
@@ -229,6 +238,9 @@ func (e *Ensemble) Clients() string {
 
 // Servers returns the number of servers. Server ids begin at 1.
 func (e *Ensemble) Servers() int { return len(e.servers) }
+
+// Folder returns the folder of a server, with its zoo.cfg and its data.
+func (e *Ensemble) Folder(id int) string { return e.servers[id-1].dir }
 
 // Client returns the client address of a server.
 func (e *Ensemble) Client(id int) string { return e.servers[id-1].client }
