@@ -162,6 +162,8 @@ type Watches struct {
 	// Filled says that [Fill] has created the root and a znode for each watch. Run then creates and deletes
 	// neither.
 	Filled bool
+	// Between, if it is set, runs when all watches are set, before the first change.
+	Between func(context.Context) error
 }
 
 // Check returns an error if a field is out of range.
@@ -206,6 +208,11 @@ func (w Watches) drive(ctx context.Context, clients []*zk.Client) ([]*Report, er
 	})
 	if err != nil {
 		return nil, err
+	}
+	if w.Between != nil {
+		if err := w.Between(ctx); err != nil {
+			return nil, err
+		}
 	}
 	data, changes := make([]byte, w.Size), w.Changes
 	if changes == 0 {

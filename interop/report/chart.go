@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/go-analyze/charts"
 )
@@ -35,7 +37,103 @@ func chartsOf(all []result) (drawn []chart, err error) {
 		}
 		drawn = append(drawn, c)
 	}
+	lines, err := curveCharts(all)
+	return append(drawn, lines...), err
+}
+
+// curveCharts draws the curves.
+func curveCharts(all []result) (drawn []chart, err error) {
+	for i := range curves {
+		c := &curves[i]
+		for j, name := range c.drawn {
+			var names []string
+			var lines [][]float64
+			unit := ""
+			for _, system := range []string{zooKeeper, bellwether} {
+				if line, u, found := lineOf(all, c, name, system); found {
+					names, lines, unit = append(names, systemNames[system]), append(lines, line), u
+				}
+			}
+			if len(lines) == 0 {
+				continue
+			}
+			d := chart{fmt.Sprintf("images/curve-%s-%d.svg", c.name, j+1), fmt.Sprintf("%s in %s, by number of %s", name, unit, c.item), nil}
+			if d.svg, err = linesOf(d.title, c.points, names, lines); err != nil {
+				return nil, err
+			}
+			drawn = append(drawn, d)
+		}
+	}
 	return drawn, nil
+}
+
+// lineOf returns the medians of a figure for all points of a curve, and its unit. A point without a positive value has
+// no place on a logarithmic axis, and is left out.
+func lineOf(all []result, c *curve, name, system string) (line []float64, unit string, found bool) {
+	for _, n := range c.points {
+		value := charts.GetNullValue()
+		var known []float64
+		for _, v := range values(all, c.pointName(n), name, system) {
+			known = append(known, v)
+		}
+		if len(known) > 0 && spreadOf(known).median > 0 {
+			value, found = spreadOf(known).median, true
+		}
+		line = append(line, value)
+		for _, f := range figureNames(all, c.pointName(n)) {
+			if f.Name == name {
+				unit = f.Unit
+			}
+		}
+	}
+	if unit == "/s" {
+		unit = "operations per second"
+	}
+	return line, unit, found
+}
+
+// linesOf draws lines over points, whose distances are those of their labels. The library has no logarithmic axis, so it
+// gets logarithms, and labels that are powers of ten.
+func linesOf(title string, points []int, names []string, lines [][]float64) ([]byte, error) {
+	least, most := math.Inf(1), math.Inf(-1)
+	logs := make([][]float64, len(lines))
+	for i, line := range lines {
+		for _, v := range line {
+			if v != charts.GetNullValue() {
+				v = math.Log10(v)
+				least, most = min(least, v), max(most, v)
+			}
+			logs[i] = append(logs[i], v)
+		}
+	}
+	least, most = math.Floor(least), math.Ceil(most)
+	most = max(most, least+1)
+	var labels []string
+	for _, n := range points {
+		labels = append(labels, number(float64(n)))
+	}
+	opt := charts.NewLineChartOptionWithData(logs)
+	opt.Title.Text, opt.Title.FontStyle.FontSize = title, 12
+	opt.Padding = charts.NewBox(10, 10, 30, 10)
+	opt.Legend.SeriesNames, opt.Legend.Offset = names, charts.OffsetStr{Top: "24"}
+	opt.XAxis.Labels, opt.XAxis.LabelCount, opt.XAxis.BoundaryGap = labels, len(labels), charts.Ptr(true)
+	opt.YAxis[0].Min, opt.YAxis[0].Max, opt.YAxis[0].LabelCount = charts.Ptr(least), charts.Ptr(most), int(most-least)+1
+	opt.YAxis[0].RangeValuePaddingScale = charts.Ptr(0.0)
+	opt.YAxis[0].ValueFormatter = powerOfTen
+	p := charts.NewPainter(charts.PainterOptions{OutputFormat: charts.ChartOutputSVG, Width: 500, Height: 320})
+	if err := p.LineChart(opt); err != nil {
+		return nil, fmt.Errorf("chart: %w", err)
+	}
+	return p.Bytes()
+}
+
+// powerOfTen shows the value of a logarithm.
+func powerOfTen(v float64) string {
+	value := math.Pow(10, v)
+	if value >= 1000 {
+		return number(value)
+	}
+	return strconv.FormatFloat(value, 'g', 2, 64)
 }
 
 // barHeight is the height of a bar with its space, in pixels.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -26,13 +27,27 @@ const (
 	session      = 30 * time.Second // session timeout of the clients
 )
 
+// setup says which servers of ZooKeeper's protocol are started, and how.
+type setup struct {
+	servers   int // with the observers
+	observers int
+	settings  []string // more lines of each zoo.cfg
+	java      []string // more flags of Apache's Java process
+	env       []string // more variables in the environment of Bellwether
+	line      func(id int, text string)
+}
+
 // program returns the command that starts a server of ZooKeeper's protocol.
-func (r *run) program(system string) local.Program {
+func (r *run) program(system string) local.Program { return r.programOf(system, setup{}) }
+
+func (r *run) programOf(system string, s setup) local.Program {
 	return func(config string) *exec.Cmd {
 		cmd := exec.Command(r.binary, "serve", "--config", config, "--while-stdin", "--log-level", "warn")
+		cmd.Env = append(os.Environ(), s.env...)
 		if system == zooKeeper {
-			cmd = exec.Command("java", "-Xms"+r.heap, "-Xmx"+r.heap, "-cp", target.ClassPath("slf4j-nop.jar"),
-				"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
+			flags := append([]string{"-Xms" + r.heap, "-Xmx" + r.heap}, s.java...)
+			cmd = exec.Command("java", append(flags, "-cp", target.ClassPath("slf4j-nop.jar"),
+				"org.apache.zookeeper.server.quorum.QuorumPeerMain", config)...)
 		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		return cmd
@@ -42,29 +57,67 @@ func (r *run) program(system string) local.Program {
 // cluster is a set of running servers of ZooKeeper's protocol.
 type cluster struct {
 	*local.Ensemble
-	size  int
-	began time.Time // when the first process was started
+	run    *run
+	system string
+	size   int
+	began  time.Time // when the first process was started
 }
 
 // withServers starts n servers with new directories, calls f, and ends the servers.
 func (r *run) withServers(ctx context.Context, system string, n int, f func(*cluster) error) (err error) {
+	return r.with(ctx, system, setup{servers: n}, f)
+}
+
+// with starts servers with new directories, calls f, and ends the servers.
+func (r *run) with(ctx context.Context, system string, s setup, f func(*cluster) error) (err error) {
 	dir, err := os.MkdirTemp(r.dir, "bellwether-report-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	servers, err := local.Make(local.Options{Dir: dir, Servers: n, Host: "127.0.0.1"})
+	servers, err := local.Make(local.Options{Dir: dir, Servers: s.servers, Observers: s.observers, Host: "127.0.0.1", Settings: s.settings})
 	if err != nil {
 		return err
 	}
 	defer servers.Stop(stopTimeout)
-	c := &cluster{Ensemble: servers, size: n, began: time.Now()}
-	for id := range n {
-		if err := servers.Start(id+1, r.program(system), func(int, string) {}); err != nil {
+	c := &cluster{Ensemble: servers, run: r, system: system, size: s.servers, began: time.Now()}
+	for id := range s.servers {
+		if err := c.start(id+1, s); err != nil {
 			return err
 		}
 	}
 	return f(c)
+}
+
+// start starts the process of a server.
+func (c *cluster) start(id int, s setup) error {
+	line := s.line
+	if line == nil {
+		line = func(int, string) {}
+	}
+	return c.Start(id, c.run.programOf(c.system, s), line)
+}
+
+// restart kills a standalone server, adds the settings to its zoo.cfg, and starts it again.
+func (c *cluster) restart(ctx context.Context, s setup) error {
+	if err := c.Kill(1); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(c.Folder(1), "zoo.cfg"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	for _, line := range s.settings {
+		_, wrote := fmt.Fprintln(file, line)
+		err = errors.Join(err, wrote)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if err := c.start(1, s); err != nil {
+		return err
+	}
+	return c.settled(ctx)
 }
 
 // settled waits until all servers serve, one of them as the leader or standalone.

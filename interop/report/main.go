@@ -10,6 +10,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -40,6 +41,9 @@ var systemNames = map[string]string{zooKeeper: "Apache ZooKeeper", bellwether: "
 type run struct {
 	rows             string
 	pairs            int
+	curvePairs       int
+	curveDuration    time.Duration
+	divided          int
 	warmup, duration time.Duration
 	heap             string
 	results          string
@@ -54,10 +58,13 @@ type run struct {
 
 func main() {
 	r := &run{}
-	flag.StringVar(&r.rows, "rows", "", "comma-separated names of rows, empty: all; a wrong name lists them")
+	flag.StringVar(&r.rows, "rows", "", "comma-separated names of rows, curves, points of curves and kinds of other work, empty: all; a wrong name lists them")
 	flag.IntVar(&r.pairs, "pairs", 5, "pairs of measurements")
 	flag.DurationVar(&r.warmup, "warmup", 5*time.Second, "time before each measurement")
 	flag.DurationVar(&r.duration, "duration", 10*time.Second, "time of each measurement")
+	flag.IntVar(&r.curvePairs, "curve-pairs", 1, "in how many of the pairs curves are measured")
+	flag.DurationVar(&r.curveDuration, "curve-duration", 3*time.Second, "time of each measurement of a curve, after a third of it as warm-up")
+	flag.IntVar(&r.divided, "divided", 1, "divide the sizes of curves and of other work by this number, to try them out")
 	flag.StringVar(&r.heap, "heap", "2g", "heap of Apache's Java process")
 	flag.StringVar(&r.results, "results", "report.jsonl", "file of the results")
 	flag.StringVar(&r.docs, "docs", "", "directory of performance.md and images; empty: print the section")
@@ -85,7 +92,10 @@ func (r *run) run(ctx context.Context) error {
 	if r.binary, err = target.Binary(); err != nil {
 		return err
 	}
-	r.settings = settings{Date: time.Now().UTC().Format(time.DateOnly), Machine: machineName(), Versions: r.versions(), Warmup: r.warmup.String(), Duration: r.duration.String(), Heap: r.heap}
+	r.settings = settings{Date: time.Now().UTC().Format(time.DateOnly), Machine: machineName(), Versions: r.versions(), Warmup: r.warmup.String(), Duration: r.duration.String(), Heap: r.heap, Curves: r.curveDuration.String()}
+	if r.divided > 1 {
+		r.settings.Divided = r.divided
+	}
 	if !r.table {
 		if err := r.measureAll(ctx, chosen); err != nil {
 			return err
@@ -94,23 +104,41 @@ func (r *run) run(ctx context.Context) error {
 	return r.write()
 }
 
-// choose returns the rows with the given names.
+// choose returns the rows with the given names. The name of a curve means all of its points.
 func choose(names string) (chosen []row, err error) {
+	all := allRows()
 	if names == "" {
-		return rows, nil
+		return all, nil
 	}
 	for name := range strings.SplitSeq(names, ",") {
-		i := slices.IndexFunc(rows, func(r row) bool { return r.name == name })
-		if i < 0 {
-			var known []string
-			for _, r := range rows {
-				known = append(known, r.name)
+		before := len(chosen)
+		for _, r := range all {
+			if r.name == name || r.curve == name {
+				chosen = append(chosen, r)
 			}
-			return nil, fmt.Errorf("no row %q; there are %s", name, strings.Join(known, ", "))
 		}
-		chosen = append(chosen, rows[i])
+		if len(chosen) == before {
+			return nil, fmt.Errorf("no row %q; there are %s", name, strings.Join(rowNames(), ", "))
+		}
 	}
 	return chosen, nil
+}
+
+// allRows returns the rows of all tables.
+func allRows() []row {
+	return slices.Concat(rows, curveRows(), workRows())
+}
+
+// rowNames returns what can be chosen, without the points of curves.
+func rowNames() (names []string) {
+	for _, r := range allRows() {
+		if r.curve == "" {
+			names = append(names, r.name)
+		} else if !slices.Contains(names, r.curve) {
+			names = append(names, r.curve)
+		}
+	}
+	return names
 }
 
 // measureAll measures pair after pair what the file of results does not contain yet.
@@ -120,6 +148,9 @@ func (r *run) measureAll(ctx context.Context, chosen []row) error {
 			return err
 		}
 		for _, row := range chosen {
+			if row.curve != "" && pair >= r.curvePairs {
+				continue
+			}
 			for _, system := range []string{zooKeeper, bellwether} {
 				if err := r.once(ctx, row.name, pair, system, func() ([]figure, error) { return row.zk(ctx, r, system) }); err != nil {
 					return err
@@ -146,11 +177,19 @@ func (r *run) once(ctx context.Context, row string, pair int, system string, mea
 		return nil
 	}
 	fmt.Fprintf(os.Stderr, "pair %d of %d: %s: %s\n", pair+1, r.pairs, row, system)
+	began, skipped := time.Now(), ""
 	figures, err := measure()
+	var skip *skipError
+	if errors.As(err, &skip) {
+		err, figures, skipped = nil, nil, skip.why
+		fmt.Fprintf(os.Stderr, "not measured: %s\n", skipped)
+	}
 	if err = cmp.Or(err, ctx.Err()); err != nil {
 		return fmt.Errorf("%s: %s: %w", row, system, err)
 	}
-	return appendResult(r.results, result{row, pair, system, r.settings, figures})
+	took := time.Since(began)
+	fmt.Fprintf(os.Stderr, "measured in %v\n", took.Round(time.Second))
+	return appendResult(r.results, result{row, pair, system, r.settings, figures, skipped, took.Seconds()})
 }
 
 // write writes the section and the charts, or prints the section.

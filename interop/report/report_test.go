@@ -17,10 +17,10 @@ func some() []result {
 	}
 	s := settings{Date: "2026-01-02", Machine: "a machine", Versions: "1", Warmup: "5s", Duration: "10s", Heap: "2g"}
 	return []result{
-		{"read", 0, zooKeeper, s, f(1000, 300)}, {"read", 0, bellwether, s, f(3000, 100)}, {"read", 0, etcd, s, f(500, 200)},
-		{"read", 1, zooKeeper, s, f(2000, 100)}, {"read", 1, bellwether, s, f(2000, 50)},
-		{"ping", 0, bellwether, s, []figure{{"p50", "µs", 0.25, false}}},
-		{ceilingRow, 0, machine, s, []figure{{"echo", "/s", 123456, true}}},
+		{"read", 0, zooKeeper, s, f(1000, 300), "", 0}, {"read", 0, bellwether, s, f(3000, 100), "", 0}, {"read", 0, etcd, s, f(500, 200), "", 0},
+		{"read", 1, zooKeeper, s, f(2000, 100), "", 0}, {"read", 1, bellwether, s, f(2000, 50), "", 0},
+		{"ping", 0, bellwether, s, []figure{{"p50", "µs", 0.25, false}}, "", 0},
+		{ceilingRow, 0, machine, s, []figure{{"echo", "/s", 123456, true}}, "", 0},
 	}
 }
 
@@ -155,11 +155,11 @@ func TestResultsAreResumed(t *testing.T) {
 
 // TestChoose shows that rows have different names, and that a wrong name lists them.
 func TestChoose(t *testing.T) {
-	if all, err := choose(""); err != nil || len(all) != len(rows) {
+	if all, err := choose(""); err != nil || len(all) != len(allRows()) {
 		t.Error(len(all), err)
 	}
 	names := map[string]bool{}
-	for _, r := range rows {
+	for _, r := range allRows() {
 		if names[r.name] || (r.etcd == nil) != (r.note == "") {
 			t.Errorf("row %s", r.name)
 		}

@@ -23,6 +23,8 @@ type result struct {
 	System   string   `json:"system"`
 	Settings settings `json:"settings"`
 	Figures  []figure `json:"figures"`
+	Skipped  string   `json:"skipped,omitempty"` // why nothing was measured
+	Seconds  float64  `json:"seconds,omitempty"` // how long all of it took
 }
 
 // settings must be the same for all results of a table.
@@ -33,6 +35,8 @@ type settings struct {
 	Warmup   string `json:"warmup"`
 	Duration string `json:"duration"`
 	Heap     string `json:"heap"`
+	Curves   string `json:"curves,omitempty"`  // the duration of each measurement of a curve
+	Divided  int    `json:"divided,omitempty"` // by what the sizes are divided, to try the rows out; 0: by nothing
 }
 
 // same reports whether results with these settings may be in one table. A run may take days.

@@ -19,6 +19,7 @@ type row struct {
 	note  string // what etcd does instead; empty: etcd has nothing that corresponds
 	zk    func(ctx context.Context, r *run, system string) ([]figure, error)
 	etcd  func(ctx context.Context, r *run) ([]figure, error)
+	curve string // the curve of which this is a point; empty: of none
 }
 
 // The size of the loads.
@@ -33,9 +34,8 @@ const (
 	million     = 1_000_000
 	candidates  = 1000
 	sessions    = 2000
-	sessionsFor = 6 * time.Second  // session timeout of the sessions that expire together
-	failures    = 3                // of each kind in each pair
-	joining     = 20 * time.Second // until all candidates have their bids
+	sessionsFor = 6 * time.Second // session timeout of the sessions that expire together
+	failures    = 3               // of each kind in each pair
 )
 
 // rows are the rows of the table.
@@ -50,14 +50,14 @@ var rows = []row{
 	loadRow("write1", "setData, one request at a time, standalone", "puts", 1, load(bench.Write, 1, 1)),
 	loadRow("read1x3", "getData, one request at a time, three servers", "serializable gets", 3, load(bench.Read, 1, 1)),
 	loadRow("write1x3", "setData, one request at a time, three servers", "puts", 3, load(bench.Write, 1, 1)),
-	{"fanout", "500 watchers of one znode", "500 watchers of one key, each with its own connection", fanout, etcdFanout},
-	{"ping", "ping of a client at a follower, three idle servers", "", pings, nil},
-	{"watches", "10,000 watches on 10,000 znodes", "", manyWatches, nil},
-	{"million", "1,000,000 znodes of 100 bytes, standalone", "", aMillion, nil},
-	{"failover", "the leader of three fails: longest time without a write for a client of another server", "puts of a client of another server; timeouts of 1 s for an election", failover, etcdFailover},
-	{"cold", "cold start of three servers", "the same, to the first put", coldStart, etcdColdStart},
-	{"election", "1,000 candidates, the leader leaves, three servers", "", departures, nil},
-	{"sessions", "2,000 sessions", "", manySessions, nil},
+	{"fanout", "500 watchers of one znode", "500 watchers of one key, each with its own connection", fanout, etcdFanout, ""},
+	{"ping", "ping of a client at a follower, three idle servers", "", pings, nil, ""},
+	{"watches", "10,000 watches on 10,000 znodes", "", manyWatches, nil, ""},
+	{"million", "1,000,000 znodes of 100 bytes, standalone", "", aMillion, nil, ""},
+	{"failover", "the leader of three fails: longest time without a write for a client of another server", "puts of a client of another server; timeouts of 1 s for an election", failover, etcdFailover, ""},
+	{"cold", "cold start of three servers", "the same, to the first put", coldStart, etcdColdStart, ""},
+	{"election", "1,000 candidates, the leader leaves, three servers", "", departures, nil, ""},
+	{"sessions", "2,000 sessions", "", manySessions, nil, ""},
 }
 
 // load returns a load of one kind.
@@ -90,6 +90,7 @@ func loadRow(name, title, note string, n int, l bench.Load) row {
 			return all, err
 		},
 		func(ctx context.Context, r *run) ([]figure, error) { return etcdLoad(ctx, r, n, l) },
+		"",
 	}
 }
 
@@ -246,7 +247,6 @@ func coldStart(ctx context.Context, r *run, system string) (all []figure, err er
 
 func departures(ctx context.Context, r *run, system string) (all []figure, err error) {
 	err = onServers(ctx, r, system, 3, func(_ *cluster, s bench.Setting) error {
-		s.Warmup += joining
 		reports, err := results(bench.Elections{Setting: s, Candidates: candidates}.Run(ctx))
 		if err == nil && reports[0].Operations == 0 {
 			err = errors.New("leadership did not pass on: use a longer DURATION")

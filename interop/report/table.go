@@ -164,7 +164,9 @@ func sectionOf(all []result, s settings, charts []chart) string {
 	b.WriteString("Each pair measures Apache ZooKeeper, then Bellwether, then etcd, with new servers and directories. The table shows medians over the pairs. " +
 		"A ratio says how\nmany times better Bellwether was than the other one in the same pair: median (minimum to maximum). More than 1 means that Bellwether was better.\n\n")
 	for _, c := range charts {
-		fmt.Fprintf(&b, "![%s](%s)\n\n", c.title, c.file)
+		if !strings.HasPrefix(c.file, "images/curve-") {
+			fmt.Fprintf(&b, "![%s](%s)\n\n", c.title, c.file)
+		}
 	}
 	b.WriteString(tableOf(all) + "\n" + machineOf(all) + "\nWhat etcd does in a row:\n\n")
 	for _, row := range rows {
@@ -172,6 +174,7 @@ func sectionOf(all []result, s settings, charts []chart) string {
 			fmt.Fprintf(&b, "- %s: %s.\n", row.title, row.note)
 		}
 	}
+	b.WriteString("\n" + curvesOf(all, charts) + worksOf(all))
 	return b.String()
 }
 

@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"bellwether/internal/bench"
+	"bellwether/zk"
+)
+
+// work is something that servers do beside the requests of clients. Its row compares the latency of writes at a fixed
+// rate without and with it.
+type work struct {
+	name, title string
+	count       string // what is counted during the writes, to show that the work was done
+	run         func(ctx context.Context, r *run, system string) (*compared, error)
+}
+
+// compared is the result of a work.
+type compared struct {
+	without, with *bench.Report
+	count         int
+}
+
+// The writes whose latency is measured, and the sizes of the works.
+const (
+	moderateRate        = 1000 // writes due each second
+	moderateConnections = 8
+	moderateOutstanding = 32 // on each connection, so that a stop of some hundred milliseconds finds requests to send
+	workZnodes          = million
+	expiring            = 10_000
+	expiryTimeout       = 20 * time.Second
+	beforeExpiry        = 3 * time.Second // the writes with expiry are measured from then on
+	afterExpiry         = time.Second     // and until then
+	neverSnapshot       = 100_000_000     // snapCount
+	oftenSnapshot       = 2_000
+	leastDone           = 2 // snapshots or collections, so that at least one of them is complete
+	lookPause           = 20 * time.Millisecond
+)
+
+var works = []work{
+	{"with-snapshot", "one server with 1,000,000 znodes writes snapshots", "snapshots begun", besideSnapshots},
+	{"with-follower", "a follower with an empty disk gets 1,000,000 znodes, three servers", "followers synchronised", besideFollower},
+	{"with-expiry", "10,000 sessions with an ephemeral znode each expire, one server", "sessions expired", besideExpiry},
+	{"with-collector", "the garbage collector of one server with 1,000,000 znodes runs often", "collections", besideCollector},
+}
+
+// The figures of a work.
+const (
+	withoutP999 = "p99.9 without"
+	withP999    = "p99.9 with"
+	ratioP999   = "p99.9, with to without"
+	withoutMax  = "maximum without"
+	withMax     = "maximum with"
+)
+
+// workRows returns the rows of all works.
+func workRows() (all []row) {
+	for _, w := range works {
+		measure := func(ctx context.Context, r *run, system string) ([]figure, error) {
+			if err := r.fits(system, workNeed/max(r.divided, 1)); err != nil {
+				return nil, err
+			}
+			c, err := w.run(ctx, r, system)
+			if err != nil {
+				return nil, err
+			}
+			return []figure{
+				{withoutP999, "ms", millis(c.without.P999), false}, {withP999, "ms", millis(c.with.P999), false},
+				{ratioP999, "", float64(c.with.P999) / float64(c.without.P999), false},
+				{withoutMax, "ms", millis(c.without.Max), false}, {withMax, "ms", millis(c.with.Max), false},
+				{"duration of the measurement with it", "s", c.with.Elapsed.Seconds(), false},
+				{w.count, "", float64(c.count), true},
+			}, nil
+		}
+		all = append(all, row{w.name, w.title, "", measure, nil, ""})
+	}
+	return all
+}
+
+// workNeed is the memory that the works need, generously: three servers with 1,000,000 znodes.
+const workNeed = 3 << 30
+
+// moderate measures writes at a moderate rate below a root of its own, during the work, or without one if it is nil.
+func (c *cluster) moderate(ctx context.Context, root, servers string, warmup time.Duration, beside func(context.Context) error) (*bench.Report, error) {
+	l := bench.Load{Kind: bench.Write, Connections: moderateConnections, Outstanding: moderateOutstanding, Keys: keys, Size: size, Rate: moderateRate, Beside: beside}
+	l.Setting = c.run.setting(servers, nil)
+	l.Root, l.Warmup = root, warmup
+	reports, err := results(l.Run(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return reports[0], nil
+}
+
+// divide returns a number of the size of a work, divided as the flags say.
+func (r *run) divide(n int) int { return max(1, n/max(r.divided, 1)) }
+
+// onFilled calls f with servers that have many znodes.
+func (r *run) onFilled(ctx context.Context, system string, s setup, f func(*cluster) error) error {
+	s.settings = append(s.settings, fmt.Sprintf("snapCount=%d", neverSnapshot))
+	return r.with(ctx, system, s, func(c *cluster) error {
+		if err := c.settled(ctx); err != nil {
+			return err
+		}
+		client, err := connect(ctx, c.Clients())
+		if err != nil {
+			return err
+		}
+		defer client.Detach()
+		if err := bench.Fill(ctx, client, "/filled", r.divide(workZnodes), size); err != nil {
+			return err
+		}
+		return f(c)
+	})
+}
+
+// besideCounted compares the writes of one filled server after a restart with those after a restart with a change. The
+// change makes the server do some work again and again; done counts it since the start of the process.
+func (r *run) besideCounted(ctx context.Context, system string, change setup, done func(*cluster) (int, error)) (both *compared, err error) {
+	both = &compared{}
+	err = r.onFilled(ctx, system, setup{servers: 1}, func(c *cluster) error {
+		if err := c.restart(ctx, setup{}); err != nil {
+			return err
+		}
+		if both.without, err = c.moderate(ctx, "/without", c.Clients(), r.warmup, nil); err != nil {
+			return err
+		}
+		if err := c.restart(ctx, change); err != nil {
+			return err
+		}
+		both.with, err = c.moderate(ctx, "/with", c.Clients(), r.warmup, func(ctx context.Context) error {
+			before, err := done(c)
+			for end := time.Now().Add(r.duration); err == nil; {
+				var now int
+				if now, err = done(c); now-before >= leastDone && time.Now().After(end) {
+					both.count = now - before
+					return err
+				}
+				if time.Now().After(end.Add(serveTimeout)) {
+					return fmt.Errorf("the work was done %d times in %v", now-before, r.duration+serveTimeout)
+				}
+				err = errors.Join(err, pause(ctx))
+			}
+			return err
+		})
+		return err
+	})
+	return both, err
+}
+
+// pause waits for a short time, because processes cannot notify.
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(lookPause):
+		return nil
+	}
+}
+
+// besideSnapshots makes a server begin a snapshot after every few transactions.
+func besideSnapshots(ctx context.Context, r *run, system string) (*compared, error) {
+	seen := map[string]bool{} // old snapshots may be deleted
+	return r.besideCounted(ctx, system, setup{settings: []string{fmt.Sprintf("snapCount=%d", oftenSnapshot)}}, func(c *cluster) (int, error) {
+		files, err := filepath.Glob(filepath.Join(c.Folder(1), "version-2", "snapshot.*"))
+		for _, file := range files {
+			seen[file] = true
+		}
+		return len(seen), err
+	})
+}
+
+// collectOften makes the collectors run often. With Apache's Java process, the young generation is small, and the
+// marking of the old one begins after each collection of the young one.
+var collectOften = setup{
+	env:  []string{"GOGC=1", "GODEBUG=gctrace=1"},
+	java: []string{"-XX:+UseG1GC", "-Xmn8m", "-XX:InitiatingHeapOccupancyPercent=1", "-XX:-G1UseAdaptiveIHOP", "-Xlog:gc:stderr"},
+}
+
+// besideCollector makes the garbage collector run often.
+func besideCollector(ctx context.Context, r *run, system string) (*compared, error) {
+	var count atomic.Int64
+	change := collectOften
+	change.line = func(_ int, text string) {
+		if isCollection(text) {
+			count.Add(1)
+		}
+	}
+	return r.besideCounted(ctx, system, change, func(*cluster) (int, error) { return int(count.Load()), nil })
+}
+
+// isCollection reports whether a line of a log says that a collection has ended.
+func isCollection(line string) bool {
+	return strings.HasPrefix(line, "gc ") && strings.Contains(line, " @") ||
+		strings.Contains(line, "[gc]") && strings.Contains(line, " Pause ")
+}
+
+// besideFollower empties the disk of a follower again and again. The writes go through the other two servers.
+func besideFollower(ctx context.Context, r *run, system string) (both *compared, err error) {
+	both = &compared{}
+	err = r.onFilled(ctx, system, setup{servers: 3}, func(c *cluster) error {
+		victim, err := c.follower(ctx)
+		if err != nil {
+			return err
+		}
+		var others []string
+		for id := 1; id <= c.size; id++ {
+			if id != victim {
+				others = append(others, c.Client(id))
+			}
+		}
+		servers := strings.Join(others, ",")
+		if both.without, err = c.moderate(ctx, "/without", servers, r.warmup, nil); err != nil {
+			return err
+		}
+		both.with, err = c.moderate(ctx, "/with", servers, r.warmup, func(ctx context.Context) error {
+			for end := time.Now().Add(r.duration); time.Now().Before(end); both.count++ {
+				if err := c.replace(ctx, victim); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		return err
+	})
+	return both, err
+}
+
+// replace kills a server, deletes its data, starts it again, and waits until it follows.
+func (c *cluster) replace(ctx context.Context, id int) error {
+	if err := c.Kill(id); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(c.Folder(id), "version-2")); err != nil {
+		return err
+	}
+	if err := c.start(id, setup{}); err != nil {
+		return err
+	}
+	return c.until(ctx, func() bool { return c.role(ctx, id) == "follower" })
+}
+
+// besideExpiry lets many sessions expire together.
+func besideExpiry(ctx context.Context, r *run, system string) (both *compared, err error) {
+	both = &compared{count: r.divide(expiring)}
+	_, err = r.standalone(ctx, system, setup{}, func(c *cluster, client *zk.Client) ([]figure, error) {
+		const root = "/expiring"
+		if _, _, err := client.Create(ctx, root, nil); err != nil {
+			return nil, err
+		}
+		if both.without, err = c.moderate(ctx, "/without", c.Clients(), r.warmup, nil); err != nil {
+			return nil, err
+		}
+		s := r.setting(c.Clients(), nil)
+		s.Root, s.Raw.Timeout = root, expiryTimeout
+		_, end, err := bench.Abandon{Setting: s, Sessions: both.count, Ephemerals: true, Hold: true}.Run(ctx)
+		end()
+		ended := time.Now()
+		if err != nil {
+			return nil, err
+		}
+		both.with, err = c.moderate(ctx, "/with", c.Clients(), max(time.Second, time.Until(ended.Add(expiryTimeout-beforeExpiry))), func(ctx context.Context) error {
+			return awaitExpiry(ctx, client, root, both.count)
+		})
+		return nil, err
+	})
+	return both, err
+}
+
+// awaitExpiry waits until no child of the root is left, of n at the beginning, and then for a moment more.
+func awaitExpiry(ctx context.Context, client *zk.Client, root string, n int) error {
+	for began := time.Now(); ; {
+		stat, _, err := client.Exists(ctx, root)
+		switch {
+		case err != nil:
+			return err
+		case n > 0 && int(stat.NumChildren) < n:
+			return fmt.Errorf("%d of %d sessions expired before the measurement", n-int(stat.NumChildren), n)
+		case stat.NumChildren == 0:
+			select {
+			case <-ctx.Done():
+			case <-time.After(afterExpiry):
+			}
+			return ctx.Err()
+		case time.Since(began) > serveTimeout:
+			return fmt.Errorf("%d sessions have not expired after %v", stat.NumChildren, serveTimeout)
+		}
+		n = 0 // only at the beginning
+		if err := pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// worksOf returns the generated part about work beside writes.
+func worksOf(all []result) string {
+	var b strings.Builder
+	for _, row := range workRows() {
+		title := row.title
+		for _, f := range figureNames(all, row.name) {
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", title, f.Name,
+				workCell(values(all, row.name, f.Name, zooKeeper), f), workCell(values(all, row.name, f.Name, bellwether), f))
+			title = ""
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "## Latency of writes while other work goes on\n\n" +
+		fmt.Sprintf("%s setData requests of %d bytes are due each second, over %d connections. A latency counts from the time at which a request was due. "+
+			"The table shows medians over the\npairs, and for ratios also the smallest and the largest one. The aim is that p99.9 is at most twice what it is without the work.\n\n",
+			number(moderateRate), size, moderateConnections) +
+		"| other work | figure | Apache ZooKeeper | Bellwether |\n|---|---|---|---|\n" + b.String()
+}
+
+// workCell shows a figure, and the spread of a ratio.
+func workCell(values map[int]float64, f figure) string {
+	if len(values) == 0 {
+		return ""
+	}
+	if f.Name != ratioP999 {
+		return strings.TrimSpace(cell(values, f.Unit))
+	}
+	var found []float64
+	for _, v := range values {
+		found = append(found, v)
+	}
+	s := spreadOf(found)
+	return fmt.Sprintf("**%s** (%s to %s)", number(s.median), number(s.least), number(s.most))
+}
