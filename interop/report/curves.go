@@ -50,6 +50,7 @@ const (
 	idleSessions     = 7 * time.Second // a third of pingedSessions: all sessions have sent a ping
 	leftSessions     = 10 * time.Minute
 	voters           = 3
+	manyHeap         = 512 << 20 // heap of each of Apache's processes where the number of servers varies
 )
 
 var curves = []curve{
@@ -65,11 +66,11 @@ var curves = []curve{
 		drawn: []string{handoverTime, "CPU of the servers, each handover"}, bytes: 400_000, run: candidateCurve},
 	{name: "children", title: "Children of one znode, standalone", item: "children", points: powers(3, 6),
 		drawn: []string{listTime, "create and delete of a child p99"}, bytes: 1500, run: childCurve},
-	{name: "servers", title: "Servers, setData of 100 bytes, 32 × 16", item: "servers", points: []int{3, 5, 7}, fixed: true,
+	{name: "servers", title: "Servers, setData of 100 bytes, 32 × 16 (heap of Apache ZooKeeper: 512 MiB each)", item: "servers", points: []int{3, 5, 7}, fixed: true,
 		drawn: []string{"setData", leaderCPU}, run: func(ctx context.Context, r *run, system string, n int) ([]figure, error) {
 			return serverCurve(ctx, r, system, n, 0)
 		}},
-	{name: "observers", title: "Observers beside three voters that the clients use, setData of 100 bytes, 32 × 16", item: "observers", points: []int{2, 4, 6}, fixed: true,
+	{name: "observers", title: "Observers beside three voters that the clients use, setData of 100 bytes, 32 × 16 (the same heap)", item: "observers", points: []int{2, 4, 6}, fixed: true,
 		drawn: []string{"setData", leaderCPU}, run: func(ctx context.Context, r *run, system string, n int) ([]figure, error) {
 			return serverCurve(ctx, r, system, voters, n)
 		}},
@@ -400,15 +401,12 @@ func childCurve(ctx context.Context, r *run, system string, n int) ([]figure, er
 
 // serverCurve measures writes by clients of the voters.
 func serverCurve(ctx context.Context, r *run, system string, voting, observers int) (all []figure, err error) {
-	if err := r.fits(system, (voting+observers)*baseMemory); err != nil {
+	if err := r.fits(system, (voting+observers)*manyHeap); err != nil {
 		return nil, err
 	}
-	if system == zooKeeper {
-		if err := r.fits(system, (voting+observers-1)*r.heapBytes()); err != nil {
-			return nil, err
-		}
-	}
-	err = r.with(ctx, system, setup{servers: voting + observers, observers: observers}, func(c *cluster) error {
+	heap := strconv.Itoa(manyHeap)
+	s := setup{servers: voting + observers, observers: observers, java: []string{"-Xms" + heap, "-Xmx" + heap}}
+	err = r.with(ctx, system, s, func(c *cluster) error {
 		if err := c.settled(ctx); err != nil {
 			return err
 		}
