@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,14 @@ func TestBadInput(t *testing.T) {
 		{with(func(l *Load) { l.Reads = 101 }), "reads: 101"},
 		{with(func(l *Load) { l.Duration = 0 }), "duration: 0s, want more than 0"},
 		{with(func(l *Load) { l.Warmup = -1 }), "warmup: -1ns, want 0 or more"},
+		{with(func(l *Load) { l.Filled = true }), "without the client library"},
+		{with(func(l *Load) { l.Kind = List }), "without the client library"},
+		{with(func(l *Load) { l.Beside = func(context.Context) error { return nil } }), "without the client library"},
+		{with(func(l *Load) { l.Raw, l.Operations, l.Beside = &Raw{}, 1, func(context.Context) error { return nil } }), "operations: want none"},
+		{Abandon{Setting: s, Sessions: 1}, "without the client library"},
+		{Abandon{Setting: Setting{Raw: &Raw{}}}, "sessions: 0"},
+		{Abandon{Setting: Setting{Raw: &Raw{}}, Sessions: 10_000_000, Hold: true}, "ulimit -n"},
+		{Watches{Setting: s, Watches: 1, Connections: 1, Changes: 2}, "changes: 2, want 0 to 1"},
 		{Latency{Setting: s}, "keys: 0"},
 		{Elections{Setting: s, Candidates: 1}, "candidates: 1, want 2 to 100000"},
 		{Fanout{Setting: s}, "watchers: 0"},

@@ -28,6 +28,8 @@ func succeed(h wire.RequestHeader, _ int) []wire.Record {
 		return []wire.Record{header, &wire.StatResponse{}}
 	case wire.OpCreate:
 		return []wire.Record{header, &wire.PathResponse{Path: "/root/bid-1"}}
+	case wire.OpGetChildren:
+		return []wire.Record{header, &wire.ChildrenResponse{Children: []string{"a", "b"}}}
 	}
 	return []wire.Record{header}
 }
@@ -402,4 +404,102 @@ func TestSessionsOpenLoop(t *testing.T) {
 			t.Errorf("%v", r)
 		}
 	})
+}
+
+// TestLoadBesideWork shows that a load with work beside it is measured as long as the work takes, with and without a rate,
+// that the work begins after the warm-up, and that operations which were due while a server stops are not lost at the end.
+func TestLoadBesideWork(t *testing.T) {
+	for _, rate := range []int{0, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			slow := func(h wire.RequestHeader, n int) []wire.Record {
+				time.Sleep(5 * time.Millisecond)
+				if now := time.Since(began); now > 9500*time.Millisecond && now < 10*time.Second {
+					time.Sleep(time.Second) // the work ends meanwhile
+				}
+				return succeed(h, n)
+			}
+			l, _ := scripted(Load{Setting: Setting{Warmup: 3 * time.Second, Duration: time.Second}, Kind: Write, Connections: 1, Outstanding: 1, Rate: rate}, 30*time.Second, slow)
+			l.Beside = func(context.Context) error {
+				if d := time.Since(began); d < 2900*time.Millisecond || d > 3100*time.Millisecond {
+					t.Errorf("the work begins after %v", d)
+				}
+				time.Sleep(7 * time.Second)
+				return nil
+			}
+			reports, err := l.raw(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := reports[0]
+			if r.Elapsed < 7*time.Second || r.Elapsed > 9*time.Second {
+				t.Errorf("rate %d: measured for %v", rate, r.Elapsed)
+			}
+			if rate > 0 && (r.Operations < 700 || r.Operations > 702 || r.Max < 900*time.Millisecond) {
+				t.Errorf("%v", r)
+			}
+			if rate == 0 && (r.Operations < 1000 || r.Operations > 1400) {
+				t.Errorf("%v", r)
+			}
+		})
+	}
+}
+
+// TestFailedWorkEndsTheLoad shows that an error of the work is the error of the load.
+func TestFailedWorkEndsTheLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		slow := func(h wire.RequestHeader, n int) []wire.Record { time.Sleep(time.Millisecond); return succeed(h, n) }
+		l, _ := scripted(Load{Setting: Setting{Duration: time.Second}, Kind: Write, Connections: 1, Outstanding: 1}, 30*time.Second, slow)
+		l.Beside = func(context.Context) error { return broken }
+		if _, err := l.raw(t.Context()); !errors.Is(err, broken) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLoopLists shows that a listing is one request, and that its load neither creates nor deletes anything in a filled
+// tree.
+func TestLoopLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(h wire.RequestHeader, n int) []wire.Record {
+			time.Sleep(10 * time.Millisecond)
+			return succeed(h, n)
+		}
+		l, ops := scripted(Load{Setting: Setting{Duration: time.Second, Root: "/root"}, Kind: List, Connections: 1, Outstanding: 1, Filled: true}, 30*time.Second, slow)
+		reports, err := l.Run(t.Context())
+		if err != nil || reports[0].Operations != 100 {
+			t.Fatal(reports, err)
+		}
+		if all := ops(); len(all) != 101 || all[0] != wire.OpGetChildren || all[100] != wire.OpCloseSession {
+			t.Errorf("%v", all)
+		}
+	})
+}
+
+// TestScatteredKeys shows that the operations on a filled tree use each key once before they use one again, also with a
+// number of keys that is no power of ten, and not in the order in which the keys were created.
+func TestScatteredKeys(t *testing.T) {
+	for _, keys := range []int{1, 7, 1000, 12_345} {
+		seen := make([]bool, keys)
+		near := 0 // to the key of the operation before
+		for n := range keys {
+			i := scattered(n, keys)
+			if seen[i] {
+				t.Fatalf("%d keys: key %d again", keys, i)
+			}
+			seen[i] = true
+			if d := i - scattered(max(n-1, 0), keys); n > 0 && d < keys/10 && d > -keys/10 {
+				near++
+			}
+		}
+		if keys > 7 && near > 0 {
+			t.Errorf("%d of %d keys are near the one before", near, keys)
+		}
+	}
+	l := Load{Setting: Setting{Raw: &Raw{}}, Keys: 1000, Filled: true, Kind: Read}
+	request, _, _ := newRequests(&l).begin(nil, 1, 0, 1)
+	if want := key("", scattered(1, 1000)); !strings.Contains(string(request), want) {
+		t.Errorf("%q does not read %s", request, want)
+	}
 }

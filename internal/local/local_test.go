@@ -97,6 +97,31 @@ func TestExistingEnsembleIsReused(t *testing.T) {
 	}
 }
 
+// TestObservers shows that the last servers are observers in every zoo.cfg, and that at least one server votes.
+func TestObservers(t *testing.T) {
+	o := Options{Dir: t.TempDir(), Servers: 5, Observers: 2, Host: "127.0.0.1"}
+	e, err := Make(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(e.Folder(1), "zoo.cfg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := 1; id <= 5; id++ {
+		_, line, _ := strings.Cut(string(text), fmt.Sprintf("server.%d=", id))
+		line, _, _ = strings.Cut(line, "\n")
+		if observes := strings.Contains(line, ":observer;"+e.Client(id)); observes != (id > 3) {
+			t.Errorf("server %d: %s", id, line)
+		}
+	}
+	for _, n := range []int{-1, 5} {
+		if _, err := Make(Options{Dir: t.TempDir(), Servers: 5, Observers: n, Host: "127.0.0.1"}); err == nil {
+			t.Errorf("%d of 5 servers are observers", n)
+		}
+	}
+}
+
 // TestPortsDiffer shows that the servers of a reused folder never share a port.
 func TestPortsDiffer(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Servers: 99, Host: "127.0.0.1"}

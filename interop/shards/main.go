@@ -124,7 +124,7 @@ func (c constants) leaderBytes(l layout) float64 {
 
 // The figures of the page.
 var (
-	shares   = []float64{0.01, 0.1, 0.5, 1} // writes among the operations
+	shares   = []float64{0.001, 0.01, 0.1, 1} // writes among the operations
 	loadOf   = 0.1                          // writes among the operations whose latency is simulated
 	fraction = 0.7                          // of the capacity of the first layout
 )
@@ -137,7 +137,7 @@ func tables(c constants) string {
 	var b strings.Builder
 	b.WriteString("| operations a second, limit |")
 	for _, s := range shares {
-		fmt.Fprintf(&b, " %.0f%% writes |", s*100)
+		fmt.Fprintf(&b, " %g%% writes |", s*100)
 	}
 	b.WriteString("\n|---|" + strings.Repeat("---|", len(shares)) + "\n")
 	for _, l := range layouts {

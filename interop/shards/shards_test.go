@@ -38,13 +38,16 @@ func TestPageShowsTheModel(t *testing.T) {
 	}
 }
 
+// atOnce is how many operations a simulation of the capacity has: so many that queues grow visibly above it.
+const atOnce = 40_000
+
 // TestCapacityIsWhereLatencyGrows shows that the simulation agrees with the calculated capacity: well below it operations
 // take about as long as in an idle ensemble, and above it they queue.
 func TestCapacityIsWhereLatencyGrows(t *testing.T) {
 	for _, l := range layouts {
 		for _, writes := range []float64{0.1, 1} {
 			most, limit := capacity(measured, l, writes)
-			calm, full := simulate(measured, l, writes, 0.6*most, 60_000, 1), simulate(measured, l, writes, 1.3*most, 60_000, 1)
+			calm, full := simulate(measured, l, writes, 0.6*most, atOnce, 1), simulate(measured, l, writes, 1.3*most, atOnce, 1)
 			longest := func(o outcome) time.Duration {
 				all := append(append(append(latencies{}, o.reads...), o.writes...), o.across...)
 				return all.at(1)
@@ -52,7 +55,7 @@ func TestCapacityIsWhereLatencyGrows(t *testing.T) {
 			if a, b := longest(calm), longest(full); b < 2*a {
 				t.Errorf("%s, %v writes: longest %v at 60%% of the capacity, %v at 130%% (%s)", l.name, writes, a, b, limit)
 			}
-			if len(calm.reads)+len(calm.writes)+len(calm.across) != 60_000 {
+			if len(calm.reads)+len(calm.writes)+len(calm.across) != atOnce {
 				t.Errorf("%s: operations are lost", l.name)
 			}
 		}
@@ -78,7 +81,7 @@ func TestIdleWriteTakesItsWay(t *testing.T) {
 func TestWhatLimits(t *testing.T) {
 	of := func(l layout, writes float64) float64 { n, _ := capacity(measured, l, writes); return n }
 	three, nine, observers, shards := layouts[0], layouts[1], layouts[2], layouts[4]
-	if of(observers, 0.01) < 1.5*of(three, 0.01) || of(observers, 1) > of(three, 1) || of(nine, 1) >= of(three, 1) {
+	if of(observers, 0.001) < 2.8*of(three, 0.001) || of(observers, 1) > of(three, 1) || of(nine, 1) >= of(three, 1) {
 		t.Error("observers add writes, or voters do, or observers add no reads")
 	}
 	if of(shards, 1) < 2.9*of(three, 1) {
