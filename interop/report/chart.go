@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/go-analyze/charts"
 )
@@ -128,13 +127,7 @@ func linesOf(title string, points []int, names []string, lines [][]float64) ([]b
 }
 
 // powerOfTen shows the value of a logarithm.
-func powerOfTen(v float64) string {
-	value := math.Pow(10, v)
-	if value >= 1000 {
-		return number(value)
-	}
-	return strconv.FormatFloat(value, 'g', 2, 64)
-}
+func powerOfTen(v float64) string { return number(math.Pow(10, v)) }
 
 // barHeight is the height of a bar with its space, in pixels.
 const barHeight = 28
