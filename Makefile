@@ -171,17 +171,19 @@ bench: tools
 	cd interop && go run ./compare $(COMPARE)
 
 # Measures Apache ZooKeeper, Bellwether and etcd side by side, in alternating pairs, and writes
-# docs/performance.md and its charts. ROWS=read,write selects rows. A run that was interrupted goes on
+# docs/performance.md and its charts. ROWS=read,write selects rows. CURVES is in how many of the pairs the
+# curves are measured, which show how costs grow with numbers. A run that was interrupted goes on
 # with the next measurement: the results are in .bench-report, which make clean deletes.
 PAIRS    ?= 5
 DURATION ?= 10s
 WARMUP   ?= 5s
 ROWS     ?=
+CURVES   ?= 1
 bench-report: tools
 	interop/install-tools.sh etcd
 	mkdir -p .bench-report
 	cd interop && PATH="$$PATH:/usr/local/lib/bellwether-interop" go run ./report -pairs $(PAIRS) -duration $(DURATION) \
-		-warmup $(WARMUP) -rows '$(ROWS)' -results $(CURDIR)/.bench-report/results.jsonl -docs $(CURDIR)/docs
+		-warmup $(WARMUP) -curve-pairs $(CURVES) -rows '$(ROWS)' -results $(CURDIR)/.bench-report/results.jsonl -docs $(CURDIR)/docs
 
 # Compares the Go benchmarks of each layer at two commits: make bench-layers FROM=v1 TO=HEAD. LAYERS, BENCH and COUNT
 # select packages, benchmarks, and how often each one runs. The two commits take turns.

@@ -52,6 +52,7 @@ type ReportJSON struct {
 	TimerUS    int64        `json:"timer_late_p99_us,omitempty"`
 	ClientUS   float64      `json:"client_cpu_us,omitempty"`
 	ServerUS   *float64     `json:"server_cpu_us,omitempty"`
+	Memory     int64        `json:"server_bytes,omitempty"` // resident memory of the servers at the end
 	Figures    []Figure     `json:"figures,omitempty"`
 	Percents   []Percentile `json:"percentiles,omitempty"`
 }
@@ -70,6 +71,7 @@ func (r *Report) JSON() ReportJSON {
 		MinUS: r.Min.Microseconds(), P50US: r.P50.Microseconds(), P99US: r.P99.Microseconds(), P999US: r.P999.Microseconds(),
 		MaxUS: r.Max.Microseconds(), MeanUS: r.Mean.Microseconds(), WarmupMS: r.Warmup.Milliseconds(),
 		Rate: r.Rate, Unsent: r.Unsent, TimerUS: r.TimerLate.Microseconds(), Figures: r.Figures,
+		Memory:   r.ServerMemory,
 		ClientUS: us(r.PerOperation(r.ClientCPU)),
 	}
 	if r.ServerKnown {

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"bellwether/internal/bench"
+	"bellwether/internal/fourletter"
 	"bellwether/zk"
 )
 
@@ -25,7 +28,9 @@ type work struct {
 // compared is the result of a work.
 type compared struct {
 	without, with *bench.Report
-	count         int
+	// The longest fsync of the log of any server since the measurement began, in ms. It tells a busy disk from other reasons.
+	withoutFsync, withFsync float64
+	count                   int
 }
 
 // The writes whose latency is measured, and the sizes of the works.
@@ -75,6 +80,7 @@ func workRows() (all []row) {
 				{withoutP999, "ms", millis(c.without.P999), false}, {withP999, "ms", millis(c.with.P999), false},
 				{ratioP999, "", float64(c.with.P999) / float64(c.without.P999), false},
 				{withoutMax, "ms", millis(c.without.Max), false}, {withMax, "ms", millis(c.with.Max), false},
+				{"longest fsync of a log without", "ms", c.withoutFsync, false}, {"longest fsync of a log with", "ms", c.withFsync, false},
 				{"duration of the measurement with it", "s", c.with.Elapsed.Seconds(), false},
 				{w.count, "", float64(c.count), true},
 			}, nil
@@ -87,16 +93,65 @@ func workRows() (all []row) {
 // workNeed is the memory that the works need, generously: three servers with 1,000,000 znodes.
 const workNeed = 3 << 30
 
-// moderate measures writes at a moderate rate below a root of its own, during the work, or without one if it is nil.
-func (c *cluster) moderate(ctx context.Context, root, servers string, warmup time.Duration, beside func(context.Context) error) (*bench.Report, error) {
-	l := bench.Load{Kind: bench.Write, Connections: moderateConnections, Outstanding: moderateOutstanding, Keys: keys, Size: size, Rate: moderateRate, Beside: beside}
+// moderate measures writes at a moderate rate below a root of its own, during the work, or without one if it is nil. It also
+// returns the longest fsync of a log.
+func (c *cluster) moderate(ctx context.Context, root, servers string, warmup time.Duration, beside func(context.Context) error) (*bench.Report, float64, error) {
+	l := bench.Load{Kind: bench.Write, Connections: moderateConnections, Outstanding: moderateOutstanding, Keys: keys, Size: size, Rate: moderateRate}
 	l.Setting = c.run.setting(servers, nil)
 	l.Root, l.Warmup = root, warmup
+	l.Beside = func(ctx context.Context) error {
+		for id := range c.size {
+			if _, err := c.word(ctx, id+1, "srst"); err != nil {
+				return err
+			}
+		}
+		if beside != nil {
+			return beside(ctx)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(l.Duration):
+		}
+		return ctx.Err()
+	}
 	reports, err := results(l.Run(ctx))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return reports[0], nil
+	longest := 0.0
+	for id := range c.size {
+		text, err := c.word(ctx, id+1, "mntr")
+		if err != nil {
+			return nil, 0, err
+		}
+		longest = max(longest, mntrValue(text, "zk_max_fsynctime"))
+	}
+	return reports[0], longest, nil
+}
+
+// word sends a server a four-letter word.
+func (c *cluster) word(ctx context.Context, id int, word string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, wordTimeout)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.Client(id))
+	if err != nil {
+		return "", err
+	}
+	return fourletter.Ask(ctx, conn, word, wordTimeout)
+}
+
+// wordTimeout bounds a four-letter word to a busy server.
+const wordTimeout = 20 * time.Second
+
+// mntrValue returns a value of mntr; 0: there is none.
+func mntrValue(text, name string) float64 {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, name+"\t"); ok {
+			v, _ := strconv.ParseFloat(strings.TrimSpace(value), 64) // 0: no number
+			return v
+		}
+	}
+	return 0
 }
 
 // divide returns a number of the size of a work, divided as the flags say.
@@ -129,13 +184,13 @@ func (r *run) besideCounted(ctx context.Context, system string, change setup, do
 		if err := c.restart(ctx, setup{}); err != nil {
 			return err
 		}
-		if both.without, err = c.moderate(ctx, "/without", c.Clients(), r.warmup, nil); err != nil {
+		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", c.Clients(), r.warmup, nil); err != nil {
 			return err
 		}
 		if err := c.restart(ctx, change); err != nil {
 			return err
 		}
-		both.with, err = c.moderate(ctx, "/with", c.Clients(), r.warmup, func(ctx context.Context) error {
+		both.with, both.withFsync, err = c.moderate(ctx, "/with", c.Clients(), r.warmup, func(ctx context.Context) error {
 			before, err := done(c)
 			for end := time.Now().Add(r.duration); err == nil; {
 				var now int
@@ -217,10 +272,10 @@ func besideFollower(ctx context.Context, r *run, system string) (both *compared,
 			}
 		}
 		servers := strings.Join(others, ",")
-		if both.without, err = c.moderate(ctx, "/without", servers, r.warmup, nil); err != nil {
+		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", servers, r.warmup, nil); err != nil {
 			return err
 		}
-		both.with, err = c.moderate(ctx, "/with", servers, r.warmup, func(ctx context.Context) error {
+		both.with, both.withFsync, err = c.moderate(ctx, "/with", servers, r.warmup, func(ctx context.Context) error {
 			for end := time.Now().Add(r.duration); time.Now().Before(end); both.count++ {
 				if err := c.replace(ctx, victim); err != nil {
 					return err
@@ -255,7 +310,7 @@ func besideExpiry(ctx context.Context, r *run, system string) (both *compared, e
 		if _, _, err := client.Create(ctx, root, nil); err != nil {
 			return nil, err
 		}
-		if both.without, err = c.moderate(ctx, "/without", c.Clients(), r.warmup, nil); err != nil {
+		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", c.Clients(), r.warmup, nil); err != nil {
 			return nil, err
 		}
 		s := r.setting(c.Clients(), nil)
@@ -266,7 +321,7 @@ func besideExpiry(ctx context.Context, r *run, system string) (both *compared, e
 		if err != nil {
 			return nil, err
 		}
-		both.with, err = c.moderate(ctx, "/with", c.Clients(), max(time.Second, time.Until(ended.Add(expiryTimeout-beforeExpiry))), func(ctx context.Context) error {
+		both.with, both.withFsync, err = c.moderate(ctx, "/with", c.Clients(), max(time.Second, time.Until(ended.Add(expiryTimeout-beforeExpiry))), func(ctx context.Context) error {
 			return awaitExpiry(ctx, client, root, both.count)
 		})
 		return nil, err
