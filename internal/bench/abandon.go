@@ -15,7 +15,8 @@ import (
 type Abandon struct {
 	Setting
 	Sessions   int
-	Ephemerals bool // each session creates an ephemeral child of the root, which must exist
+	Ephemerals bool   // each session creates a sequential ephemeral child of the root, which must exist
+	Name       string // how the names of these children begin; empty: "bid-"
 	// Hold keeps all connections until the caller ends them, so that the servers have heard of all sessions at about
 	// the same time. Otherwise a connection ends as soon as its session is open, and few are open at a time.
 	Hold bool
@@ -43,6 +44,10 @@ func (a Abandon) Run(ctx context.Context) (r *Report, end func(), err error) {
 		return nil, end, err
 	}
 	a.Warmup = 0
+	path := a.Raw.Chroot + a.Root + bidPath
+	if a.Name != "" {
+		path = a.Raw.Chroot + a.Root + "/" + a.Name
+	}
 	m, took := a.begin(), newLatencies()
 	err = inFlight(a.Sessions, dialWidth, func(i int) error {
 		if err := ctx.Err(); err != nil {
@@ -54,7 +59,7 @@ func (a Abandon) Run(ctx context.Context) (r *Report, end func(), err error) {
 			return err
 		}
 		if a.Ephemerals {
-			err = l.createEphemeral(a.Raw.Chroot + a.Root + bidPath)
+			err = l.createEphemeral(path)
 		}
 		took.record(time.Since(begin))
 		if lines[i] = l; !a.Hold {

@@ -1,6 +1,6 @@
 // Package bench measures servers that speak ZooKeeper's protocol.
 //
-// [Load], [Fanout], [Watches], [Sessions] and [Elections] measure running servers. They use
+// [Load], [Fanout], [Watches], [Sessions], [Abandon], [Elections] and [Departures] measure running servers. They use
 // only the protocol, and packages zk and recipe, so they measure any ZooKeeper server in the same way. Each
 // works below a znode of its own, which it creates and deletes: see [Setting]. [Restart],
 // [Failover] and [Memory] start servers of their own, see [Owned], because they kill them or

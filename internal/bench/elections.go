@@ -52,7 +52,7 @@ func (e Elections) drive(ctx context.Context, clients []*zk.Client) ([]*Report, 
 			}
 		})
 	}
-	late := e.awaitBids(bounded, clients[0])
+	late := awaitBids(bounded, clients[0], e.Root, e.Candidates)
 	close(joined)
 	wait(bounded, e.Warmup)
 	m := e.begin()
@@ -73,19 +73,19 @@ const (
 	joinPause = 20 * time.Millisecond
 )
 
-// awaitBids waits until all candidates have their bids, or ctx has ended.
-func (e Elections) awaitBids(ctx context.Context, c *zk.Client) error {
+// awaitBids waits until n candidates have their bids and the first one has published itself, or ctx has ended.
+func awaitBids(ctx context.Context, c *zk.Client, root string, n int) error {
 	for end := time.Now().Add(joinMax); ctx.Err() == nil; wait(ctx, joinPause) {
-		stat, _, err := c.Exists(ctx, e.Root)
+		stat, _, err := c.Exists(ctx, root)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return err
-		case int(stat.NumChildren) >= e.Candidates:
+		case int(stat.NumChildren) > n: // the bids, and LEADER
 			return nil
 		case time.Now().After(end):
-			return fmt.Errorf("%d of %d candidates have their bids after %v", stat.NumChildren, e.Candidates, joinMax)
+			return fmt.Errorf("%s has %d children after %v, want the bids of %d candidates and a leader", root, stat.NumChildren, joinMax, n)
 		}
 	}
 	return nil

@@ -35,6 +35,8 @@ func TestBadInput(t *testing.T) {
 		{with(func(l *Load) { l.Kind = List }), "without the client library"},
 		{with(func(l *Load) { l.Beside = func(context.Context) error { return nil } }), "without the client library"},
 		{with(func(l *Load) { l.Raw, l.Operations, l.Beside = &Raw{}, 1, func(context.Context) error { return nil } }), "operations: want none"},
+		{Departures{Setting: s, Candidates: 2, Leaders: 2}, "without the client library"},
+		{Departures{Setting: Setting{Raw: &Raw{}}, Candidates: 5, Leaders: 6}, "leaders: 6, want 2 to 5"},
 		{Abandon{Setting: s, Sessions: 1}, "without the client library"},
 		{Abandon{Setting: Setting{Raw: &Raw{}}}, "sessions: 0"},
 		{Abandon{Setting: Setting{Raw: &Raw{}}, Sessions: 10_000_000, Hold: true}, "ulimit -n"},

@@ -50,6 +50,7 @@ const (
 	idleSessions     = 7 * time.Second // a third of pingedSessions: all sessions have sent a ping
 	leftSessions     = 10 * time.Minute
 	voters           = 3
+	leadersMost      = 200       // of the candidates, so many come to lead
 	manyHeap         = 512 << 20 // heap of each of Apache's processes where the number of servers varies
 )
 
@@ -62,8 +63,8 @@ var curves = []curve{
 		points: []int{500, 1500, 5000, 15_000}, drawn: []string{memoryAll, "CPU of the server", "getData p99"}, bytes: 200_000, run: connectedCurve},
 	{name: "left", title: "Sessions with a timeout of ten minutes whose connections have ended, standalone", item: "sessions", points: powers(3, 5),
 		drawn: []string{memoryAll, "setData p99"}, bytes: 20_000, run: leftCurve},
-	{name: "candidates", title: "Candidates of one election, the leader leaves, three servers", item: "candidates", points: powers(1, 4),
-		drawn: []string{handoverTime, "CPU of the servers, each handover"}, bytes: 400_000, run: candidateCurve},
+	{name: "candidates", title: "Candidates of one election, the first 200 lead and leave one after the other, three servers", item: "candidates", points: powers(1, 4),
+		drawn: []string{handoverTime, "CPU of the servers, each handover"}, bytes: 200_000, run: candidateCurve},
 	{name: "children", title: "Children of one znode, standalone", item: "children", points: powers(3, 6),
 		drawn: []string{listTime, "create and delete of a child p99"}, bytes: 1500, run: childCurve},
 	{name: "servers", title: "Servers, setData of 100 bytes, 32 × 16 (heap of Apache ZooKeeper: 512 MiB each)", item: "servers", points: []int{3, 5, 7}, fixed: true,
@@ -75,6 +76,9 @@ var curves = []curve{
 			return serverCurve(ctx, r, system, voters, n)
 		}},
 }
+
+// longSessions lets sessions have a timeout of leftSessions.
+var longSessions = "maxSessionTimeout=" + strconv.FormatInt(leftSessions.Milliseconds(), 10)
 
 // powers returns the powers of ten with these exponents.
 func powers(from, to int) (all []int) {
@@ -332,8 +336,7 @@ func connectedCurve(ctx context.Context, r *run, system string, n int) ([]figure
 }
 
 func leftCurve(ctx context.Context, r *run, system string, n int) ([]figure, error) {
-	long := setup{settings: []string{"maxSessionTimeout=" + strconv.FormatInt(leftSessions.Milliseconds(), 10)}}
-	return r.standalone(ctx, system, long, func(c *cluster, client *zk.Client) ([]figure, error) {
+	return r.standalone(ctx, system, setup{settings: []string{longSessions}}, func(c *cluster, client *zk.Client) ([]figure, error) {
 		before, err := bench.Resident(c.pids()...)
 		if err != nil {
 			return nil, err
@@ -351,19 +354,21 @@ func leftCurve(ctx context.Context, r *run, system string, n int) ([]figure, err
 }
 
 func candidateCurve(ctx context.Context, r *run, system string, n int) (all []figure, err error) {
-	err = onServers(ctx, r, system, voters, func(c *cluster, _ bench.Setting) error {
+	err = r.with(ctx, system, setup{servers: voters, settings: []string{longSessions}}, func(c *cluster) error {
+		if err := c.settled(ctx); err != nil {
+			return err
+		}
 		before, err := bench.Resident(c.pids()...)
 		if err != nil {
 			return err
 		}
-		reports, err := results(bench.Elections{Setting: c.curveSetting(c.Clients(), c.pids()), Candidates: n}.Run(ctx))
+		s := c.curveSetting(c.Clients(), c.pids())
+		s.Raw.Timeout = leftSessions
+		reports, err := results(bench.Departures{Setting: s, Candidates: n, Leaders: min(n, leadersMost)}.Run(ctx))
 		if err != nil {
 			return err
 		}
 		report := reports[0]
-		if report.Operations == 0 {
-			return fmt.Errorf("leadership did not pass on: use a longer -curve-duration")
-		}
 		all = append(grown(before, report.ServerMemory, n),
 			figure{handoverTime, "ms", millis(report.P50), false}, figure{"handover p99", "ms", millis(report.P99), false},
 			figure{"CPU of the servers, each handover", "µs", micros(report.ServerCPU) / float64(report.Operations), false})
