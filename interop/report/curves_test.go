@@ -159,7 +159,7 @@ func TestCurveIsChosen(t *testing.T) {
 // TestTooSmall shows that what needs more memory than there is is not measured but recorded with the reason, as is a point
 // beyond the largest one of a system.
 func TestTooSmall(t *testing.T) {
-	r := &run{heap: "2g"}
+	r := &run{heap: "2g", systems: zooKeeper}
 	var skip *skipError
 	if err := r.fits(bellwether, 1<<50); !errors.As(err, &skip) || !strings.Contains(skip.why, "the machine has") {
 		t.Error(err)

@@ -53,7 +53,7 @@ var works = []work{
 	{"with-snapshot", "one server with 1,000,000 znodes writes snapshots", "snapshots begun", besideSnapshots},
 	{"with-follower", "a follower with an empty disk gets 1,000,000 znodes, three servers", "followers synchronised", besideFollower},
 	{"with-expiry", "10,000 sessions with an ephemeral znode each expire, one server", "sessions expired", besideExpiry},
-	{"with-collector", "the garbage collector of one server with 1,000,000 znodes runs often", "collections", besideCollector},
+	{"with-collector", "the garbage collector of one server with 1,000,000 znodes runs often (writes of 4 KiB)", "collections", besideCollector},
 }
 
 // The figures of a work.
@@ -95,7 +95,7 @@ const workNeed = 3 << 30
 
 // moderate measures writes at a moderate rate below a root of its own, during the work, or without one if it is nil. It also
 // returns the longest fsync of a log.
-func (c *cluster) moderate(ctx context.Context, root, servers string, warmup time.Duration, beside func(context.Context) error) (*bench.Report, float64, error) {
+func (c *cluster) moderate(ctx context.Context, root, servers string, size int, warmup time.Duration, beside func(context.Context) error) (*bench.Report, float64, error) {
 	l := bench.Load{Kind: bench.Write, Connections: moderateConnections, Outstanding: moderateOutstanding, Keys: keys, Size: size, Rate: moderateRate}
 	l.Setting = c.run.setting(servers, nil)
 	l.Root, l.Warmup = root, warmup
@@ -176,21 +176,21 @@ func (r *run) onFilled(ctx context.Context, system string, s setup, f func(*clus
 	})
 }
 
-// besideCounted compares the writes of one filled server after a restart with those after a restart with a change. The
-// change makes the server do some work again and again; done counts it since the start of the process.
-func (r *run) besideCounted(ctx context.Context, system string, change setup, done func(*cluster) (int, error)) (both *compared, err error) {
+// besideCounted compares the writes, with so many bytes of data, of one filled server after a restart with those after a restart
+// with a change. The change makes the server do some work again and again; done counts it since the start of the process.
+func (r *run) besideCounted(ctx context.Context, system string, bytes int, calm, change setup, done func(*cluster) (int, error)) (both *compared, err error) {
 	both = &compared{}
 	err = r.onFilled(ctx, system, setup{servers: 1}, func(c *cluster) error {
-		if err := c.restart(ctx, setup{}); err != nil {
+		if err := c.restart(ctx, calm); err != nil {
 			return err
 		}
-		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", c.Clients(), r.warmup, nil); err != nil {
+		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", c.Clients(), bytes, r.warmup, nil); err != nil {
 			return err
 		}
 		if err := c.restart(ctx, change); err != nil {
 			return err
 		}
-		both.with, both.withFsync, err = c.moderate(ctx, "/with", c.Clients(), r.warmup, func(ctx context.Context) error {
+		both.with, both.withFsync, err = c.moderate(ctx, "/with", c.Clients(), bytes, r.warmup, func(ctx context.Context) error {
 			before, err := done(c)
 			for end := time.Now().Add(r.duration); err == nil; {
 				var now int
@@ -223,7 +223,7 @@ func pause(ctx context.Context) error {
 // besideSnapshots makes a server begin a snapshot after every few transactions.
 func besideSnapshots(ctx context.Context, r *run, system string) (*compared, error) {
 	seen := map[string]bool{} // old snapshots may be deleted
-	return r.besideCounted(ctx, system, setup{settings: []string{fmt.Sprintf("snapCount=%d", oftenSnapshot)}}, func(c *cluster) (int, error) {
+	return r.besideCounted(ctx, system, size, setup{}, setup{settings: []string{fmt.Sprintf("snapCount=%d", oftenSnapshot)}}, func(c *cluster) (int, error) {
 		files, err := filepath.Glob(filepath.Join(c.Folder(1), "version-2", "snapshot.*"))
 		for _, file := range files {
 			seen[file] = true
@@ -232,12 +232,19 @@ func besideSnapshots(ctx context.Context, r *run, system string) (*compared, err
 	})
 }
 
-// collectOften makes the collectors run often. With Apache's Java process, the young generation is small, and the
-// marking of the old one begins after each collection of the young one.
-var collectOften = setup{
-	env:  []string{"GOGC=1", "GODEBUG=gctrace=1"},
-	java: []string{"-XX:+UseG1GC", "-Xmn8m", "-XX:InitiatingHeapOccupancyPercent=1", "-XX:-G1UseAdaptiveIHOP", "-Xlog:gc:stderr"},
-}
+// collectOften makes the collectors run often, and collectRarely as good as never, under writes of collectedBytes. With
+// collectOften Go's collector lets the heap grow by a fifth. Apache's Java process has a small young generation, and marks the old
+// one after each collection of the young one.
+var (
+	collectOften = setup{
+		env:  []string{"GOGC=20", "GODEBUG=gctrace=1"},
+		java: []string{"-XX:+UseG1GC", "-Xmn16m", "-XX:InitiatingHeapOccupancyPercent=1", "-XX:-G1UseAdaptiveIHOP", "-Xlog:gc:stderr"},
+	}
+	collectRarely = setup{env: []string{"GOGC=400"}}
+)
+
+// collectedBytes are the bytes of data of the writes beside which the collector runs, so that there is garbage to collect.
+const collectedBytes = 4 << 10
 
 // besideCollector makes the garbage collector run often.
 func besideCollector(ctx context.Context, r *run, system string) (*compared, error) {
@@ -248,7 +255,7 @@ func besideCollector(ctx context.Context, r *run, system string) (*compared, err
 			count.Add(1)
 		}
 	}
-	return r.besideCounted(ctx, system, change, func(*cluster) (int, error) { return int(count.Load()), nil })
+	return r.besideCounted(ctx, system, collectedBytes, collectRarely, change, func(*cluster) (int, error) { return int(count.Load()), nil })
 }
 
 // isCollection reports whether a line of a log says that a collection has ended.
@@ -272,10 +279,10 @@ func besideFollower(ctx context.Context, r *run, system string) (both *compared,
 			}
 		}
 		servers := strings.Join(others, ",")
-		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", servers, r.warmup, nil); err != nil {
+		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", servers, size, r.warmup, nil); err != nil {
 			return err
 		}
-		both.with, both.withFsync, err = c.moderate(ctx, "/with", servers, r.warmup, func(ctx context.Context) error {
+		both.with, both.withFsync, err = c.moderate(ctx, "/with", servers, size, r.warmup, func(ctx context.Context) error {
 			for end := time.Now().Add(r.duration); time.Now().Before(end); both.count++ {
 				if err := c.replace(ctx, victim); err != nil {
 					return err
@@ -310,7 +317,7 @@ func besideExpiry(ctx context.Context, r *run, system string) (both *compared, e
 		if _, _, err := client.Create(ctx, root, nil); err != nil {
 			return nil, err
 		}
-		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", c.Clients(), r.warmup, nil); err != nil {
+		if both.without, both.withoutFsync, err = c.moderate(ctx, "/without", c.Clients(), size, r.warmup, nil); err != nil {
 			return nil, err
 		}
 		s := r.setting(c.Clients(), nil)
@@ -321,7 +328,7 @@ func besideExpiry(ctx context.Context, r *run, system string) (both *compared, e
 		if err != nil {
 			return nil, err
 		}
-		both.with, both.withFsync, err = c.moderate(ctx, "/with", c.Clients(), max(time.Second, time.Until(ended.Add(expiryTimeout-beforeExpiry))), func(ctx context.Context) error {
+		both.with, both.withFsync, err = c.moderate(ctx, "/with", c.Clients(), size, max(time.Second, time.Until(ended.Add(expiryTimeout-beforeExpiry))), func(ctx context.Context) error {
 			return awaitExpiry(ctx, client, root, both.count)
 		})
 		return nil, err
