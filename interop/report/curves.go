@@ -56,7 +56,7 @@ const (
 
 var curves = []curve{
 	{name: "znodes", title: "Znodes of 100 bytes, standalone", item: "znodes", points: powers(4, 7), most: map[string]int{zooKeeper: million},
-		drawn: []string{memoryAll, "getData p99", "setData p99", restartTime}, bytes: 1200, run: znodeCurve},
+		drawn: []string{memoryAll, "getData p99", "setData p99", restartTime}, bytes: 900, run: znodeCurve},
 	{name: "watched", title: "Watches, each on a znode of its own, 4 connections, standalone", item: "watches", points: powers(4, 6),
 		drawn: []string{memoryAll, eventTime, "setData p99"}, bytes: 5000, run: watchCurve},
 	{name: "connected", title: "Connected sessions that ping every 6.7 s, and 2,000 reads a second over all of them, standalone", item: "sessions",

@@ -125,8 +125,8 @@ func (c constants) leaderBytes(l layout) float64 {
 // The figures of the page.
 var (
 	shares   = []float64{0.001, 0.01, 0.1, 1} // writes among the operations
-	loadOf   = 0.1                          // writes among the operations whose latency is simulated
-	fraction = 0.7                          // of the capacity of the first layout
+	loadOf   = 0.1                            // writes among the operations whose latency is simulated
+	fraction = 0.7                            // of the capacity of the first layout
 )
 
 // simulated is how many operations are simulated.
