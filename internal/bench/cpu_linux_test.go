@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 )
 
 // TestListeners shows that the process that listens at a loopback address is found, and no
@@ -25,4 +26,32 @@ func TestListeners(t *testing.T) {
 	if _, known := processorOf([]int{os.Getpid()}); !known {
 		t.Error("the processor time of this process is not known")
 	}
+}
+
+// TestEachServer shows that a report has the processor time of each server, their sum, and their memory.
+func TestEachServer(t *testing.T) {
+	m := Setting{Servers: []int{os.Getpid(), os.Getppid()}}.begin()
+	for m.servers[0] == mustProcessor(t)[0] { // until this process has used some
+	}
+	var r Report
+	m.charge(&r)
+	if len(r.EachCPU) != 2 || r.EachCPU[0] <= 0 || r.ServerCPU != r.EachCPU[0]+r.EachCPU[1] {
+		t.Errorf("%v, sum %v", r.EachCPU, r.ServerCPU)
+	}
+	own, err := Resident(os.Getpid())
+	if err != nil || own <= 0 || r.ServerMemory <= own/2 {
+		t.Errorf("%d of them %d, %v", r.ServerMemory, own, err)
+	}
+	if _, err := Resident(os.Getpid(), 1<<30); err == nil {
+		t.Error("memory of a process that does not exist")
+	}
+}
+
+func mustProcessor(t *testing.T) []time.Duration {
+	t.Helper()
+	each, known := processorOf([]int{os.Getpid()})
+	if !known {
+		t.Fatal("the processor time is not known")
+	}
+	return each
 }

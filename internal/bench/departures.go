@@ -68,6 +68,10 @@ func (d Departures) drive(ctx context.Context, clients []*zk.Client) ([]*Report,
 	if err != nil {
 		return nil, err
 	}
+	joinedStat, _, err := clients[0].Exists(ctx, d.Root)
+	if err != nil {
+		return nil, err
+	}
 	b.count()
 	m := d.begin()
 	close(joined)
@@ -76,7 +80,9 @@ func (d Departures) drive(ctx context.Context, clients []*zk.Client) ([]*Report,
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	return []*Report{m.report("departures", b.stopCounting())}, nil
+	r := m.report("departures", b.stopCounting())
+	r.Figures = []Figure{{"bids at the beginning", float64(joinedStat.NumChildren - 1)}} // without LEADER
+	return []*Report{r}, nil
 }
 
 // crowd lets the candidates join that only wait. The caller must call end, also after an error.

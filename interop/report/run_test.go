@@ -78,8 +78,12 @@ func TestDepartures(t *testing.T) {
 			return err
 		}
 		reports, err := results(bench.Departures{Setting: r.setting(c.Clients(), c.pids()), Candidates: 60, Leaders: 5}.Run(t.Context()))
-		if err == nil && (len(reports) != 1 || reports[0].Operations != 4) {
-			t.Errorf("%v, want 4 departures", reports)
+		if err != nil {
+			return err
+		}
+		bids, err := valueOf(reports[0], "bids at the beginning")
+		if len(reports) != 1 || reports[0].Operations != 4 || bids != 60 {
+			t.Errorf("%v, want 4 departures among 60 bids", reports)
 		}
 		return err
 	})
