@@ -76,6 +76,19 @@ func TestIdleWriteTakesItsWay(t *testing.T) {
 	}
 }
 
+// TestMajorityIsEnough shows that a write waits for a majority of the voters, and for no more of them.
+func TestMajorityIsEnough(t *testing.T) {
+	for hung, want := range []int{100, 100, 100, 0} {
+		w := newWorld(measured, layout{ensembles: 1, voters: 5, observers: 1}, 1)
+		for i := range hung {
+			w.groups[0].servers[1+i].disk.busy = true // its fsync never ends
+		}
+		if o := w.run(1, 10, 100); len(o.writes) != want {
+			t.Errorf("%d of 5 disks hang: %d writes, want %d", hung, len(o.writes), want)
+		}
+	}
+}
+
 // TestWhatLimits shows the limits that the page argues with: observers add reads and no writes, voters cost writes, and
 // ensembles add both as long as few writes concern two of them.
 func TestWhatLimits(t *testing.T) {

@@ -58,6 +58,11 @@ type disk struct {
 
 // simulate runs n operations that arrive at random times at a rate, and returns how long they took.
 func simulate(c constants, l layout, writes, perSecond float64, n int, seed uint64) outcome {
+	return newWorld(c, l, seed).run(writes, perSecond, n)
+}
+
+// newWorld returns a simulation in which nothing has happened.
+func newWorld(c constants, l layout, seed uint64) *world {
 	w := &world{c: c, l: l, random: rand.New(rand.NewPCG(seed, 0))}
 	for range l.ensembles {
 		g := &group{}
@@ -66,6 +71,11 @@ func simulate(c constants, l layout, writes, perSecond float64, n int, seed uint
 		}
 		w.groups = append(w.groups, g)
 	}
+	return w
+}
+
+// run lets n operations arrive, and everything happen that follows.
+func (w *world) run(writes, perSecond float64, n int) outcome {
 	at := time.Duration(0)
 	for range n {
 		at += time.Duration(w.random.ExpFloat64() / perSecond * float64(time.Second))
