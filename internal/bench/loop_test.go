@@ -247,7 +247,7 @@ func TestLoopOverSockets(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { ln.Close() })
-	l := Load{Setting: Setting{Warmup: time.Millisecond, Duration: 20 * time.Millisecond}, Kind: Mixed, Reads: 50, Connections: connections, Outstanding: 20, Keys: 5, Size: sizeMax}
+	l := Load{Setting: Setting{Duration: time.Minute}, Operations: 2 * connections * 20, Kind: Mixed, Reads: 50, Connections: connections, Outstanding: 20, Keys: 5, Size: sizeMax}
 	l.Raw = &Raw{Servers: []string{ln.Addr().String()}, Timeout: time.Minute, Dial: func(ctx context.Context, server string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", server)
 	}}
