@@ -83,16 +83,22 @@ func (t *Txn) Append(dst []byte) []byte {
 	return c.Bytes()
 }
 
-// DecodeTxn reads one whole encoded transaction; its byte slices share memory with b. It
-// also reads the forms of older servers: create without a parent counter, closeSession
-// without a body, records without a digest. Bytes behind the transaction are an error.
+// DecodeTxn reads one whole encoded transaction. Its byte slices and strings share memory
+// with b, which must not be changed any more. It also reads the forms of older servers:
+// create without a parent counter, closeSession without a body, records without a digest.
+// Bytes behind the transaction are an error.
 func DecodeTxn(b []byte) (*Txn, error) {
 	c := wire.Decoder(b)
-	t := new(Txn)
-	t.Code(&c)
+	c.Alias = true
+	t := new(struct { // one allocation for both
+		Txn
+		digest TxnDigest
+	})
+	t.TxnHeader.Code(&c)
+	t.decodeRest(&c, &t.digest)
 	switch {
 	case c.Err() == nil:
-		return t, nil
+		return &t.Txn, nil
 	case len(b) < TxnHeaderLen:
 		return nil, fmt.Errorf("transaction header: %w", c.Err())
 	default:
@@ -105,7 +111,7 @@ func DecodeTxn(b []byte) (*Txn, error) {
 func (t *Txn) Code(c *wire.Coder) {
 	t.TxnHeader.Code(c)
 	if c.Decoding() {
-		t.decodeRest(c)
+		t.decodeRest(c, new(TxnDigest))
 		return
 	}
 	if t.Body != nil {
@@ -117,8 +123,8 @@ func (t *Txn) Code(c *wire.Coder) {
 }
 
 // decodeRest decodes the bytes after the header: in the present form or, if they do not have it, in the
-// form that older servers wrote.
-func (t *Txn) decodeRest(c *wire.Coder) {
+// form that older servers wrote. It uses digest as the memory of the digest, if there is one.
+func (t *Txn) decodeRest(c *wire.Coder, digest *TxnDigest) {
 	c.Bounded()
 	body := NewTxnBody(t.Type)
 	if body == nil {
@@ -128,16 +134,16 @@ func (t *Txn) decodeRest(c *wire.Coder) {
 		return
 	}
 	start := *c
-	if t.decodeForm(c, body); c.Err() == nil {
+	if t.decodeForm(c, body, digest); c.Err() == nil {
 		return
 	}
 	today := *c
 	*c = start
 	switch t.Type {
 	case wire.OpCreate:
-		t.decodeForm(c, &CreateTxn{noParent: true})
+		t.decodeForm(c, &CreateTxn{noParent: true}, digest)
 	case wire.OpCloseSession:
-		t.decodeForm(c, nil)
+		t.decodeForm(c, nil, digest)
 	default:
 		*c = today
 	}
@@ -148,7 +154,7 @@ func (t *Txn) decodeRest(c *wire.Coder) {
 
 // decodeForm decodes a body, if the form has one, and an optional digest. Together they must use up the
 // input.
-func (t *Txn) decodeForm(c *wire.Coder, body TxnBody) {
+func (t *Txn) decodeForm(c *wire.Coder, body TxnBody, digest *TxnDigest) {
 	t.Body, t.Digest = body, nil
 	if body != nil {
 		body.Code(c)
@@ -160,6 +166,6 @@ func (t *Txn) decodeForm(c *wire.Coder, body TxnBody) {
 		c.Fail(0, fmt.Errorf("%w: %d bytes behind the body", wire.ErrLength, c.Left()))
 		return
 	}
-	t.Digest = new(TxnDigest)
+	t.Digest = digest
 	t.Digest.Code(c)
 }

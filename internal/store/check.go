@@ -173,8 +173,9 @@ func (c *checker) logs() error {
 		}
 		return nil
 	}
+	var memory slab
 	h.eachRecord = func(rec logRecord) error {
-		_, err := rec.decode()
+		_, err := rec.decode(&memory)
 		return err
 	}
 	if err := h.walk(); err != nil {

@@ -191,8 +191,9 @@ func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error
 		h.unused = append(h.unused, u.reaches())
 	}
 	h.report = func(d *DamageError) error { return d }
+	var memory slab
 	h.eachRecord = func(rec logRecord) error {
-		t, err := rec.decode()
+		t, err := rec.decode(&memory)
 		if err != nil {
 			return err
 		}

@@ -48,11 +48,12 @@ func (s *Store) readLog(after, synced wire.Zxid, yield func(*record.Txn, error) 
 	}
 	h.report = func(d *DamageError) error { return fmt.Errorf("%w: %w", ErrNotInLog, d) }
 	proved := false
+	var memory slab
 	h.eachRecord = func(rec logRecord) error {
 		if proved = proved || h.baseSeen || rec.zxid == after+1; !proved {
 			return fmt.Errorf("the log continues with %v: %w", rec.zxid, ErrNotInLog)
 		}
-		t, err := rec.decode()
+		t, err := rec.decode(&memory)
 		if err != nil {
 			return err
 		}
