@@ -89,21 +89,55 @@ func (t *Txn) Append(dst []byte) []byte {
 // Bytes behind the transaction are an error.
 func DecodeTxn(b []byte) (*Txn, error) {
 	c := wire.Decoder(b)
+	return decodeTxn(&c)
+}
+
+// decodeTxn decodes the whole input of c.
+func decodeTxn(c *wire.Coder) (*Txn, error) {
+	length := c.Left()
 	c.Alias = true
 	t := new(struct { // one allocation for both
 		Txn
 		digest TxnDigest
 	})
-	t.TxnHeader.Code(&c)
-	t.decodeRest(&c, &t.digest)
+	t.TxnHeader.Code(c)
+	t.decodeRest(c, &t.digest)
 	switch {
 	case c.Err() == nil:
 		return &t.Txn, nil
-	case len(b) < TxnHeaderLen:
+	case length < TxnHeaderLen:
 		return nil, fmt.Errorf("transaction header: %w", c.Err())
 	default:
 		return nil, fmt.Errorf("transaction %v (%v): %w", t.Zxid, t.Type, c.Err())
 	}
+}
+
+// TxnDecoder decodes many transactions, one after the other, with few allocations. The zero value is ready.
+type TxnDecoder struct {
+	c    wire.Coder
+	slab []byte // copies of the input; the transactions share this memory
+}
+
+// slabLen is how much memory transactions share, in bytes.
+const slabLen = 32 << 10
+
+// Decode is DecodeTxn for a copy of b. Some small transactions share the memory of their copies, which is
+// freed when none of them is used any more.
+func (d *TxnDecoder) Decode(b []byte) (*Txn, error) {
+	d.c = wire.Decoder(d.copy(b))
+	return decodeTxn(&d.c)
+}
+
+func (d *TxnDecoder) copy(b []byte) []byte {
+	if len(b) > slabLen/4 {
+		return append(make([]byte, 0, len(b)), b...)
+	}
+	if len(b) > cap(d.slab)-len(d.slab) {
+		d.slab = make([]byte, 0, slabLen)
+	}
+	begin := len(d.slab)
+	d.slab = append(d.slab, b...)
+	return d.slab[begin:len(d.slab):len(d.slab)]
 }
 
 // Code encodes or decodes the whole transaction: header, body, digest. A decoder takes

@@ -173,9 +173,9 @@ func (c *checker) logs() error {
 		}
 		return nil
 	}
-	var memory slab
+	var decoder record.TxnDecoder
 	h.eachRecord = func(rec logRecord) error {
-		_, err := rec.decode(&memory)
+		_, err := rec.decode(&decoder)
 		return err
 	}
 	if err := h.walk(); err != nil {

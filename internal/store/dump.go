@@ -36,14 +36,14 @@ func dumpLog(fs FS, path string, yield func(LogEntry, error) bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	var memory slab
+	var decoder record.TxnDecoder
 	v, err := s.header()
 	for err == nil && v.ending == endNone {
 		var rec logRecord
 		if rec, v, err = s.next(); err != nil || v.ending != endNone {
 			break
 		}
-		t, err := rec.decode(&memory)
+		t, err := rec.decode(&decoder)
 		if err != nil {
 			return damageAt(path, rec.off, err.Error())
 		}

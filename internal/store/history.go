@@ -141,6 +141,9 @@ func (h *history) take(log fileName, rec logRecord) error {
 	h.lost, h.torn = false, nil
 	h.last = rec.zxid
 	err := h.eachRecord(rec)
+	if err == nil {
+		return nil
+	}
 	var bad *undecodable
 	if errors.As(err, &bad) {
 		return h.report(damageAt(log.path, rec.off, bad.Error()))
@@ -158,32 +161,13 @@ func (h *history) jumpsOver(prev, next wire.Zxid) bool {
 // transaction.
 type undecodable struct{ error }
 
-// decode returns the transaction of a record. It copies the record's memory into the slab.
-func (rec logRecord) decode(memory *slab) (*record.Txn, error) {
-	t, err := record.DecodeTxn(memory.copy(rec.payload))
+// decode returns the transaction of a record. It copies the record's memory.
+func (rec logRecord) decode(d *record.TxnDecoder) (*record.Txn, error) {
+	t, err := d.Decode(rec.payload)
 	if err != nil {
 		return nil, &undecodable{err}
 	}
 	return t, nil
-}
-
-// slabLen is how much memory payloads share, in bytes.
-const slabLen = 32 << 10
-
-// slab copies payloads, and allocates once for many small ones. Their memory is freed when none of them is used
-// any more.
-type slab []byte
-
-func (s *slab) copy(payload []byte) []byte {
-	if len(payload) > slabLen/4 {
-		return append(make([]byte, 0, len(payload)), payload...)
-	}
-	if len(payload) > cap(*s)-len(*s) {
-		*s = make([]byte, 0, slabLen)
-	}
-	begin := len(*s)
-	*s = append(*s, payload...)
-	return (*s)[begin:len(*s):len(*s)]
 }
 
 // lastHolding returns the index of the last log that contains a record or damage; -1 if

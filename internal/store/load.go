@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -191,9 +192,9 @@ func (l *loader) replay(logs []fileName, base, known wire.Zxid) ([]logEnd, error
 		h.unused = append(h.unused, u.reaches())
 	}
 	h.report = func(d *DamageError) error { return d }
-	var memory slab
+	var decoder record.TxnDecoder
 	h.eachRecord = func(rec logRecord) error {
-		t, err := rec.decode(&memory)
+		t, err := rec.decode(&decoder)
 		if err != nil {
 			return err
 		}

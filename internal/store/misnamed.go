@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -54,7 +55,7 @@ type lacking struct {
 func (l *loader) findLacking(name wire.Zxid, c contents, logs []fileName) (*lacking, error) {
 	from, found := max(c.newest, c.digested()), wire.Zxid(0)
 	var unproved, reached bool
-	var memory slab
+	var decoder record.TxnDecoder
 	h := &history{fs: l.s.fs, logs: logsFrom(logs, from), base: from, lost: true}
 	h.report = func(*DamageError) error { return nil } // replay reports the damage that matters
 	h.eachRecord = func(rec logRecord) error {
@@ -62,7 +63,7 @@ func (l *loader) findLacking(name wire.Zxid, c contents, logs []fileName) (*lack
 			return errFound
 		}
 		unproved = true
-		t, err := rec.decode(&memory)
+		t, err := rec.decode(&decoder)
 		if c.digested() > 0 || err == nil && changesZnodes(t) {
 			found = rec.zxid
 			return errFound

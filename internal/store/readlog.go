@@ -48,12 +48,12 @@ func (s *Store) readLog(after, synced wire.Zxid, yield func(*record.Txn, error) 
 	}
 	h.report = func(d *DamageError) error { return fmt.Errorf("%w: %w", ErrNotInLog, d) }
 	proved := false
-	var memory slab
+	var decoder record.TxnDecoder
 	h.eachRecord = func(rec logRecord) error {
 		if proved = proved || h.baseSeen || rec.zxid == after+1; !proved {
 			return fmt.Errorf("the log continues with %v: %w", rec.zxid, ErrNotInLog)
 		}
-		t, err := rec.decode(&memory)
+		t, err := rec.decode(&decoder)
 		if err != nil {
 			return err
 		}
