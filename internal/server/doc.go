@@ -12,7 +12,8 @@
 //   - The log writer (journal.go, logwriter.go, load.go) changes the history on disk: the
 //     log, the epochs, truncations and installed snapshots. driver.Journal gives the order
 //     and the groups.
-//   - During a load, a goroutine (load.go) logs now and then how much was read.
+//   - During a load, a goroutine (load.go) logs now and then how much was read. The transactions of a long log are
+//     applied by a goroutine (applier.go) while the loading one reads the next ones.
 //   - The snapshotter (snapshotter.go) writes snapshots and purges old files.
 //   - The disk watch (disk.go) measures how long the disk leaves a call unanswered, and
 //     tells the loop. A hung disk blocks the goroutine that called it, so this needs a

@@ -33,7 +33,7 @@ func (s *Server) load() error {
 	}
 	timed := &timedSink{Sink: sink}
 	reported := s.reportLoad(loadReportEvery)
-	res, err := s.store.Load(timed)
+	res, err := s.loadInto(timed)
 	reported()
 	if err != nil {
 		return err
@@ -235,7 +235,7 @@ func (w *logWriter) rebuild(a *driver.Action) error {
 		}
 		made := s.newTree()
 		loader := made.Loader()
-		if _, err := s.store.Load(loader); err != nil {
+		if _, err := s.loadInto(loader); err != nil {
 			return nil, err
 		}
 		loader.Close()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -181,7 +182,9 @@ func (c *copyTree) ACL(key int64, acl []wire.ACL) error {
 }
 
 func (c *copyTree) Node(path string, n *record.DataNode) error {
-	c.paths, c.nodes = append(c.paths, path), append(c.nodes, *n)
+	kept := *n
+	kept.Data = bytes.Clone(n.Data)
+	c.paths, c.nodes = append(c.paths, path), append(c.nodes, kept)
 	return nil
 }
 

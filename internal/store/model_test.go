@@ -38,7 +38,7 @@ func (w *world) ACL(int64, []wire.ACL) error         { return nil }
 
 func (w *world) Node(path string, n *record.DataNode) error {
 	if path != "" {
-		w.nodes[path] = n.Data
+		w.nodes[path] = bytes.Clone(n.Data)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ type Sink interface {
 	Reset()
 	Session(id wire.SessionID, timeoutMS int32) error
 	ACL(key int64, acl []wire.ACL) error
-	// Node may keep n.Data, but not n, which is used again for the next znode.
+	// Node must not keep n or n.Data, whose memory is used again for the next znode.
 	Node(path string, n *record.DataNode) error
 	// SnapshotDone ends the snapshot named after zxid. digest is nil if the file has
 	// none; otherwise its zxid may be later than zxid.

@@ -179,28 +179,26 @@ func (d *snapshotDecoder) int64() int64 {
 	return 0
 }
 
-// element consumes a string or buffer, which is valid until the next call; nil for null.
-func (d *snapshotDecoder) element(what string) []byte {
-	n := d.int32()
-	switch {
-	case d.err != nil || n == -1:
-		return nil
+// length reads the length of a string or buffer.
+func (d *snapshotDecoder) length(what string) (n int, null bool) {
+	switch n := d.int32(); {
+	case n == -1:
+		return 0, true
 	case n < 0 || n > snapshotElementMax:
 		d.pos -= 4
 		d.fail(fmt.Sprintf("unreasonable length %d of %s", n, what), nil)
-		return nil
-	case n == 0:
-		return []byte{}
+		return 0, false
+	default:
+		return int(n), false
 	}
-	return d.take(int(n))
 }
 
 func (d *snapshotDecoder) text(what string) string {
-	b := d.element(what)
-	if b == nil {
+	n, null := d.length(what)
+	if null {
 		d.fail(what+" is null", nil)
 	}
-	return string(b)
+	return string(d.take(n))
 }
 
 // count reads the number of elements that follow; each element takes at least one byte.
@@ -276,8 +274,8 @@ func (d *snapshotDecoder) acl() []wire.ACL {
 	return acl
 }
 
-// statLen is the encoded length of a record.StatPersisted in bytes.
-const statLen = 60
+// nodeRestLen is the length of what follows the data of a record.DataNode, the key of its ACL and its stat, in bytes.
+const nodeRestLen = 8 + 60
 
 func (d *snapshotDecoder) nodes() {
 	var n record.DataNode
@@ -293,12 +291,13 @@ func (d *snapshotDecoder) nodes() {
 		if (path == "") != first && d.err == nil {
 			d.fail(fmt.Sprintf("path %q does not follow its parent", path), nil)
 		}
-		if n.Data = d.element("a znode's data"); n.Data != nil {
-			n.Data = append(make([]byte, 0, len(n.Data)), n.Data...)
-		}
-		n.ACL = d.int64()
-		if b := d.take(statLen); b != nil {
-			d.c = wire.Decoder(b)
+		size, null := d.length("a znode's data")
+		if b := d.take(size + nodeRestLen); b != nil {
+			if n.Data = b[:size:size]; null {
+				n.Data = nil
+			}
+			d.c = wire.Decoder(b[size:])
+			d.c.Int64(&n.ACL)
 			n.Stat.Code(&d.c)
 			d.found.node(path, &n.Stat)
 			d.refused(d.sink.Node(path, &n))

@@ -52,7 +52,9 @@ func (k *kept) ACL(key int64, acl []wire.ACL) error {
 }
 
 func (k *kept) Node(path string, n *record.DataNode) error {
-	k.nodes = append(k.nodes, keptNode{path, *n})
+	kept := *n
+	kept.Data = bytes.Clone(n.Data)
+	k.nodes = append(k.nodes, keptNode{path, kept})
 	return nil
 }
 

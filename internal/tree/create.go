@@ -187,7 +187,8 @@ func (t *Tree) applyCreate(c *created, h *record.TxnHeader) (*node, wire.Code) {
 	if parent == nil {
 		return nil, wire.ErrNoNode
 	}
-	n := parent.children.get(name, t.key.name(name))
+	hash := t.key.name(name)
+	n := parent.children.get(name, hash)
 	exists := n != nil
 	place := t.acls.place(c.acl)
 	t.acls.use(place)
@@ -206,10 +207,10 @@ func (t *Tree) applyCreate(c *created, h *record.TxnHeader) (*node, wire.Code) {
 	if exists {
 		return n, wire.ErrNodeExists
 	}
-	n = &node{
-		czxid: h.Zxid, mzxid: h.Zxid, pzxid: h.Zxid, ctime: h.Time, mtime: h.Time, owner: c.owner, acl: place,
-	}
-	n.write(name, c.data)
+	n = newNode(name, hash, c.data)
+	n.czxid, n.mzxid, n.pzxid = h.Zxid, h.Zxid, h.Zxid
+	n.ctime, n.mtime = h.Time, h.Time
+	n.owner, n.acl = c.owner, place
 	t.attach(parent, n, c.path)
 	t.quotaCreated(c.path, n)
 	t.fire(wire.EventNodeCreated, c.path, t.acls.entries[n.acl].list, h.Zxid)

@@ -44,8 +44,7 @@ func TestListingOfManyFollowsChanges(t *testing.T) {
 			for range n {
 				name := fmt.Sprintf("child-%d", next)
 				next++
-				kid := &node{}
-				kid.write(name, nil)
+				kid := newNode(name, tree.key.name(name), nil)
 				tree.attach(parent, kid, "/"+name)
 				there[name] = kid
 			}
@@ -108,8 +107,7 @@ func TestListingIsEncodedOnce(t *testing.T) {
 	if held := b.Many.Hold(); held != 0 {
 		t.Errorf("the second reader holds %d bytes more", held)
 	}
-	kid := &node{}
-	kid.write("another", nil)
+	kid := newNode("another", tree.key.name("another"), nil)
 	tree.attach(tree.find(path), kid, path+"/another")
 	tree.Children(&conn{}, path, false, &c)
 	if c.Many == a.Many {
@@ -140,8 +138,7 @@ func BenchmarkListing(b *testing.B) {
 			var l Listing
 			for b.Loop() {
 				if change {
-					kid := &node{}
-					kid.write("another", nil)
+					kid := newNode("another", tree.key.name("another"), nil)
 					tree.attach(parent, kid, path+"/another")
 					tree.detach(kid, path+"/another")
 				}
@@ -162,8 +159,7 @@ func TestListingsWhileChildrenChange(t *testing.T) {
 			name := func(i int) string { return fmt.Sprintf("%08d", i) }
 			kids := map[int]*node{}
 			add := func(i int) {
-				kids[i] = &node{}
-				kids[i].write(name(i), nil)
+				kids[i] = newNode(name(i), tree.key.name(name(i)), nil)
 				tree.attach(tree.root, kids[i], "/"+name(i))
 			}
 			for i := range kept {

@@ -93,11 +93,11 @@ func (l *Loader) Node(path string, d *record.DataNode) error {
 	if !l.rooted || l.parent == nil {
 		return fmt.Errorf("snapshot: znode %q comes before its parent", path)
 	}
-	if l.parent.children.get(name, t.key.name(name)) != nil {
+	hash := t.key.name(name)
+	if l.parent.children.get(name, hash) != nil {
 		return fmt.Errorf("snapshot: znode %q comes twice", path)
 	}
-	n := new(node)
-	n.write(name, d.Data)
+	n := newNode(name, hash, d.Data)
 	l.set(n, d)
 	t.attach(l.parent, n, path)
 	return nil

@@ -53,6 +53,13 @@ func (n *node) data() []byte {
 
 func (n *node) dataLen() int { return len(n.text) - n.nameLen() }
 
+// newNode returns a znode with a name, the hash of the name, and data. It copies name and data.
+func newNode(name string, hash uint32, data []byte) *node {
+	n := &node{hash: hash}
+	n.write(name, data)
+	return n
+}
+
 // write sets name and data, which it copies.
 func (n *node) write(name string, data []byte) {
 	text := make([]byte, len(name)+len(data))

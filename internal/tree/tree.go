@@ -98,8 +98,7 @@ func (t *Tree) builtIn() {
 			continue
 		}
 		parent, name, _ := splitPath(path)
-		n := &node{}
-		n.write(name, []byte{})
+		n := newNode(name, t.key.name(name), []byte{})
 		if path == configPath {
 			n.aversion = -1
 			n.acl = t.acls.place(wire.ReadACL())
@@ -135,10 +134,9 @@ func (t *Tree) find(path string) *node {
 }
 
 // attach adds a znode to a parent that has no child of that name, and counts it in all
-// totals. The name, data, stat and ACL of the znode are set already.
+// totals. The name with its hash, the data, the stat and the ACL of the znode are set already.
 func (t *Tree) attach(parent, n *node, path string) {
 	n.parent = parent
-	n.hash = t.key.name(path[len(path)-n.nameLen():])
 	n.crc = t.crcOf(path, n.text[n.nameLen():])
 	if parent.meta&flagOutside != 0 || outsideDigest(path) {
 		n.meta |= flagOutside
