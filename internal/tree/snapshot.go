@@ -84,6 +84,7 @@ type walker struct {
 	stack    []walkLevel
 	batch    []walked
 	children []*node
+	text     []byte // paths of children
 }
 
 type walkLevel struct {
@@ -124,12 +125,21 @@ func (w *walker) step(limit int) int {
 		return 0
 	}
 	w.children, w.stack[top].next = at.node.children.scan(w.children[:0], at.next, limit)
+	looked := len(w.children)
+	w.children = slices.DeleteFunc(w.children, func(n *node) bool { return n.czxid > w.since })
+	// All paths are one string. To build it in a loop of its own also takes less time: the names are far apart in
+	// memory, and the processor fetches several of them at once.
+	w.text = w.text[:0]
 	for _, n := range w.children {
-		if n.czxid <= w.since {
-			w.visit(n, at.path+"/"+string(n.name()))
-		}
+		w.text = append(append(append(w.text, at.path...), '/'), n.name()...)
 	}
-	return len(w.children)
+	paths := string(w.text)
+	for _, n := range w.children {
+		size := len(at.path) + 1 + n.nameLen()
+		w.visit(n, paths[:size])
+		paths = paths[size:]
+	}
+	return looked
 }
 
 func (w *walker) visit(n *node, path string) {

@@ -1,0 +1,27 @@
+package tree
+
+import (
+	"testing"
+
+	"bellwether/internal/record"
+)
+
+// BenchmarkSnapshot visits a million znodes as a snapshot does.
+func BenchmarkSnapshot(b *testing.B) {
+	tree := New(Options{Seed: 1})
+	fill(b, tree, 1_000_000, 1000)
+	b.ReportAllocs()
+	for b.Loop() {
+		n, bytes := 0, byte(0)
+		err := tree.Snapshot().Nodes(func(path string, d *record.DataNode) error {
+			for _, c := range d.Data {
+				bytes += c
+			}
+			n++
+			return nil
+		})
+		if err != nil || n < 1_000_000 || bytes != 0 {
+			b.Fatal(err, n, "znodes", bytes)
+		}
+	}
+}
