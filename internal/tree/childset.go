@@ -10,6 +10,7 @@ package tree
 // stretch, however the table changes. The walk of a snapshot relies on that.
 type childSet struct {
 	slots   []*node               // list of count entries, or table of a power of two
+	tags    []uint8               // of a table: the tag of the entry at each place; 0: the place is empty
 	parts   *[childParts]childSet // once divided
 	encoded encoded
 	count   int32
@@ -55,13 +56,20 @@ func (k *childSet) get(name string, hash uint32) *node {
 		return nil
 	}
 	mask := len(k.slots) - 1
-	for i := k.home(hash); ; i = (i + 1) & mask {
-		n := k.slots[i]
-		if n == nil || n.hash == hash && string(n.name()) == name {
+	for i := k.home(hash); k.tags[i] != 0; i = (i + 1) & mask {
+		if k.tags[i] != tag(hash) {
+			continue
+		}
+		if n := k.slots[i]; n.hash == hash && string(n.name()) == name {
 			return n
 		}
 	}
+	return nil
 }
+
+// tag returns a part of a hash, not 0, by which a search in a table passes most other entries without reading their
+// znodes, which are far apart in memory.
+func tag(hash uint32) uint8 { return uint8(hash) | 1 }
 
 // add adds a child that is not there yet.
 func (k *childSet) add(n *node) {
@@ -92,15 +100,15 @@ func (k *childSet) add(n *node) {
 func (k *childSet) put(n *node) {
 	mask := len(k.slots) - 1
 	i := k.home(n.hash)
-	for k.slots[i] != nil {
+	for k.tags[i] != 0 {
 		i = (i + 1) & mask
 	}
-	k.slots[i] = n
+	k.slots[i], k.tags[i] = n, tag(n.hash)
 }
 
 func (k *childSet) resize(size int) {
 	old := k.slots
-	k.slots = make([]*node, size)
+	k.slots, k.tags = make([]*node, size), make([]uint8, size)
 	for _, n := range old {
 		if n != nil {
 			k.put(n)
@@ -110,7 +118,7 @@ func (k *childSet) resize(size int) {
 
 func (k *childSet) divide() {
 	old := k.slots
-	k.slots, k.parts = nil, new([childParts]childSet)
+	k.slots, k.tags, k.parts = nil, nil, new([childParts]childSet)
 	for i := range k.parts {
 		k.parts[i].skip = childBits
 	}
@@ -159,17 +167,17 @@ func (k *childSet) unput(n *node) {
 	}
 	for j := (i + 1) & mask; k.slots[j] != nil; j = (j + 1) & mask {
 		if home := k.home(k.slots[j].hash); (j-home)&mask >= (j-i)&mask {
-			k.slots[i] = k.slots[j]
+			k.slots[i], k.tags[i] = k.slots[j], k.tags[j]
 			i = j
 		}
 	}
-	k.slots[i] = nil
+	k.slots[i], k.tags[i] = nil, 0
 }
 
 // shrink turns a small table into a list.
 func (k *childSet) shrink() {
 	old := k.slots
-	k.slots = make([]*node, 0, childListMax)
+	k.slots, k.tags = make([]*node, 0, childListMax), nil
 	for _, n := range old {
 		if n != nil {
 			k.slots = append(k.slots, n)
