@@ -70,7 +70,7 @@ type conn struct {
 	in      input
 	out     output
 	pending []*replica.Request // reader: requests not passed to the loop yet
-	scratch scratch            // for reads on the reader's goroutine
+	scratch *scratch           // reader: borrowed for reads while requests are taken; nil: none
 	inTurn  bool               // reader: it holds one of the places of Server.turns
 }
 
@@ -216,6 +216,7 @@ func (c *conn) requests() error {
 	now := batch{start: c.srv.clock(), traced: c.srv.tracer.all()}
 	defer c.note(&now)
 	defer c.leaveTurn()
+	defer c.giveScratch()
 	for {
 		if c.srv.stopping.Load() {
 			return errEnded

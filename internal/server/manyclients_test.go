@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 	"time"
+	"unsafe"
 
 	"bellwether/wire"
 )
@@ -74,6 +75,14 @@ func TestTenThousandConnections(t *testing.T) {
 // idleMax is the most memory that an idle connection with a watch may use, including the
 // stack of its goroutine.
 const idleMax = 16 << 10
+
+// TestConnIsSmall: what only a connection with requests needs is not a part of each connection.
+func TestConnIsSmall(t *testing.T) {
+	const most = 960 // a size of the allocator; the next one is 1,024 bytes
+	if n := unsafe.Sizeof(conn{}); n > most {
+		t.Errorf("a connection takes %d bytes, want at most %d", n, most)
+	}
+}
 
 // memoryUsed returns the memory in use after a garbage collection.
 func memoryUsed() uint64 {

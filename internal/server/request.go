@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"sync"
 
 	"bellwether/internal/driver"
 	"bellwether/internal/replica"
@@ -58,7 +59,7 @@ func (c *conn) request(frame []byte, now *batch) error {
 	if now.traced {
 		from = c.srv.clock()
 	}
-	err := c.read(&c.scratch, xid, op, body)
+	err := c.read(c.takeScratch(), xid, op, body)
 	if now.traced && op != wire.OpPing {
 		now.path, _ = requestPath(op, body)
 		c.readTraced(now, 1, from, c.srv.clock())
@@ -111,8 +112,8 @@ func (c *conn) passToLoop(xid int32, op wire.OpCode, body []byte, started int64,
 	return nil
 }
 
-// scratch is memory that is reused to decode reads and to build their replies. Each
-// reader goroutine has its own.
+// scratch is memory that is reused to decode reads and to build their replies. A reader
+// goroutine borrows one while it takes requests.
 type scratch struct {
 	in           wire.Coder
 	path         wire.PathRequest
@@ -126,6 +127,26 @@ type scratch struct {
 	acl          wire.ACLResponse
 	late         bool   // the loop carries out a read that waited for a write: it must not block, and no memory is reused
 	yield        func() // set for the loop: called during long work
+}
+
+// scratches are for connections that carry out reads. An idle connection has none.
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// takeScratch returns the scratch that the reader has, and borrows one if it has none.
+func (c *conn) takeScratch() *scratch {
+	if c.scratch == nil {
+		c.scratch = scratches.Get().(*scratch)
+	}
+	return c.scratch
+}
+
+// giveScratch returns the scratch, if the reader has one.
+func (c *conn) giveScratch() {
+	if c.scratch != nil {
+		*c.scratch = scratch{}
+		scratches.Put(c.scratch)
+		c.scratch = nil
+	}
 }
 
 // forget drops references to a reply's memory. The reader may then wait for its client
