@@ -1,7 +1,9 @@
 package record_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"hash/adler32"
 	"os"
 	"path/filepath"
@@ -229,5 +231,45 @@ func TestErrorsInsideAMultiNameTheirPlace(t *testing.T) {
 	const want = "transaction 0x10000002a (multi): offset 58: operation of a multi: offset 0: record is cut short"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %q, want %q", err, want)
+	}
+}
+
+// TestDecoderAllocatesLittle: a decoder that decodes many creates allocates only the transaction with its digest, its
+// body and its ACL, and now and then memory for the copies of the input. What it has decoded stays valid.
+func TestDecoderAllocatesLittle(t *testing.T) {
+	txn := func(z wire.Zxid) *record.Txn {
+		return &record.Txn{
+			TxnHeader: record.TxnHeader{Session: 1, Zxid: z, Type: wire.OpCreate},
+			Body:      &record.CreateTxn{Path: fmt.Sprintf("/a/%d", z), Data: make([]byte, 100), ACL: wire.OpenACL(), ParentCversion: 1},
+			Digest:    &record.TxnDigest{Version: record.DigestVersion, Tree: uint64(z)},
+		}
+	}
+	var d record.TxnDecoder
+	input := txn(1).Append(nil)
+	if n := testing.AllocsPerRun(1000, func() {
+		if _, err := d.Decode(input); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 3 {
+		t.Errorf("%v allocations for a transaction, want at most 3", n)
+	}
+	var all []*record.Txn
+	for z := range wire.Zxid(1000) {
+		input = txn(z).Append(input[:0])
+		got, err := d.Decode(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, got)
+	}
+	for z, got := range all {
+		if want := txn(wire.Zxid(z)); !bytes.Equal(got.Append(nil), want.Append(nil)) {
+			t.Fatalf("transaction %d has changed: %+v", z, got)
+		}
+	}
+	large := txn(1)
+	large.Body.(*record.CreateTxn).Data = bytes.Repeat([]byte("x"), 100_000)
+	if got, err := d.Decode(large.Append(nil)); err != nil || !bytes.Equal(got.Append(nil), large.Append(nil)) {
+		t.Errorf("a large transaction is decoded as %+v, %v", got, err)
 	}
 }

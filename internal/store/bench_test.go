@@ -57,6 +57,20 @@ func BenchmarkDecodeSnapshot(b *testing.B) {
 	}
 }
 
+// TestSnapshotDecodesWithLittleMemory: the decoder allocates the path of each znode and nothing else for it.
+func TestSnapshotDecodesWithLittleMemory(t *testing.T) {
+	const n = 1000
+	var out bytes.Buffer
+	_, err := EncodeSnapshot(&out, 1, flat(n), Options{})
+	must(t, err)
+	if got := testing.AllocsPerRun(10, func() {
+		_, err := DecodeSnapshot(bytes.NewReader(out.Bytes()), 1, Discard{})
+		must(t, err)
+	}); got > n+50 {
+		t.Errorf("%v allocations for %d znodes", got, n)
+	}
+}
+
 // BenchmarkAppendSync appends a batch of 64 small transactions and fsyncs it, on the real
 // file system.
 func BenchmarkAppendSync(b *testing.B) {

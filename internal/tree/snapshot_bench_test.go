@@ -25,3 +25,15 @@ func BenchmarkSnapshot(b *testing.B) {
 		}
 	}
 }
+
+// TestSnapshotAllocatesLittle: a pass over the znodes allocates memory for some hundred of them at once.
+func TestSnapshotAllocatesLittle(t *testing.T) {
+	const n = 10_000
+	tree := New(Options{Seed: 1})
+	fill(t, tree, n, 1000)
+	if got := testing.AllocsPerRun(10, func() {
+		tree.Snapshot().Nodes(func(string, *record.DataNode) error { return nil })
+	}); got > n/20 {
+		t.Errorf("%v allocations for %d znodes", got, n)
+	}
+}
