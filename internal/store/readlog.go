@@ -47,8 +47,8 @@ func (s *Store) readLog(after, synced wire.Zxid, yield func(*record.Txn, error) 
 		h.unused = append(h.unused, f.zxid)
 	}
 	h.report = func(d *DamageError) error { return fmt.Errorf("%w: %w", ErrNotInLog, d) }
-	proved := false
 	var decoder record.TxnDecoder
+	proved := false
 	h.eachRecord = func(rec logRecord) error {
 		if proved = proved || h.baseSeen || rec.zxid == after+1; !proved {
 			return fmt.Errorf("the log continues with %v: %w", rec.zxid, ErrNotInLog)
