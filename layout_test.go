@@ -119,7 +119,7 @@ var plan = map[string]packageRule{
 	// The simulator: its harness knows the clients and the checkers, which do not know the
 	// harness. The checkers do not know the clients either.
 	"internal/sim/machine": {layer: 5, imports: "internal/replica internal/claim"},
-	"internal/sim/check": {layer: 6, imports: "internal/peerwire internal/record internal/replica internal/zab internal/tree internal/ensemble internal/claim internal/claim/barrier internal/claim/cache " +
+	"internal/sim/check": {layer: 6, imports: "internal/election internal/peerwire internal/record internal/replica internal/zab internal/tree internal/ensemble internal/claim internal/claim/barrier internal/claim/cache " +
 		"internal/claim/commit internal/claim/queues internal/claim/registry internal/claim/value wire", libraries: porcupine},
 	"internal/sim/client": {layer: 7, imports: "internal/sim/check internal/sim/machine internal/leasequery internal/claim " + families + " internal/ensemble internal/tree wire"},
 	"internal/sim": {layer: 8, imports: "internal/driver internal/sim/check internal/sim/client internal/sim/machine internal/peerwire internal/record internal/replica " +

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"bellwether/internal/driver"
+	"bellwether/internal/election"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
@@ -145,11 +147,14 @@ func (v *server) step(e replica.Event) {
 		v.tree = ev.Tree
 		v.seen = position{zxid: -1, shown: v.seen.shown}
 		v.sim.see(check.Rebuilt{Server: v.id})
+	case replica.Vote:
+		v.seeVote(ev.Event)
 	case replica.Linked:
 		v.linked, v.dialling = ev.Link, false
 	case replica.Zab:
 		switch z := ev.Event.(type) {
 		case zab.Refused:
+			v.knowsFull = v.writer.full
 			v.writer.journal.Reopen()
 			v.endsAt(z.Zxid)
 			v.sim.see(check.Undone{Server: v.id, Zxid: z.Zxid})
@@ -160,6 +165,8 @@ func (v *server) step(e replica.Event) {
 		}
 	case replica.Disconnected:
 		v.forget(ev.Conn)
+	case replica.LogFree:
+		v.knowsFull = false
 	}
 	v.replica.Step(v.at, e)
 }
@@ -170,6 +177,7 @@ func (v *server) endBatch() {
 	v.keeps()
 	v.oneConnectionEach()
 	v.led = v.standing.Serving
+	v.sim.see(check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking, Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led})
 	v.lease = driver.LeaseOf(v.replica.Lease(), v.at)
 	v.setAlarm()
 	if len(v.inbox) > 0 || v.ticked {
@@ -288,6 +296,20 @@ func (v *server) connect(rd *replica.Ready) {
 	v.dialLeader(rd.Dial)
 	for _, h := range rd.Observations {
 		v.recordObservation(h)
+	}
+	if len(rd.Observations) > 0 || len(rd.Votes) > 0 {
+		v.sim.see(check.Electing{Server: v.id, Reports: rd.Observations, Votes: rd.Votes, Batch: v.began, Mono: v.at.Mono, Log: v.log.Last(),
+			Wiped: v.unknown && !v.has && v.saved.Current == 0, Full: v.knowsFull})
+	}
+}
+
+// seeVote shows the checkers what a server hears of others in an election.
+func (v *server) seeVote(e election.Event) {
+	switch e := e.(type) {
+	case election.Heard:
+		v.sim.see(check.VoteHeard{Server: v.id, From: e.From, Notification: &e.Notification, First: e.First, Serves: v.standing.Serving, Batch: v.began})
+	case election.Down:
+		v.sim.see(check.VoterDown{Server: v.id, Peer: e.Server, Batch: v.began})
 	}
 }
 

@@ -90,6 +90,7 @@ type server struct {
 	receivedSnapshots map[zab.LinkID]receivedSnapshot
 	conns             []*conn // connections of clients
 	standing          replica.Status
+	knowsFull         bool // it was told that its disk is full
 	seen              position
 }
 

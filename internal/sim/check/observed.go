@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
@@ -80,6 +81,36 @@ type (
 		Server ensemble.ServerID
 		Zxid   wire.Zxid // the last durable zxid
 		Wiped  bool
+	}
+	// VoteHeard says that a server takes a notification. First says that it is the first one of its connection, which
+	// the sender may have sent before. Serves says that the receiver serves. Batch tells batches of a server apart.
+	VoteHeard struct {
+		Server, From  ensemble.ServerID
+		Notification  *peerwire.Notification
+		First, Serves bool
+		Batch         int64
+	}
+	// VoterDown says that a server learns that another one is down.
+	VoterDown struct {
+		Server, Peer ensemble.ServerID
+		Batch        int64
+	}
+	// Electing says what a server reports and sends of elections in a batch, in this order. Mono is the server's
+	// time in ms, and Log the end of its log. Wiped says that it may have lost its history, and Full that it knows
+	// that its disk is full.
+	Electing struct {
+		Server      ensemble.ServerID
+		Reports     []replica.Observation
+		Votes       []election.Message
+		Batch, Mono int64
+		Log         wire.Zxid
+		Wiped, Full bool
+	}
+	// Standing describes a server at the end of a batch: whether it looks for a leader, dials one or serves.
+	Standing struct {
+		Server               ensemble.ServerID
+		Mono                 int64
+		Looks, Dials, Serves bool
 	}
 	// Committed says that a server is the first to apply a transaction. Index is its place
 	// in the history.
