@@ -177,7 +177,7 @@ func (v *server) endBatch() {
 	v.keeps()
 	v.oneConnectionEach()
 	v.led = v.standing.Serving
-	v.sim.see(check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking, Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led})
+	v.sim.see(check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking && v.standing.Disabled == "", Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led})
 	v.lease = driver.LeaseOf(v.replica.Lease(), v.at)
 	v.setAlarm()
 	if len(v.inbox) > 0 || v.ticked {
@@ -299,7 +299,7 @@ func (v *server) connect(rd *replica.Ready) {
 	}
 	if len(rd.Observations) > 0 || len(rd.Votes) > 0 {
 		v.sim.see(check.Electing{Server: v.id, Reports: rd.Observations, Votes: rd.Votes, Batch: v.began, Mono: v.at.Mono, Log: v.log.Last(),
-			Wiped: v.unknown && !v.has && v.saved.Current == 0, Full: v.knowsFull})
+			Wiped: v.unknown && !v.has && v.saved.Current == 0, Full: v.knowsFull, Disabled: v.replica.Status().Disabled != ""})
 	}
 }
 

@@ -351,7 +351,7 @@ func (c *elections) weighs(in, id ensemble.ServerID) bool {
 // told checks that a server that decides by votes has sent its vote to all voters.
 func (c *elections) told(e *Electing, v *elector, d *election.Decision) string {
 	s := find(c.present.Servers(), e.Server)
-	if s == nil || s.Members == nil || d.Ending != election.Unanimous && d.Ending != election.Agreed {
+	if s == nil || s.Members == nil || e.Disabled || d.Ending != election.Unanimous && d.Ending != election.Agreed {
 		return ""
 	}
 	for _, id := range s.Members.Voters() {

@@ -96,8 +96,8 @@ type (
 		Batch        int64
 	}
 	// Electing says what a server reports and sends of elections in a batch, in this order. Mono is the server's
-	// time in ms, and Log the end of its log. Wiped says that it may have lost its history, and Full that it knows
-	// that its disk is full.
+	// time in ms, and Log the end of its log. Wiped says that it may have lost its history, Full that it knows
+	// that its disk is full, and Disabled that it takes no part.
 	Electing struct {
 		Server      ensemble.ServerID
 		Reports     []replica.Observation
@@ -105,6 +105,7 @@ type (
 		Batch, Mono int64
 		Log         wire.Zxid
 		Wiped, Full bool
+		Disabled    bool
 	}
 	// Standing describes a server at the end of a batch: whether it looks for a leader, dials one or serves.
 	Standing struct {
