@@ -10,6 +10,7 @@ import (
 	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
 	"bellwether/internal/zab"
+	"bellwether/wire"
 )
 
 // push passes an event to the loop.
@@ -144,7 +145,7 @@ func (v *server) step(e replica.Event) {
 		for _, c := range v.conns {
 			c.ended = c.ended || c.readOnly // a read-only session ends when the tree is replaced, so that no client reads from two trees
 		}
-		v.tree = ev.Tree
+		v.tree, v.lacksTree = ev.Tree, false
 		v.seen = position{zxid: -1, shown: v.seen.shown}
 		v.sim.see(check.Rebuilt{Server: v.id})
 	case replica.Vote:
@@ -158,6 +159,8 @@ func (v *server) step(e replica.Event) {
 			v.writer.journal.Reopen()
 			v.endsAt(z.Zxid)
 			v.sim.see(check.Undone{Server: v.id, Zxid: z.Zxid})
+		case zab.Installed:
+			v.lacksTree = v.tree.LastZxid() < z.Zxid
 		case zab.Opened:
 			if !v.listens {
 				v.hangUp(z.Link)
@@ -176,6 +179,7 @@ func (v *server) endBatch() {
 	v.stepped = false
 	v.keeps()
 	v.oneConnectionEach()
+	v.leavesMoved()
 	v.led = v.standing.Serving
 	v.sim.see(check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking && v.standing.Disabled == "", Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led})
 	v.lease = driver.LeaseOf(v.replica.Lease(), v.at)
@@ -203,6 +207,29 @@ func (v *server) oneConnectionEach() {
 				v.sim.fail("Sessions", "server %d serves two connections of session %v", v.id, c.session)
 				return
 			}
+		}
+	}
+}
+
+// attachment says where and when a session was given to a connection last.
+type attachment struct {
+	server *server
+	conn   replica.ConnID
+	zxid   wire.Zxid // the last transaction that the server had applied
+}
+
+// leavesMoved checks that the server has closed the connections of sessions that have moved to other servers, as
+// soon as it has applied the moves.
+func (v *server) leavesMoved() {
+	s := v.sim
+	if s.opt.Compatible > 0 || s.opt.LocalSessions > 0 {
+		return // a move under a leader of ZooKeeper, and one of a local session, is no transaction
+	}
+	for _, c := range v.conns {
+		now, known := s.attachments[c.session]
+		if known && now.server != v && !c.ended && !c.readOnly && v.replica.Applied() >= now.zxid {
+			s.fail("Sessions", "server %d keeps a connection of session %v, which has moved to server %d at %v", v.id, c.session, now.server.id, now.zxid)
+			return
 		}
 	}
 }

@@ -211,7 +211,7 @@ func (c *conn) reply(h wire.ReplyHeader, record wire.Record) {
 	}
 	h.Zxid = max(h.Zxid, c.seen)
 	if h.Xid == wire.XidPing && !c.readOnly {
-		c.v.sim.see(check.Replied{Server: c.v.id, Conn: c.id, Op: wire.OpPing})
+		c.v.sim.see(check.Replied{Server: c.v.id, Conn: c.id, Session: c.session, Op: wire.OpPing})
 	}
 	c.tcp.send(1, client.Response{Header: h, Record: record})
 }
@@ -229,11 +229,14 @@ func (v *server) effect(o *replica.Output) {
 		c.epoch = v.standing.Epoch
 		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly, Seen: c.hello, Zxid: v.tree.LastZxid()})
 		v.sim.left(o.Session, c)
+		if !o.ReadOnly && o.Session != 0 {
+			v.sim.attachments[o.Session] = attachment{v, c.id, v.tree.LastZxid()}
+		}
 		c.tcp.send(1, client.Welcome{Session: o.Session, TimeoutMS: o.TimeoutMS, Password: o.Password, ReadOnly: o.ReadOnly})
 	case replica.Reply:
 		c.outstanding--
 		if o.Request != nil && o.Request.Op == wire.OpSync && !c.readOnly {
-			c.v.sim.see(check.Replied{Server: v.id, Conn: c.id, Op: wire.OpSync, Err: o.Header.Err})
+			c.v.sim.see(check.Replied{Server: v.id, Conn: c.id, Session: c.session, Op: wire.OpSync, Err: o.Header.Err})
 		}
 		c.reply(o.Header, o.Response)
 	case replica.Turn:

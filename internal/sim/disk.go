@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"bellwether/internal/driver"
 	"bellwether/internal/record"
@@ -126,6 +127,10 @@ func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 		return w.journal.Full(events, full.Zxid, err.Error())
 	case errors.Is(err, store.ErrNotInLog):
 		return w.journal.Refuse(events, v.store.Synced(), err.Error())
+	}
+	if !errors.Is(err, errDisk) && !errors.Is(err, syscall.ENOSPC) && !v.rotten && !v.epochRotten && !v.forgetful && !v.fs.Lies() {
+		v.sim.fail("Log", "server %d, whose disk has not failed, refuses what it is told to write: %v", v.id, err)
+		return nil
 	}
 	v.sim.tell("server %d ends: %v", v.id, err)
 	v.sim.reach(situationDiskError)

@@ -178,6 +178,10 @@ func (v *server) sendPacket(m zab.Message) {
 		return
 	}
 	v.sim.see(v.promises(l, i, m.Packet))
+	if v.lacksTree && i == 0 && m.Packet.Type == peerwire.PacketAck {
+		v.sim.fail("Snapshot", "server %d acknowledges %v before it has the tree of the snapshot that it has installed", v.id, m.Packet.Zxid)
+		return
+	}
 	switch {
 	case m.Snapshot:
 		v.stream(l, i, m)

@@ -91,6 +91,7 @@ type server struct {
 	conns             []*conn // connections of clients
 	standing          replica.Status
 	knowsFull         bool // it was told that its disk is full
+	lacksTree         bool // it was told that a snapshot is installed, and has not got its tree yet
 	seen              position
 }
 

@@ -41,6 +41,7 @@ type Sim struct {
 	register check.Registers
 
 	preferences preferences
+	attachments map[wire.SessionID]attachment // the last one of each session
 
 	trace    trace
 	detailed bool
@@ -58,7 +59,7 @@ type Sim struct {
 
 // New returns an ensemble whose servers have just been switched on.
 func New(o Options) *Sim {
-	s := &Sim{random: machine.NewRandom(o.Seed), detailed: o.Trace != nil, promised: map[wire.Epoch]uint64{}, repeatable: map[wire.Epoch]bool{}}
+	s := &Sim{random: machine.NewRandom(o.Seed), detailed: o.Trace != nil, promised: map[wire.Epoch]uint64{}, repeatable: map[wire.Epoch]bool{}, attachments: map[wire.SessionID]attachment{}}
 	s.clients = client.NewGroup(world{s})
 	s.present = present{Group: s.clients, sim: s}
 	s.opt = drawn(o, s.random.Fork())

@@ -13,8 +13,11 @@ import (
 //
 //   - Not too early: the end is committed no sooner than T - D - 1% after a client has sent a ping that was
 //     answered. D is LeaseMS, or lateCompatible ticks where servers of ZooKeeper take part.
+//
 //   - Not too late: a leader that serves without interruption proposes the end no later than T and lateMax after
 //     the session was last heard from.
+//
+//   - A leader that has proposed the end of a session because its timeout is over answers no ping of it.
 //
 // A session is heard from when a server reads something of its client, when a server gives the session to a
 // connection or keeps its connection over a change of leaders, and when a write of it is committed. A new
@@ -35,6 +38,7 @@ type lifetime struct {
 	heard   int64 // µs at which it was last heard from
 	proven  int64 // µs at which its client sent the latest ping that was answered; 0: none
 	ending  bool  // the leader has proposed its end
+	expires bool  // the leader has done so because it was not heard from
 }
 
 // The premises of the rules.
@@ -45,6 +49,7 @@ const (
 	expiredLong            // a longer one
 	expiredProven          // a session expires of which a ping was answered
 	expiredByLeader        // a leader that serves proposes the end of a session
+	leaderPongs            // a leader answers a ping
 	expiryRules
 )
 
@@ -67,7 +72,7 @@ func (c *expiry) Met() []Count {
 	return []Count{{"a session of 3 ticks expires", c.met[expiredShort]}, {"a session of 8 ticks expires", c.met[expiredUsual]},
 		{"a session of 20 ticks expires", c.met[expiredLonger]}, {"a session of 100 ticks expires", c.met[expiredLong]},
 		{"a session expires whose client has got answers to pings", c.met[expiredProven]},
-		{"a leader that serves ends a session", c.met[expiredByLeader]}}
+		{"a leader that serves ends a session", c.met[expiredByLeader]}, {"a leader answers a ping", c.met[leaderPongs]}}
 }
 
 func (c *expiry) See(o any) string {
@@ -90,6 +95,12 @@ func (c *expiry) See(o any) string {
 		if e.Server == c.leader {
 			c.leader = 0
 		}
+	case Replied:
+		if s := c.open[e.Session]; s != nil && e.Op == wire.OpPing && e.Server == c.leader {
+			if c.met[leaderPongs]++; s.expires {
+				return fmt.Sprintf("leader %d answers a ping of session %v, whose end it has proposed", e.Server, e.Session)
+			}
+		}
 	case Committed:
 		return c.committed(&e)
 	case Ticked:
@@ -110,6 +121,7 @@ func (c *expiry) ordered(d *replica.Duty) {
 		if s := c.open[t.Session]; s != nil && t.Type == wire.OpCloseSession {
 			s.ending = true
 			if t.Cxid == 0 {
+				s.expires = true
 				c.met[expiredByLeader]++
 			}
 		}
@@ -179,7 +191,7 @@ func (c *expiry) tick(e *Ticked) string {
 	if e.Server != c.leader || e.Epoch != c.epoch || now > c.ticked+tick {
 		c.leader, c.epoch, c.since = e.Server, e.Epoch, now
 		for _, s := range c.open {
-			s.ending = false
+			s.ending, s.expires = false, false
 		}
 	}
 	c.ticked = now

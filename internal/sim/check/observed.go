@@ -24,7 +24,7 @@ func Protocol(h *History) []Checker {
 	return []Checker{
 		newLeadership(h), newPrefixConsistency(h), newIntegrity(), newAgreement(), newTotalOrder(),
 		newLocalPrimaryOrder(), newGlobalPrimaryOrder(), newPrimaryIntegrity(), newNoHole(), &durability{},
-		equalDigest{h}, nothingUndone{h}, newEphemerals(h), newLeadershipTransfers(), newMemberships(h), &keptConnections{},
+		equalDigest{h}, nothingUndone{h}, newEphemerals(h), newLeadershipTransfers(), newMemberships(h),
 	}
 }
 

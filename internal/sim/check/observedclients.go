@@ -79,10 +79,11 @@ type (
 		At     int64 // µs
 	}
 	Replied struct {
-		Server ensemble.ServerID
-		Conn   replica.ConnID
-		Op     wire.OpCode
-		Err    wire.Code // of a sync
+		Server  ensemble.ServerID
+		Conn    replica.ConnID
+		Session wire.SessionID
+		Op      wire.OpCode
+		Err     wire.Code // of a sync
 	}
 	// Kept says that a server, which serves again in epoch To, has kept a client's connection that it
 	// served last in epoch From.

@@ -82,15 +82,24 @@ func (sessionOrder) See(o any) string {
 }
 
 // watchOrder checks that an event comes before any answer that shows the change it reports,
-// and that the client had a watch for the event.
-type watchOrder struct{ history *History }
+// and that the client had a watch for the event. When a client sets its watches again, an event reports a change
+// of data that the client has not seen.
+type watchOrder struct {
+	history *History
+	again   map[int]wire.Zxid // what a client had seen when it set its watches again last
+}
 
-func newWatchOrder(h *History) watchOrder { return watchOrder{h} }
+func newWatchOrder(h *History) watchOrder { return watchOrder{h, map[int]wire.Zxid{}} }
 
 func (watchOrder) Name() string { return "WatchOrder" }
 
 func (c watchOrder) See(o any) string {
 	switch e := o.(type) {
+	case Issued:
+		var q wire.SetWatchesRequest
+		if e.Op == wire.OpSetWatches && wire.Decode(e.Body, &q) == nil {
+			c.again[e.Client] = q.RelativeZxid
+		}
 	case Answered:
 		for i := range e.Watches {
 			if wrong := c.missed(e.Client, &e.Watches[i], e.Header.Zxid); wrong != "" {
@@ -104,7 +113,7 @@ func (c watchOrder) See(o any) string {
 		}
 	case Notified:
 		if e.Event.Zxid == -1 {
-			return "" // the answer to setWatches has such an event for each watch of a path whose znode has changed
+			return c.repeated(&e) // the answer to setWatches has such an event for each watch of a path whose znode has changed
 		}
 		if slices.ContainsFunc(e.Trees, func(w TreeWatch) bool { return w.Means(e.Event) }) {
 			return ""
@@ -117,6 +126,18 @@ func (c watchOrder) See(o any) string {
 		return fmt.Sprintf("client %d gets the event %v of %s at %v, but does not watch for it", e.Client, e.Event.Type, e.Event.Path, e.Event.Zxid)
 	}
 	return ""
+}
+
+// repeated checks an event that a client gets because it sets a watch again.
+func (c watchOrder) repeated(e *Notified) string {
+	seen, ok := c.again[e.Client]
+	if !ok || e.Event.Type != wire.EventNodeDataChanged || len(e.Trees) > 0 {
+		return ""
+	}
+	if ch := c.history.Changes[e.Event.Path]; ch != nil && len(ch.Data) > 0 && ch.Data[len(ch.Data)-1] > seen {
+		return ""
+	}
+	return fmt.Sprintf("client %d, which had seen %v, sets its watches again and is told of a later change of %s, but there is none", e.Client, seen, e.Event.Path)
 }
 
 // missed returns what is wrong if an answer as of z comes before an event that should have
