@@ -33,7 +33,7 @@ func (w world) Detail(format string, args ...any)     { w.s.detail(format, args.
 
 func (w world) Settings() client.Settings {
 	o := &w.s.opt
-	return client.Settings{Recipe: o.Recipe, Leases: o.Leases, TermMS: o.TermMS, TickMS: o.TickMS, SessionMS: int32(int64(o.SessionTicks) * o.TickMS), ThinkMS: o.ThinkMS, LocalSessions: o.LocalSessions > 0}
+	return client.Settings{Recipe: o.Recipe, Leases: o.Leases, TermMS: o.TermMS, TickMS: o.TickMS, SessionMS: int32(int64(o.SessionTicks) * o.TickMS), ThinkMS: o.ThinkMS, LocalSessions: o.LocalSessions > 0, Careless: o.Careless > 0}
 }
 
 func (w world) Reaches(from *machine.Host, to ensemble.ServerID) bool {

@@ -227,7 +227,7 @@ func (v *server) effect(o *replica.Output) {
 		c.session, c.readOnly, c.timeoutMS = o.Session, o.ReadOnly, o.TimeoutMS
 		c.heard.Store(c.now())
 		c.epoch = v.standing.Epoch
-		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly, Seen: c.hello, Zxid: v.tree.LastZxid()})
+		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly, TimeoutMS: o.TimeoutMS, Seen: c.hello, Zxid: v.tree.LastZxid()})
 		v.sim.left(o.Session, c)
 		if !o.ReadOnly && o.Session != 0 {
 			v.sim.attachments[o.Session] = attachment{v, c.id, v.tree.LastZxid()}

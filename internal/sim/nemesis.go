@@ -16,6 +16,7 @@ type nemesis struct {
 	done   []Act
 	// streamed draws the faults that hit snapshots on their way; nil: no faults are drawn.
 	streamed  *machine.Random
+	focus     *machine.Random // draws when the fault of Options.Focus comes; nil: there is none
 	splits    *machine.Random // draws which announcements of epochs are hit; nil: none
 	lastSplit wire.Epoch      // the last epoch for which that was drawn
 }
@@ -27,6 +28,9 @@ func (n *nemesis) begin(s *Sim) {
 		n.next()
 		n.streamed = machine.NewRandom(s.opt.Seed ^ 0x57ea)
 		n.splits = machine.NewRandom(s.opt.Seed ^ 0x5b117)
+		if s.opt.Focus > 0 {
+			n.focus = machine.NewRandom(s.opt.Seed ^ 0xf0c5d)
+		}
 		if s.opt.Moves > 0 {
 			n.migrate()
 		}
@@ -170,13 +174,23 @@ func (n *nemesis) victim() *server {
 	return n.sim.servers[n.random.Below(int64(len(n.sim.servers)))]
 }
 
+// focusFull is the kind of fault that fills a disk.
+const focusFull = 15
+
 // act draws and carries out one fault.
 func (n *nemesis) act() {
 	d, v := n.random, n.victim()
 	a := Act{A: int(v.id)}
 	other := 1 + int(d.Below(int64(len(n.sim.servers))))
 	short, long := d.Between(10*machine.Millisecond, machine.Second), d.Between(100*machine.Millisecond, 6*machine.Second)
-	switch d.Below(30) {
+	kind := d.Below(30)
+	if n.focus != nil && n.focus.Chance(60) {
+		kind = int64(n.sim.opt.Focus) - 1
+		if kind == focusFull { // again and again little room, soon free again
+			long = n.focus.Between(5*machine.Millisecond, 400*machine.Millisecond)
+		}
+	}
+	switch kind {
 	case 0, 1:
 		a.Kind = Kill
 		n.do(a, long, Start)
@@ -222,8 +236,11 @@ func (n *nemesis) act() {
 	case 14:
 		a.Kind, a.Value = SlowDisk, short/4
 		n.do(a, long, SlowDisk)
-	case 15:
+	case focusFull:
 		a.Kind, a.Value = FullDisk, d.Below(20_000)
+		if n.focus != nil {
+			a.Value = n.focus.Below(1500)
+		}
 		n.sim.Do(a)
 		n.sim.after(long, func() { n.sim.Do(Act{Kind: FullDisk, A: a.A, Value: -1}) })
 	case 16:

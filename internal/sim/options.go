@@ -62,6 +62,10 @@ type Options struct {
 	// makes the monotonic clocks of leaders jump too, as clocks.go says. The seed never draws
 	// these: 1 yes, 0 no.
 	PartLies, EpochRot, LeaderJumps int
+	// Careless makes clients do what they should not, as client/careless.go says, and gives servers different
+	// limits for session timeouts: 1 yes, -1 no. Focus is the kind of fault that is drawn more often than all
+	// others, a number of nemesis.act counted from 1; -1: none.
+	Careless, Focus int
 	// Lasting is a fault that a minority of the voters keeps after the other faults have
 	// ended, while the others must serve; NoLasting: none.
 	Lasting Lasting
@@ -160,8 +164,30 @@ func drawn(o Options, d *machine.Random) Options {
 	drawOwn(&o.Lies, o.Seed^0x11e5, 12)
 	o.drawSessionTicks()
 	o.drawPriorities()
+	o.drawCareless()
 	return o
 }
+
+// drawCareless draws Options.Careless and Options.Focus from the seed, unless they are set. Both have random sources
+// of their own, and the first seeds do without them, for the reason that prioritiesFrom gives.
+func (o *Options) drawCareless() {
+	careless, focus := 30.0, machine.NewRandom(o.Seed^0xf0c5)
+	kind := focuses[focus.Below(int64(len(focuses)))]
+	if o.Seed < prioritiesFrom || !focus.Chance(25) {
+		kind = -1
+	}
+	if o.Seed < prioritiesFrom {
+		careless = 0
+	}
+	drawOwn(&o.Careless, o.Seed^0xca4e, careless)
+	if o.Focus == 0 {
+		o.Focus = kind
+	}
+}
+
+// focuses are the kinds of faults, as numbers of nemesis.act counted from 1, that some runs repeat: a leader that is
+// isolated, a full disk, a replaced disk, a stopped client, and a leadership transfer.
+var focuses = []int{12, 12, 16, 16, 19, 21, 28}
 
 // prioritiesFrom is the first seed that draws priorities. Tests of rare faults play the seeds
 // below it, and what those find depends on luck.

@@ -105,7 +105,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.standing, v.knowsFull, v.lacksTree = replica.Status{}, false, false
 	now := v.Clock.Time(v.sim.now)
 	v.replica = replica.New(t, replica.Options{
-		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: int32(max(v.sim.opt.SessionTicks, 20)) * int32(v.sim.opt.TickMS), ContainerCheckMS: 4 * v.sim.opt.TickMS, Yield: v.heartbeat,
+		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: v.sessionMax(), ContainerCheckMS: 4 * v.sim.opt.TickMS, Yield: v.heartbeat,
 		Member: &replica.Member{
 			Members: v.members, Reconfig: v.sim.opt.Reconfig > 0, Logged: v.logged.All, VotersMin: 2, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
 			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,
@@ -119,6 +119,16 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.sim.see(check.Restarted{Server: v.id, Log: log.Last()})
 	v.tick()
 	v.scheduleBatch()
+}
+
+// sessionMax returns the longest session timeout that the server gives, in ms. With Options.Careless, every second
+// server gives less than clients ask for.
+func (v *server) sessionMax() int32 {
+	o := &v.sim.opt
+	if o.Careless > 0 && v.id%2 == 0 && o.SessionTicks > 3 {
+		return int32(o.SessionTicks) * 3 / 4 * int32(o.TickMS)
+	}
+	return int32(max(o.SessionTicks, 20)) * int32(o.TickMS)
 }
 
 // startFailed handles a start that failed. If a fault of the disk is the cause, the start is

@@ -317,6 +317,7 @@ func (c *elections) sends(e *Electing, v *elector, m *election.Message) string {
 		return ""
 	}
 	switch {
+	case n.Leader == peerwire.NoServer:
 	case e.Full && n.Zxid >= 0:
 		return fmt.Sprintf("server %d votes for %v although its disk is full", e.Server, x.Vote)
 	case e.Wiped && n.Zxid >= 0:

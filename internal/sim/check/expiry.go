@@ -34,7 +34,8 @@ type expiry struct {
 
 // lifetime is a session that no transaction has ended.
 type lifetime struct {
-	timeout int64 // T in µs
+	timeout int64 // T in µs; the shortest one that a server has given
+	most    int64 // the longest one
 	heard   int64 // µs at which it was last heard from
 	proven  int64 // µs at which its client sent the latest ping that was answered; 0: none
 	ending  bool  // the leader has proposed its end
@@ -81,6 +82,10 @@ func (c *expiry) See(o any) string {
 		c.hear(e.Session)
 	case Attached:
 		c.hear(e.Session)
+		if s := c.open[e.Session]; s != nil && e.TimeoutMS > 0 {
+			t := int64(e.TimeoutMS) * 1000
+			s.timeout, s.most = min(s.timeout, t), max(s.most, t)
+		}
 	case Kept:
 		c.hear(e.Session)
 	case Answered:
@@ -132,7 +137,7 @@ func (c *expiry) committed(e *Committed) string {
 	t := e.Txn
 	if t.Type == wire.OpCreateSession {
 		if b, ok := t.Body.(*record.CreateSessionTxn); ok {
-			c.open[t.Session] = &lifetime{timeout: int64(b.TimeoutMS) * 1000, heard: c.present.Now()}
+			c.open[t.Session] = &lifetime{timeout: int64(b.TimeoutMS) * 1000, most: int64(b.TimeoutMS) * 1000, heard: c.present.Now()}
 		}
 		return ""
 	}
@@ -200,7 +205,7 @@ func (c *expiry) tick(e *Ticked) string {
 		if s.ending {
 			continue
 		}
-		if by := now - max(s.heard, c.since) - s.timeout - lateTicks*tick - lateMS*1000; by > 0 && (first == 0 || id < first) {
+		if by := now - max(s.heard, c.since) - s.most - lateTicks*tick - lateMS*1000; by > 0 && (first == 0 || id < first) {
 			late, first = by, id
 		}
 	}
@@ -208,5 +213,5 @@ func (c *expiry) tick(e *Ticked) string {
 		return ""
 	}
 	return fmt.Sprintf("leader %d, which serves, ends session %v not in time: its timeout of %d ms and %d ticks more were over %d ms ago",
-		e.Server, first, c.open[first].timeout/1000, lateTicks, late/1000+lateMS)
+		e.Server, first, c.open[first].most/1000, lateTicks, late/1000+lateMS)
 }

@@ -76,29 +76,29 @@ var brokenLeases = []broken{
 		return followed(beats(1*ms, 0), answers(2*ms), touches(3*ms), confirms(4*ms, 2), touches(1000*ms), confirms(1001*ms, 3))
 	}},
 	{"a ping answered by a follower because of an earlier TOUCH", leasesOf, func(*History) []any {
-		return followed(beats(1*ms, 0), answers(2*ms), asks(b, wire.OpPing, 2*ms), touches(3*ms), confirms(4*ms, 2), Replied{b, 7, wire.OpPing, wire.OK},
-			touches(5*ms), asks(b, wire.OpPing, 6*ms), confirms(7*ms, 3), Replied{b, 7, wire.OpPing, wire.OK})
+		return followed(beats(1*ms, 0), answers(2*ms), asks(b, wire.OpPing, 2*ms), touches(3*ms), confirms(4*ms, 2), Replied{b, 7, 0, wire.OpPing, wire.OK},
+			touches(5*ms), asks(b, wire.OpPing, 6*ms), confirms(7*ms, 3), Replied{b, 7, 0, wire.OpPing, wire.OK})
 	}},
 	{"a TOUCH taken for an answer to a heartbeat", leasesOf, func(*History) []any {
 		return followed(beats(1*ms, 0), answers(2*ms), beats(1000*ms, 0), touches(1001*ms), confirms(1002*ms, 2))
 	}},
 	{"a ping answered by a leader without a lease", leasesOf, func(*History) []any {
-		return followed(beats(1*ms, 0), answers(2*ms), asks(a, wire.OpPing, 400*ms), Replied{a, 7, wire.OpPing, wire.OK},
-			asks(a, wire.OpPing, 600*ms), Replied{a, 7, wire.OpPing, wire.OK})
+		return followed(beats(1*ms, 0), answers(2*ms), asks(a, wire.OpPing, 400*ms), Replied{a, 7, 0, wire.OpPing, wire.OK},
+			asks(a, wire.OpPing, 600*ms), Replied{a, 7, 0, wire.OpPing, wire.OK})
 	}},
 	{"a ping answered by a follower before its leader knows of it", leasesOf, func(*History) []any {
-		return followed(beats(1*ms, 0), asks(b, wire.OpPing, 2*ms), answers(3*ms), beats(4*ms, 1), Replied{b, 7, wire.OpPing, wire.OK},
-			asks(b, wire.OpPing, 5*ms), Replied{b, 7, wire.OpPing, wire.OK})
+		return followed(beats(1*ms, 0), asks(b, wire.OpPing, 2*ms), answers(3*ms), beats(4*ms, 1), Replied{b, 7, 0, wire.OpPing, wire.OK},
+			asks(b, wire.OpPing, 5*ms), Replied{b, 7, 0, wire.OpPing, wire.OK})
 	}},
 	{"a sync answered because of an earlier heartbeat", leasesOf, func(*History) []any {
 		answer := packetOf(3*ms, false, peerwire.PacketSync, 0, nil)
-		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), answer, Replied{b, 7, wire.OpSync, wire.OK},
-			asks(b, wire.OpSync, 4*ms), beats(5*ms, 0), answer, answers(6*ms), Replied{b, 7, wire.OpSync, wire.OK})
+		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), answer, Replied{b, 7, 0, wire.OpSync, wire.OK},
+			asks(b, wire.OpSync, 4*ms), beats(5*ms, 0), answer, answers(6*ms), Replied{b, 7, 0, wire.OpSync, wire.OK})
 	}},
 	{"a sync answered because of what a leader that has ended had confirmed later", leasesOf, func(*History) []any {
 		answer := packetOf(3*ms, false, peerwire.PacketSync, 0, nil)
-		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), answer, Restarted{Server: a}, Replied{b, 7, wire.OpSync, wire.OK},
-			asks(b, wire.OpSync, 4*ms), Replied{b, 7, wire.OpSync, wire.OK})
+		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), answer, Restarted{Server: a}, Replied{b, 7, 0, wire.OpSync, wire.OK},
+			asks(b, wire.OpSync, 4*ms), Replied{b, 7, 0, wire.OpSync, wire.OK})
 	}},
 	{"a connection kept over a term that was missed", func(*History) Checker { return &keptConnections{} }, func(*History) []any {
 		leads := func(e wire.Epoch) Established { return Established{Server: a, Role: peerwire.Leading, Epoch: e} }
@@ -141,7 +141,7 @@ func TestRefusedSyncNeedsNoQuorum(t *testing.T) {
 		c := newLeases(three())
 		wrong := ""
 		for _, o := range followed(beats(1*ms, 0), answers(2*ms), asks(a, wire.OpSync, 3*ms), Replied{a, 7, wire.OpSync, code},
-			asks(a, wire.OpSync, 4*ms), beats(5*ms, 0), answers(6*ms), Replied{a, 7, wire.OpSync, wire.OK}) {
+			asks(a, wire.OpSync, 4*ms), beats(5*ms, 0), answers(6*ms), Replied{a, 7, 0, wire.OpSync, wire.OK}) {
 			if why := c.See(o); wrong == "" {
 				wrong = why
 			}

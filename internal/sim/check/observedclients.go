@@ -57,6 +57,11 @@ type (
 		Connection int // number of the connection among those of the client
 		Event      tree.Event
 	}
+	// SentOld says that a client sends a write on a connection although its session is on a newer one.
+	SentOld struct {
+		Session wire.SessionID
+		Xid     int32
+	}
 	// Connected says that a server accepts a client's connection.
 	Connected struct{ Conn replica.ConnID }
 	// Attached says that a connection gets a session. ReadOnly says that the server has no
@@ -66,6 +71,7 @@ type (
 		Conn       replica.ConnID
 		Session    wire.SessionID
 		ReadOnly   bool
+		TimeoutMS  int32
 		Seen, Zxid wire.Zxid
 	}
 	// Heard says that a server reads something of a session's client.

@@ -7,8 +7,12 @@ import (
 	"bellwether/wire"
 )
 
-// atMostOnce checks that each request of a client becomes at most one transaction.
-type atMostOnce struct{ done map[attempt]wire.Zxid }
+// atMostOnce checks that each request of a client becomes at most one transaction. A request that was sent on a
+// connection which its session had left becomes none, except one that has failed.
+type atMostOnce struct {
+	done map[attempt]wire.Zxid
+	old  map[attempt]bool
+}
 
 // attempt identifies a request. A simulated client never uses an xid twice.
 type attempt struct {
@@ -16,16 +20,23 @@ type attempt struct {
 	xid     int32
 }
 
-func newAtMostOnce() *atMostOnce { return &atMostOnce{map[attempt]wire.Zxid{}} }
+func newAtMostOnce() *atMostOnce { return &atMostOnce{map[attempt]wire.Zxid{}, map[attempt]bool{}} }
 
 func (*atMostOnce) Name() string { return "AtMostOnce" }
 
 func (c *atMostOnce) See(o any) string {
+	if e, ok := o.(SentOld); ok {
+		c.old[attempt{e.Session, e.Xid}] = true
+		return ""
+	}
 	e, ok := o.(Committed)
 	if !ok || e.Txn.Cxid <= 0 { // a transaction that a server made by itself
 		return ""
 	}
 	a := attempt{e.Txn.Session, e.Txn.Cxid}
+	if c.old[a] && e.Txn.Type != wire.OpError {
+		return fmt.Sprintf("request %d of session %v is carried out by %v, but its client sent it on a connection that the session had left", a.xid, a.session, e.Txn.Zxid)
+	}
 	if before, twice := c.done[a]; twice {
 		return fmt.Sprintf("request %d of session %v is carried out by %v and by %v", a.xid, a.session, before, e.Txn.Zxid)
 	}

@@ -53,6 +53,8 @@ type Client struct {
 	Reader         bool              // it accepts a server without a quorum, and keeps no session
 	NoQuorum       bool              // it is connected to a server without a quorum
 	shown          check.Watching    // memory that watching reuses
+	odd            *machine.Random   // draws what a careless client does; nil: the client is not careless
+	readsUntil     int64             // until when the client only reads, in µs
 }
 
 // Call is a request under way.

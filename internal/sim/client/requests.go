@@ -18,6 +18,9 @@ func (c *Client) work() {
 		return
 	}
 	wait := c.random.Below(2 * c.group.Settings().ThinkMS * machine.Millisecond)
+	if c.group.Now() < c.readsUntil {
+		wait = min(wait, int64(c.timeout())*machine.Millisecond/4) // so often that no ping is sent
+	}
 	if c.napping = !c.group.Phase().Calm && c.random.Below(256) == 0; c.napping {
 		wait = int64(c.timeout())*machine.Millisecond + c.random.Between(-1, 2)*c.group.Settings().TickMS*machine.Millisecond
 	}
@@ -30,7 +33,9 @@ func (c *Client) work() {
 			c.busy = true
 			return
 		}
-		c.change()
+		if !c.careless() {
+			c.change()
+		}
 		c.work()
 	})
 }

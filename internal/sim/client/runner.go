@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/machine"
 	"bellwether/wire"
 )
 
@@ -90,7 +91,11 @@ func (h *Runner) wake(in time.Duration) {
 		return
 	}
 	h.alarm = at
-	h.c.after(at-h.c.group.Now(), func() {
+	late := int64(0)
+	if d := h.c.oddities(); d != nil && d.Below(4) == 0 { // the process is busy when its alarm is due
+		late = d.Below(100 * machine.Millisecond)
+	}
+	h.c.after(at-h.c.group.Now()+late, func() {
 		if h.alarm == at && !h.c.Hung {
 			h.alarm = 0
 			h.step(claim.Tick{})
@@ -183,8 +188,22 @@ func (h *Runner) batch(ops []claim.Op, next func([]claim.Result)) {
 
 // answer passes the answer of a request to the state machine, and then what the watches of
 // the request have reported.
-func (h *Runner) answer(round int, r claim.Reply) {
+func (h *Runner) answer(round int, r claim.Reply) { h.deliver(round, r, true) }
+
+// deliver does what answer does. If the client is careless, the answer may come late.
+func (h *Runner) deliver(round int, r claim.Reply, mayWait bool) {
 	if h.round != round {
+		return
+	}
+	if d := h.c.oddities(); d != nil && mayWait && d.Below(8) == 0 { // the reply waits for its turn in the process
+		life := h.life
+		h.c.group.After(d.Below(machine.Second), func() {
+			h.c.arrive(func() {
+				if h.life == life {
+					h.deliver(round, r, false)
+				}
+			})
+		})
 		return
 	}
 	fired, life := h.held, h.life

@@ -68,6 +68,7 @@ type Settings struct {
 	TickMS, ThinkMS int64
 	SessionMS       int32 // the session timeout to ask for
 	LocalSessions   bool
+	Careless        bool // clients do what careless.go says
 }
 
 // Phase is the part of a run.

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"fmt"
+
+	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/machine"
+	"bellwether/wire"
+)
+
+// This file makes some clients careless: they do what the protocol allows and what good clients do not do. They send
+// requests behind the end of their session, end a session and ask for it again at once, and go to another server
+// while their old connection goes on sending. For a while they only read, so that nothing but reads keeps their
+// sessions alive. Their recipes get answers and alarms late.
+
+// carelessIn is the number of requests of which one is careless, on average.
+const carelessIn = 24
+
+// oddities returns the random source of a careless client; nil: the client is not careless.
+func (c *Client) oddities() *machine.Random {
+	if !c.group.Settings().Careless || c.group.Phase().Calm {
+		return nil
+	}
+	if c.odd == nil {
+		c.odd = machine.NewRandom(0xca4e1e55 + uint64(c.ID) + uint64(c.group.Now()))
+	}
+	return c.odd
+}
+
+// careless does something careless in place of the next request. It reports whether it did.
+func (c *Client) careless() bool {
+	d := c.oddities()
+	switch {
+	case d == nil:
+		return false
+	case c.group.Now() < c.readsUntil:
+		c.Send(Get(check.RegisterPaths[d.Below(registerCount)], false))
+		return true
+	case d.Below(carelessIn) != 0:
+		return false
+	}
+	mine := fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3))
+	switch d.Below(8) {
+	case 0: // requests behind the end of the session
+		c.create(mine, wire.FlagEphemeral)
+		c.Send(&Call{Op: wire.OpCloseSession})
+		c.create(mine+"-late", wire.FlagEphemeral)
+		c.set("/n1")
+		if d.Below(2) == 0 {
+			c.Send(&Call{Op: wire.OpCloseSession})
+		}
+	case 1: // a failed create of an ephemeral directly before the end
+		c.Send(&Call{Op: wire.OpMulti, Path: mine, Body: wire.Append(nil, &wire.MultiRequest{Ops: []wire.Op{
+			{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: mine, ACL: wire.OpenACL(), Flags: wire.FlagEphemeral}},
+			{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: mine, Version: 7}},
+		}})})
+		c.Send(&Call{Op: wire.OpCloseSession})
+	case 2, 3: // the session is ended and asked for again
+		c.create(mine, wire.FlagEphemeral)
+		c.Send(&Call{Op: wire.OpCloseSession})
+		c.goOn(d)
+	case 4, 5, 6:
+		c.goOn(d)
+	default:
+		c.readsUntil = c.group.Now() + int64(c.timeout())*machine.Millisecond*5/2
+	}
+	return true
+}
+
+// goOn connects anew and leaves the old connection open, which sends a few more requests. Their answers go to
+// nobody.
+func (c *Client) goOn(d *machine.Random) {
+	if c.NoQuorum || c.group.Settings().LocalSessions {
+		return
+	}
+	old, session, left := c.conn, c.Session, c.Connections
+	c.conn = nil // Drop does not close the connection
+	c.Drop()
+	held := make([]bool, 1)
+	for range d.Between(1, 4) {
+		c.group.After(d.Below(400*machine.Millisecond), func() {
+			if held[0] || c.Session != session || !c.On || c.stopped || c.group.Phase().Quiet {
+				return
+			}
+			c.sendOld(old, session, d, c.Attached && c.Connections > left)
+		})
+	}
+	c.group.After(d.Between(100*machine.Millisecond, 2*machine.Second), func() {
+		held[0] = true
+		old.Close()
+	})
+}
+
+// sendOld sends a write on a connection that the client has left. moved says that the session is on a newer
+// connection already.
+func (c *Client) sendOld(old Connection, session wire.SessionID, d *machine.Random, moved bool) {
+	path := fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3))
+	c.group.calls++
+	c.Xid++
+	k := &Call{client: c, n: c.group.calls, session: session, xid: c.Xid, Issued: c.group.Now(), Op: wire.OpCreate, Path: path,
+		value: c.UniqueValue()}
+	k.Body = wire.Append(nil, &wire.CreateRequest{Path: path, Data: []byte(k.value), ACL: wire.OpenACL(), Flags: wire.FlagEphemeral})
+	if d.Below(8) == 0 {
+		k.Op, k.Path, k.value, k.Body = wire.OpCloseSession, "", "", nil
+	}
+	c.group.See(check.Issued{Request: k.observed()})
+	c.group.See(check.Lost{Request: k.observed()})
+	if moved {
+		c.group.See(check.SentOld{Session: session, Xid: k.xid})
+	}
+	old.Send(Request{k.xid, k.Op, k.Body})
+}
