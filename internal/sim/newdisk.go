@@ -9,15 +9,9 @@ import (
 )
 
 // expendable reports whether the others can do without the disk of a server: an election
-// needs a quorum of servers that know their history. Another voter whose disk has decayed may fall back to an earlier
-// state at its next start and still vote, so it must be serving.
+// needs a quorum of servers that know their history.
 func (v *server) expendable() bool {
 	s := v.sim
-	for _, o := range s.servers {
-		if o != v && o.rotten && s.roster.newest.IsVoter(o.id) && !(o.up && o.standing.Serving) {
-			return false
-		}
-	}
 	return s.consolidated() && s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
 		o := s.server(id)
 		return o != v && o.has && !o.rotten && o.members == s.roster.newest

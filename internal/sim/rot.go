@@ -18,7 +18,7 @@ import (
 // decay flips a bit of a snapshot or log of a server, or spoils a sector.
 func (v *server) decay(a Act) {
 	path, off := v.oldByte(a.Value / 8)
-	if path == "" || !v.expendable() {
+	if path == "" || !v.expendable() || v.sim.opt.Focus > 0 && v.sim.otherRotten(v) {
 		return
 	}
 	hit := false
@@ -31,6 +31,13 @@ func (v *server) decay(a Act) {
 		v.rotten = true
 		v.sim.tell("server %d: %s decays at offset %d", v.id, filepath.Base(path), off)
 	}
+}
+
+// otherRotten reports whether the disk of another voter has decayed. Two disks must not decay before one of them is
+// replaced where many acknowledgements are on their way for long: a transaction may then be committed because of an
+// acknowledgement that was sent before the disk of its sender has decayed.
+func (s *Sim) otherRotten(v *server) bool {
+	return slices.ContainsFunc(s.servers, func(o *server) bool { return o != v && o.rotten && s.roster.newest.IsVoter(o.id) })
 }
 
 // oldByte returns the file and the offset of the nth byte of all snapshots and logs; an
