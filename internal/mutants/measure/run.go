@@ -140,7 +140,9 @@ func (r *Runner) judge(ctx context.Context, m *mutants.Mutant, s Selection) erro
 			return err
 		}
 	}
-	simulated := func(mutants.Result) (mutants.Result, error) { return r.simulator(ctx, m, dir, overlay) }
+	simulated := func(before mutants.Result) (mutants.Result, error) {
+		return r.simulator(ctx, m, dir, overlay, before)
+	}
 	if s.Simulator && mutants.Simulated(m.Package()) {
 		return r.score(m, mutants.Simulator, changed, simulated)
 	}

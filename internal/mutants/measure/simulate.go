@@ -29,8 +29,9 @@ const (
 )
 
 // simulator judges a mutant by the checkers of the simulator: seed after seed, from 1 on,
-// until a rule is broken or the budget of processor time is spent.
-func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay string) (mutants.Result, error) {
+// until a rule is broken or the budget of processor time is spent. If before names a seed that
+// has killed the mutant, that seed comes first.
+func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay string, before mutants.Result) (mutants.Result, error) {
 	out := mutants.Result{Mutant: m.Name, Score: mutants.Simulator, Verdict: mutants.Survived}
 	program := filepath.Join(dir, "bellwether-sim")
 	if text, err := r.goCommand(ctx, "build", "-overlay="+overlay, "-ldflags=-s -w", "-o", program, simulatorProgram); err != nil {
@@ -40,8 +41,16 @@ func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay 
 		}
 		return out, fmt.Errorf("build the simulator with %s: %w\n%s", m.Name, err, text)
 	}
-	seed, spent := 1, time.Duration(0)
-	for ; spent < r.Budget; seed++ {
+	next, spent := 1, time.Duration(0)
+	known, err := strconv.Atoi(before.By)
+	again := err == nil && before.Verdict == mutants.Killed
+	for spent < r.Budget {
+		seed := next
+		if again {
+			seed, again = known, false
+		} else {
+			next++
+		}
 		rule, took, err := r.seed(ctx, program, seed)
 		if err != nil {
 			return out, err
@@ -52,7 +61,7 @@ func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay 
 			return out, nil
 		}
 	}
-	out.By = strconv.Itoa(seed - 1)
+	out.By = strconv.Itoa(next - 1)
 	return out, nil
 }
 
