@@ -229,8 +229,8 @@ func (v *server) effect(o *replica.Output) {
 		c.epoch = v.standing.Epoch
 		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly, TimeoutMS: o.TimeoutMS, Seen: c.hello, Zxid: v.tree.LastZxid()})
 		v.sim.left(o.Session, c)
-		if !o.ReadOnly && o.Session != 0 {
-			v.sim.attachments[o.Session] = attachment{v, c.id, v.tree.LastZxid()}
+		if z := v.tree.LastZxid(); !o.ReadOnly && o.Session != 0 && z >= v.sim.attachments[o.Session].zxid { // else this server is behind
+			v.sim.attachments[o.Session] = attachment{v, c.id, z}
 		}
 		c.tcp.send(1, client.Welcome{Session: o.Session, TimeoutMS: o.TimeoutMS, Password: o.Password, ReadOnly: o.ReadOnly})
 	case replica.Reply:
