@@ -224,6 +224,10 @@ func (v *server) effect(o *replica.Output) {
 	}
 	switch o.Kind {
 	case replica.Attached:
+		if _, lives := v.tree.Session(o.Session); !lives && o.Session != 0 && !o.ReadOnly && v.sim.opt.LocalSessions < 0 {
+			v.sim.fail("Sessions", "server %d, which has applied everything up to %v, gives session %v, which its tree does not have", v.id, v.tree.LastZxid(), o.Session)
+			return
+		}
 		c.session, c.readOnly, c.timeoutMS = o.Session, o.ReadOnly, o.TimeoutMS
 		c.heard.Store(c.now())
 		c.epoch = v.standing.Epoch

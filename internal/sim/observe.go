@@ -120,6 +120,10 @@ func (v *server) recordObservation(h replica.Observation) {
 	v.sim.tell("server %d: %s", v.id, text)
 	v.recordPreference(h)
 	switch h := h.(type) {
+	case replica.ForwardRefused:
+		if a := v.sim.attachments[h.Session]; a.server == v && v.sim.opt.Compatible < 0 {
+			v.sim.fail("Sessions", "server %d closes the connection of session %v because of a refused request, but that request is not of this connection", v.id, h.Session)
+		}
 	case zab.LeaderServes:
 		v.sim.reach(situationLeader)
 		v.recordTransfer()

@@ -84,10 +84,35 @@ func (s *Sim) recover() {
 	s.await("every part is owned by the member to which it is assigned, and every task is done", recipes, s.clients.PartsMissing)
 	asked, written := s.now, s.history.Last().Zxid
 	s.await("every request is answered and all trees are equal", finish, func() string { return s.allDone(asked, written) })
+	s.rest()
 	if !s.ended() {
 		if wrong := s.register.Explained(); wrong != "" {
 			s.fail(s.register.Name(), "%s", wrong)
 		}
+	}
+}
+
+// rest lets clients only read for longer than their sessions would live otherwise, while one client vanishes without
+// closing its connection. No session that is in use may expire, and Expiry checks that the session of the vanished
+// client does.
+func (s *Sim) rest() {
+	if s.ended() || s.opt.Careless < 0 || s.opt.SessionTicks > sessionTicksShort {
+		return
+	}
+	s.reach(situationRest)
+	long := int64(s.opt.SessionTicks+12)*s.opt.TickMS*machine.Millisecond + machine.Second
+	vanished := false
+	for _, c := range s.clients.All {
+		switch {
+		case c.Player != nil || c.Reader || !c.Attached:
+		case !vanished:
+			vanished = true
+			c.PowerOff()
+		default:
+			c.Rest(s.now + long)
+		}
+	}
+	for until := s.now + long; s.now < until && s.step(); {
 	}
 }
 

@@ -113,6 +113,7 @@ const (
 	situationEpochTooLarge     // a server reads a decayed currentEpoch that is too large
 	situationLeaderJumped      // the monotonic clock of a leader jumps
 	situationTouched           // a leader confirms to a learner the sessions for which clients wait, before its next ping
+	situationRest              // clients only read for longer than their sessions would live otherwise
 	// The healthy servers have served while others kept a lasting fault.
 	situationLastingDead
 	situationLastingPaused
@@ -151,7 +152,7 @@ var situationNames = [situations]string{
 	"membership proposed", "membership changed", "leader named by a reconfiguration", "membership adopted from a notification",
 	"preferred server leads",
 	"start refused because a part of a promise is lost", "epoch file decayed", "decayed currentEpoch too large", "leader's monotonic clock jumped",
-	"sessions confirmed before the next ping",
+	"sessions confirmed before the next ping", "clients that only read keep their sessions",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",

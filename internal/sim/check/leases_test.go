@@ -140,7 +140,7 @@ func TestRefusedSyncNeedsNoQuorum(t *testing.T) {
 	for _, code := range []wire.Code{wire.ErrSessionExpired, wire.OK} {
 		c := newLeases(three())
 		wrong := ""
-		for _, o := range followed(beats(1*ms, 0), answers(2*ms), asks(a, wire.OpSync, 3*ms), Replied{a, 7, wire.OpSync, code},
+		for _, o := range followed(beats(1*ms, 0), answers(2*ms), asks(a, wire.OpSync, 3*ms), Replied{a, 7, 0, wire.OpSync, code},
 			asks(a, wire.OpSync, 4*ms), beats(5*ms, 0), answers(6*ms), Replied{a, 7, 0, wire.OpSync, wire.OK}) {
 			if why := c.See(o); wrong == "" {
 				wrong = why

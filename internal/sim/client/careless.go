@@ -110,3 +110,18 @@ func (c *Client) sendOld(old Connection, session wire.SessionID, d *machine.Rand
 	}
 	old.Send(Request{k.xid, k.Op, k.Body})
 }
+
+// Rest makes the client only read until a time, in µs, so often that it sends no ping. Its session must not expire.
+func (c *Client) Rest(until int64) {
+	c.rests, c.readsUntil = c.Session, until
+	c.restRead()
+}
+
+func (c *Client) restRead() {
+	if c.Attached && len(c.Calls) < callsMax {
+		c.Send(Get(check.RegisterPaths[0], false))
+	}
+	if next := int64(c.timeout()) * machine.Millisecond / 4; c.group.Now()+next < c.readsUntil {
+		c.group.After(next, c.restRead)
+	}
+}

@@ -55,6 +55,7 @@ type Client struct {
 	shown          check.Watching    // memory that watching reuses
 	odd            *machine.Random   // draws what a careless client does; nil: the client is not careless
 	readsUntil     int64             // until when the client only reads, in µs
+	rests          wire.SessionID    // the session that the client has kept alive by reads since all faults have ended; 0: none
 }
 
 // Call is a request under way.
@@ -225,6 +226,10 @@ func (c *Client) receive(load any) {
 func (c *Client) expired() {
 	if c.Session == 0 {
 		c.group.Fail("Sessions", "client %d asked for a new session and was told that it has expired", c.ID)
+	}
+	if c.Session == c.rests {
+		c.group.Fail("Sessions", "session %v of client %d has expired although its client has read all the time and there are no faults", c.Session, c.ID)
+		return
 	}
 	c.group.Tell("client %d: session %v has expired", c.ID, c.Session)
 	c.group.See(check.TurnedAway{Server: c.At, Session: c.Session, TimeoutMS: c.timeout(), At: c.group.Now()})
