@@ -96,7 +96,7 @@ func (s *Sim) recover() {
 // closing its connection. No session that is in use may expire, and Expiry checks that the session of the vanished
 // client does.
 func (s *Sim) rest() {
-	if s.ended() || s.opt.Careless < 0 || s.opt.SessionTicks > sessionTicksShort {
+	if s.ended() || s.opt.Careless < 0 || s.opt.SessionTicks > sessionTicksShort || s.opt.LocalSessions > 0 { // a local session ends when its client goes to another server
 		return
 	}
 	s.reach(situationRest)

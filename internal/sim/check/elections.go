@@ -200,8 +200,6 @@ func (c *elections) begins(e *Electing, v *elector, h *election.Began) string {
 	switch {
 	case h.Round <= last && h.Round != 1: // a changed membership begins to count anew
 		return fmt.Sprintf("server %d begins an election in round %d after round %d", e.Server, h.Round, last)
-	case h.Vote.Leader == e.Server && h.Vote.Zxid > e.Log && h.Vote.Zxid.Counter() > 0:
-		return fmt.Sprintf("server %d votes for itself with %v, but its log ends at %v", e.Server, h.Vote.Zxid, e.Log)
 	}
 	return ""
 }
