@@ -261,6 +261,7 @@ func (v *server) queueDuties(duties []replica.Duty) {
 	for i := range duties {
 		v.sim.see(check.Ordered{Server: v.id, Duty: &duties[i], Void: v.writer.journal.Void()})
 		v.recordDuty(&duties[i])
+		v.ordered = max(v.ordered, duties[i].SaveCurrent)
 		v.writer.take(duties[i])
 	}
 }
@@ -326,7 +327,7 @@ func (v *server) connect(rd *replica.Ready) {
 	}
 	if len(rd.Observations) > 0 || len(rd.Votes) > 0 {
 		v.sim.see(check.Electing{Server: v.id, Reports: rd.Observations, Votes: rd.Votes, Batch: v.began, Mono: v.at.Mono, Log: v.log.Last(),
-			Wiped: v.unknown && !v.has && v.saved.Current == 0, Full: v.knowsFull, Disabled: v.replica.Status().Disabled != ""})
+			Wiped: v.unknown && !v.has && v.ordered == 0, Full: v.knowsFull, Disabled: v.replica.Status().Disabled != ""})
 	}
 }
 

@@ -102,7 +102,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.writer = writer{v: v}
 	v.electionConns = map[ensemble.ServerID]*electionConn{}
 	v.alarm, v.lease, v.led, v.nextHeartbeat, v.busyAfter = 0, driver.Lease{Mono: -1}, false, replica.Never, 0
-	v.standing, v.knowsFull, v.lacksTree = replica.Status{}, false, false
+	v.standing, v.knowsFull, v.lacksTree, v.ordered = replica.Status{}, false, false, epochs.Current
 	now := v.Clock.Time(v.sim.now)
 	v.replica = replica.New(t, replica.Options{
 		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: v.sessionMax(), ContainerCheckMS: 4 * v.sim.opt.TickMS, Yield: v.heartbeat,

@@ -63,6 +63,7 @@ type server struct {
 	log               *zab.Log
 	store             *store.Store
 	saved             store.Epochs // the epochs on the disk
+	ordered           wire.Epoch   // the currentEpoch that the disk has or was told to save
 	inbox             []replica.Event
 	backlog           []func() // work that arrived while the process was stopped
 	due               bool     // a batch is scheduled
