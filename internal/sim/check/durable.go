@@ -99,8 +99,11 @@ type quorums struct {
 	invited map[wire.Epoch]bool              // the epoch's leader has sent NEWLEADER
 	terms   map[zab.LinkID]wire.Epoch        // the epoch that was announced on a link
 	to      map[promiseOfEpoch]ensemble.ServerID
-	commits int
-	met     [quorumRules]int
+	joined  map[ensemble.ServerID]map[ensemble.ServerID]wire.Epoch // by leader: who has joined it since it announced an epoch last, with the epoch that it had accepted
+	// chosenBy is the last leader that has announced an epoch.
+	chosenBy map[wire.Epoch]ensemble.ServerID
+	commits  int
+	met      [quorumRules]int
 }
 
 // promiseOfEpoch is a server's promise to follow the leader of an epoch.
@@ -112,6 +115,7 @@ type promiseOfEpoch struct {
 // The premises of quorums.
 const (
 	promisedToLeader = iota
+	epochChosen
 	termBegins
 	leaderServes
 	txnCommitted
@@ -123,14 +127,14 @@ const commitsEvery = 64
 
 func newQuorums(p Present) *quorums {
 	return &quorums{present: p, leaders: map[wire.Epoch]ensemble.ServerID{}, invited: map[wire.Epoch]bool{},
-		terms: map[zab.LinkID]wire.Epoch{}, to: map[promiseOfEpoch]ensemble.ServerID{}}
+		terms: map[zab.LinkID]wire.Epoch{}, to: map[promiseOfEpoch]ensemble.ServerID{}, joined: map[ensemble.ServerID]map[ensemble.ServerID]wire.Epoch{}, chosenBy: map[wire.Epoch]ensemble.ServerID{}}
 }
 
 func (*quorums) Name() string { return "Quorums" }
 
 // Met returns the counts of the rules.
 func (c *quorums) Met() []Count {
-	return []Count{{"an epoch is promised", c.met[promisedToLeader]}, {"a term begins", c.met[termBegins]},
+	return []Count{{"an epoch is promised", c.met[promisedToLeader]}, {"an epoch is chosen", c.met[epochChosen]}, {"a term begins", c.met[termBegins]},
 		{"a leader serves", c.met[leaderServes]}, {"a commit is compared with the disks", c.met[txnCommitted]}}
 }
 
@@ -162,8 +166,14 @@ func (c *quorums) See(o any) string {
 
 func (c *quorums) sent(e *Promised) string {
 	switch z := e.Packet.Zxid; e.Packet.Type {
+	case peerwire.PacketFollowerInfo:
+		if c.joined[e.To.Server] == nil {
+			c.joined[e.To.Server] = map[ensemble.ServerID]wire.Epoch{}
+		}
+		c.joined[e.To.Server][e.Server] = z.Epoch()
 	case peerwire.PacketLeaderInfo:
 		c.terms[e.Link] = z.Epoch()
+		return c.chosen(e.Server, z.Epoch())
 	case peerwire.PacketNewLeader:
 		if !c.invited[z.Epoch()] {
 			c.invited[z.Epoch()] = true
@@ -174,6 +184,29 @@ func (c *quorums) sent(e *Promised) string {
 		return c.promises(e)
 	}
 	return ""
+}
+
+// chosen checks the epoch that a leader announces first: a quorum has joined the leader before, and has accepted only
+// earlier epochs.
+func (c *quorums) chosen(leader ensemble.ServerID, epoch wire.Epoch) string {
+	if by, known := c.chosenBy[epoch]; known && by == leader {
+		return ""
+	}
+	c.chosenBy[epoch] = leader
+	joined := c.joined[leader]
+	delete(c.joined, leader)
+	v := find(c.present.Servers(), leader)
+	if v == nil || v.Members == nil {
+		return ""
+	}
+	c.met[epochChosen]++
+	if v.Members.HasQuorum(func(id ensemble.ServerID) bool {
+		accepted, has := joined[id]
+		return id == leader || has && accepted < epoch
+	}) {
+		return ""
+	}
+	return fmt.Sprintf("leader %d announces epoch %d, but no quorum that has accepted only earlier epochs has joined it", leader, epoch)
 }
 
 // promises checks that a server has promised an epoch to no other leader.

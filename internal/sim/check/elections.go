@@ -350,7 +350,10 @@ func (c *elections) weighs(in, id ensemble.ServerID) bool {
 // told checks that a server that decides by votes has sent its vote to all voters.
 func (c *elections) told(e *Electing, v *elector, d *election.Decision) string {
 	s := find(c.present.Servers(), e.Server)
-	if s == nil || s.Members == nil || e.Disabled || d.Ending != election.Unanimous && d.Ending != election.Agreed {
+	if s == nil || s.Members == nil || e.Disabled {
+		return ""
+	}
+	if d.Ending != election.Unanimous && d.Ending != election.Agreed {
 		return ""
 	}
 	for _, id := range s.Members.Voters() {
