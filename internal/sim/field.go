@@ -60,6 +60,8 @@ var Fields = []Field{
 	number("racks", "racks lose their power, their switch or the room on their disks: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Racks }),
 	number("rot", "snapshots and logs decay: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Rot }),
 	number("priorities", "some servers are preferred as leaders: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Priorities }),
+	number("careless", "clients do what good ones do not, and servers give different session timeouts: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Careless }),
+	number("focus", "the kind of fault that is drawn more often than all others, from 1 to 30; -1: none", -1, faultKinds, func(o *Options) *int { return &o.Focus }),
 	number("lies", "some disks lose what they have promised: 1 yes, -1 no", -1, 1, func(o *Options) *int { return &o.Lies }),
 	number("part-lies", "some disks lose a part of what they have promised: 1 yes, 0 no", 0, 1, func(o *Options) *int { return &o.PartLies }),
 	number("epoch-rot", "epoch files decay: 1 yes, 0 no", 0, 1, func(o *Options) *int { return &o.EpochRot }),

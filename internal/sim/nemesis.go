@@ -174,6 +174,9 @@ func (n *nemesis) victim() *server {
 	return n.sim.servers[n.random.Below(int64(len(n.sim.servers)))]
 }
 
+// faultKinds is the number of kinds of faults that act draws.
+const faultKinds = 30
+
 // focusFull is the kind of fault that fills a disk.
 const focusFull = 15
 
@@ -183,7 +186,7 @@ func (n *nemesis) act() {
 	a := Act{A: int(v.id)}
 	other := 1 + int(d.Below(int64(len(n.sim.servers))))
 	short, long := d.Between(10*machine.Millisecond, machine.Second), d.Between(100*machine.Millisecond, 6*machine.Second)
-	kind := d.Below(30)
+	kind := d.Below(faultKinds)
 	if n.focus != nil && n.focus.Chance(60) {
 		kind = int64(n.sim.opt.Focus) - 1
 		if kind == focusFull { // again and again little room, soon free again

@@ -108,7 +108,7 @@ func Record(seed uint64, compatible ensemble.ServerID, steps []Step) (*Recording
 	r.Sim = New(Options{
 		Seed: seed, Voters: RecordedServers, Observers: -1, Clients: -1, Candidates: -1, Compatible: 1, KeepClients: -1, ReadOnly: -1,
 		LocalSessions: -1, TickMS: RecordedTickMS, SessionTicks: RecordedSessionMS / RecordedTickMS, Groups: -1, Moves: -1, CounterMax: 1 << 30,
-		Busy: -1, Priorities: -1, Reconfig: -1, Lasting: NoLasting, Keep: 500,
+		Busy: -1, Priorities: -1, Careless: -1, Focus: -1, Reconfig: -1, Lasting: NoLasting, Keep: 500,
 		off: true, seen: r.exchange,
 	})
 	for _, v := range r.servers {

@@ -77,6 +77,7 @@ func (s *shrinker) dropKinds() (smaller bool) {
 		func(o *Options) *int { return &o.Rot },
 		func(o *Options) *int { return &o.Lies },
 		func(o *Options) *int { return &o.Priorities },
+		func(o *Options) *int { return &o.Careless },
 	} {
 		o := s.best.Options
 		if n := kind(&o); *n > 0 {

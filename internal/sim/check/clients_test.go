@@ -81,6 +81,19 @@ var brokenRequests = []broken{
 	{"a client that has seen more than its server", func(*History) Checker { return sessionOrder{} }, func(*History) []any {
 		return []any{Attached{Seen: z(1, 1), Zxid: z(1, 1)}, Attached{Seen: z(2, 0), Zxid: z(1, 1)}, Attached{Seen: z(1, 2), Zxid: z(1, 1)}}
 	}},
+	{"a request of a connection that the session has left", func(*History) Checker { return newAtMostOnce() }, func(*History) []any {
+		refused := setTxn(z(1, 1), "x")
+		refused.Type = wire.OpError
+		return []any{SentOld{1, 1}, Committed{a, 1, refused}, SentOld{1, 2}, Committed{a, 2, setTxn(z(1, 2), "x")}}
+	}},
+	{"a change that a client has seen when it sets its watches again", func(h *History) Checker { return newWatchOrder(h) }, func(h *History) []any {
+		again := func(seen wire.Zxid) Issued {
+			return Issued{Request{Client: 1, Op: wire.OpSetWatches, Body: wire.Append(nil, &wire.SetWatchesRequest{RelativeZxid: seen, Data: []string{"/x"}})}}
+		}
+		h.Note(z(1, 2), wire.OpSetData, &record.SetDataTxn{Path: "/x"})
+		told := Notified{Client: 1, Event: tree.Event{Type: wire.EventNodeDataChanged, Path: "/x", Zxid: -1}}
+		return []any{again(z(1, 1)), told, again(z(1, 2)), told}
+	}},
 	{"an event behind the answer that knows of it", func(h *History) Checker { return newWatchOrder(h) }, func(h *History) []any {
 		h.Add(setTxn(z(1, 1), "x"))
 		w := Watching{Watches: []Watch{{Path: "/zookeeper"}}}

@@ -71,6 +71,11 @@ var brokenExpiry = []broken{
 		all = append(append(all, later(2000*ms)), serves(a, 19_500*ms)...) // its process was stopped for a while
 		return append(all, Ticked{a, 1}, later(2*ms), Ticked{a, 1})
 	}},
+	{"a ping of a session whose end is proposed", expiryOf(false), func(*History) []any {
+		pong := Replied{Server: a, Session: 1, Op: wire.OpPing}
+		return append(append([]any{createsSession(9000)}, serves(a, 1000*ms)...), pong, Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{closes(1)}}},
+			Replied{Server: b, Session: 1, Op: wire.OpPing}, pong)
+	}},
 	{"a session whose proposed end was undone and does not expire", expiryOf(false), func(*History) []any {
 		all := append([]any{createsSession(9000)}, serves(a, 10_000*ms)...)
 		all = append(all, Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{closes(1)}}})

@@ -100,9 +100,26 @@ var brokenLeases = []broken{
 		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), answer, Restarted{Server: a}, Replied{b, 7, 0, wire.OpSync, wire.OK},
 			asks(b, wire.OpSync, 4*ms), Replied{b, 7, 0, wire.OpSync, wire.OK})
 	}},
-	{"a connection kept over a term that was missed", func(*History) Checker { return &keptConnections{} }, func(*History) []any {
+	{"a connection kept over a term that was missed", func(*History) Checker { return newKeptConnections(three()) }, func(*History) []any {
 		leads := func(e wire.Epoch) Established { return Established{Server: a, Role: peerwire.Leading, Epoch: e} }
 		return []any{leads(1), Kept{b, 1, 2, 7}, leads(2), Kept{b, 1, 2, 7}, leads(3), Kept{b, 1, 3, 7}}
+	}},
+	{"a connection kept under a leader of ZooKeeper", func(*History) Checker {
+		p := three()
+		p.servers[0].Compatible = true
+		return newKeptConnections(p)
+	}, func(*History) []any {
+		return []any{Established{Server: b, Role: peerwire.Leading, Epoch: 1}, Kept{3, 1, 1, 7}, Established{Server: a, Role: peerwire.Leading, Epoch: 2}, Kept{3, 1, 2, 7}}
+	}},
+	{"an epoch that a member of the quorum has accepted", quorumsOf(), func(*History) []any {
+		joins := func(accepted wire.Epoch) Promised {
+			return packetOf(0, true, peerwire.PacketFollowerInfo, z(accepted, 0), nil)
+		}
+		info := func(e wire.Epoch) Promised { return packetOf(0, false, peerwire.PacketLeaderInfo, z(e, 0), nil) }
+		return []any{joins(1), info(2), joins(3), info(3)}
+	}},
+	{"an epoch without a quorum", quorumsOf(), func(*History) []any {
+		return []any{packetOf(0, false, peerwire.PacketLeaderInfo, z(1, 0), nil)}
 	}},
 	{"an epoch promised to two leaders", quorumsOf(), func(*History) []any {
 		promise := func(to ensemble.ServerID, link zab.LinkID) []any {
@@ -111,7 +128,7 @@ var brokenLeases = []broken{
 			p.To.Server, p.Link, info.Link = to, link, link
 			return []any{info, p}
 		}
-		again := append(promise(a, 1), promise(a, 2)...)
+		again := append([]any{packetOf(0, true, peerwire.PacketFollowerInfo, 0, nil)}, append(promise(a, 1), promise(a, 2)...)...)
 		return append(append(again, append([]any{Forgot{b}}, promise(3, 3)...)...), promise(a, 4)...)
 	}},
 	{"a term that a quorum has not promised", quorumsOf(disk(a, 2, 1), disk(b, 1, 1), Disk{ID: 3, Durable: Durable{Known: true, Accepted: 1}}), func(*History) []any {

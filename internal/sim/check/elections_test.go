@@ -1,0 +1,130 @@
+package check
+
+import (
+	"slices"
+
+	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/replica"
+	"bellwether/wire"
+)
+
+func electionsOf(*History) Checker { return newElections(three()) }
+
+// votes returns the notification of a server that looks for a leader.
+func votes(v election.Vote, round wire.Epoch) peerwire.Notification {
+	return peerwire.Notification{State: peerwire.Looking, Leader: v.Leader, Zxid: v.Zxid, PeerEpoch: v.PeerEpoch, ElectionEpoch: round}
+}
+
+// hears says that server a hears a notification in a batch.
+func hears(from ensemble.ServerID, first bool, n peerwire.Notification, batch int64) VoteHeard {
+	return VoteHeard{Server: a, From: from, First: first, Notification: &n, Batch: batch}
+}
+
+// electing is what server a reports in a batch, in which it sends its vote to the others.
+func electing(mono int64, n *peerwire.Notification, reports ...replica.Observation) Electing {
+	e := Electing{Server: a, Reports: reports, Batch: mono, Mono: mono, Log: z(1, 5)}
+	if n != nil {
+		e.Votes = []election.Message{{To: b, Notification: *n}, {To: 3, Notification: *n}}
+	}
+	return e
+}
+
+// best and own are votes for b and for a. b has more history.
+var (
+	best = election.Vote{Leader: b, Zxid: z(1, 9), PeerEpoch: 1}
+	own  = election.Vote{Leader: a, Zxid: z(1, 5), PeerEpoch: 1}
+)
+
+func began(round wire.Epoch) election.Began { return election.Began{Round: round, Vote: own} }
+
+func decided(v election.Vote, round wire.Epoch, how election.Ending) election.Decided {
+	d := election.Decision{State: peerwire.Following, Vote: v, Round: round, Ending: how}
+	if v.Leader == a {
+		d.State = peerwire.Leading
+	}
+	return election.Decided{Decision: d}
+}
+
+// looks is the beginning of an election of server a in round 1, in which it votes for v afterwards.
+func looks(v election.Vote, more ...any) []any {
+	first, then := votes(own, 1), votes(v, 1)
+	return append([]any{electing(0, &first, began(1)), electing(1, &then)}, more...)
+}
+
+// brokenElections are sequences of observations that break the rules of elections.
+var brokenElections = []broken{
+	{"a decision without a quorum", electionsOf, func(*History) []any {
+		return looks(best, hears(b, false, votes(best, 2), 2), electing(20, nil, decided(best, 1, election.Agreed)))
+	}},
+	{"a decision by votes from before the election", electionsOf, func(*History) []any {
+		return slices.Concat([]any{hears(b, false, votes(best, 1), -1)}, looks(best, electing(20, nil, decided(best, 1, election.Agreed))))
+	}},
+	{"a decision without a wait", electionsOf, func(*History) []any {
+		return looks(best, hears(b, false, votes(best, 1), 2), electing(3, nil, decided(best, 1, election.Agreed)))
+	}},
+	{"a unanimous decision because of an old message", electionsOf, func(*History) []any {
+		return looks(best, hears(b, false, votes(best, 1), 2), hears(3, true, votes(best, 1), 2), electing(3, nil, decided(best, 1, election.Unanimous)))
+	}},
+	{"a unanimous decision for a candidate that is down", electionsOf, func(*History) []any {
+		return looks(best, hears(3, false, votes(best, 1), 2), VoterDown{a, b, 2}, electing(3, nil, decided(best, 1, election.Unanimous)))
+	}},
+	{"a decision that was not sent", electionsOf, func(*History) []any {
+		return looks(own, hears(b, false, votes(best, 1), 2), electing(20, nil, decided(best, 1, election.Agreed)))
+	}},
+	{"a leader with more history than it has", electionsOf, func(*History) []any {
+		more := election.Vote{Leader: a, Zxid: z(1, 9), PeerEpoch: 1}
+		return looks(more, hears(b, false, votes(more, 1), 2), electing(20, nil, decided(more, 1, election.Agreed)))
+	}},
+	{"a vote for less history", electionsOf, func(*History) []any {
+		return looks(election.Vote{Leader: 3, Zxid: z(1, 4), PeerEpoch: 1})
+	}},
+	{"a vote without a history", electionsOf, func(*History) []any {
+		n := votes(own, 1)
+		e := electing(0, &n, began(1))
+		e.Wiped = true
+		return []any{e}
+	}},
+	{"a vote with a full disk", electionsOf, func(*History) []any {
+		n := votes(own, 1)
+		e := electing(0, &n, began(1))
+		e.Full = true
+		return []any{e}
+	}},
+	{"a round twice", electionsOf, func(*History) []any {
+		n := votes(own, 2)
+		return []any{electing(0, &n, began(2)), electing(5, &n, began(2))}
+	}},
+	{"a leader that does not lead", electionsOf, func(*History) []any {
+		follows := votes(best, 1)
+		follows.State = peerwire.Following
+		return looks(own, hears(b, false, follows, 2), hears(3, false, follows, 2), electing(3, nil, decided(best, 1, election.Follows)))
+	}},
+	{"a leader without a quorum", electionsOf, func(*History) []any {
+		leads := votes(best, 1)
+		leads.State = peerwire.Leading
+		return looks(own, hears(b, false, leads, 2), electing(3, nil, decided(best, 1, election.Follows)))
+	}},
+	{"a leader whose follower looks again", electionsOf, func(*History) []any {
+		leads, follows := votes(best, 1), votes(best, 1)
+		leads.State, follows.State = peerwire.Leading, peerwire.Following
+		return looks(own, hears(b, false, leads, 2), hears(3, false, follows, 2), hears(3, false, votes(own, 2), 3), electing(4, nil, decided(best, 1, election.Follows)))
+	}},
+	{"a vote that is not sent again", electionsOf, func(*History) []any {
+		return looks(own, Standing{Server: a, Mono: 2000, Looks: true}, Standing{Server: a, Mono: 2200, Looks: true})
+	}},
+	{"a vote that is sent again and again", electionsOf, func(*History) []any {
+		n := votes(own, 1)
+		return slices.Concat(looks(own), slices.Repeat([]any{electing(2, &n)}, stormMost-1))
+	}},
+	{"a candidate that is dialled for ever", electionsOf, func(*History) []any {
+		return looks(best, hears(b, false, votes(best, 1), 2), electing(20, nil, decided(best, 1, election.Agreed)),
+			Standing{Server: a, Mono: 2000, Dials: true}, Standing{Server: a, Mono: 3000, Dials: true})
+	}},
+	{"a server that looks and is not answered", electionsOf, func(*History) []any {
+		asks := hears(b, false, votes(best, 1), 2)
+		asks.Serves = true
+		return []any{asks, Standing{Server: a, Mono: 2, Serves: true}}
+	}},
+}
