@@ -78,6 +78,7 @@ func (s *shrinker) dropKinds() (smaller bool) {
 		func(o *Options) *int { return &o.Lies },
 		func(o *Options) *int { return &o.Priorities },
 		func(o *Options) *int { return &o.Careless },
+		func(o *Options) *int { return &o.Focus },
 	} {
 		o := s.best.Options
 		if n := kind(&o); *n > 0 {
