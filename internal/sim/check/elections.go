@@ -232,7 +232,7 @@ func (c *elections) agreed(e *Electing, v *elector, d *election.Decision, s *Ser
 	switch {
 	case !s.quorum(d.State == peerwire.Leading, has):
 		return fmt.Sprintf("server %d decides for %v in round %d, but no quorum has sent it that vote", e.Server, d.Vote, d.Round)
-	case s.Members.Weight(d.Vote.Leader) == 0:
+	case weightOf(s.Members, d.Vote.Leader) == 0:
 		return fmt.Sprintf("server %d elects server %d, which has no weight", e.Server, d.Vote.Leader)
 	case d.State == peerwire.Leading && (d.Vote.Zxid != v.initial.Zxid || d.Vote.PeerEpoch != v.initial.PeerEpoch):
 		return fmt.Sprintf("server %d leads by votes for %v, but has %v", e.Server, d.Vote, v.initial)
@@ -281,7 +281,7 @@ func (c *elections) joins(e *Electing, v *elector, d *election.Decision, s *Serv
 // quorum reports whether the servers for which has is true are enough to elect a server: to lead, also in a proposed
 // membership.
 func (s *Server) quorum(leads bool, has func(ensemble.ServerID) bool) bool {
-	return s.Members.HasQuorum(has) && (!leads || s.Proposed == nil || s.Proposed.HasQuorum(has))
+	return hasQuorum(s.Members, has) && (!leads || s.Proposed == nil || hasQuorum(s.Proposed, has))
 }
 
 // some reports whether a vote that was heard from a server fulfils a condition.
@@ -344,7 +344,7 @@ func (v *elector) less(o election.Vote) bool {
 // weighs reports whether a server has weight in the membership of another.
 func (c *elections) weighs(in, id ensemble.ServerID) bool {
 	s := find(c.present.Servers(), in)
-	return s != nil && s.Members != nil && s.Members.Weight(id) > 0
+	return s != nil && s.Members != nil && weightOf(s.Members, id) > 0
 }
 
 // told checks that a server that decides by votes has sent its vote to all voters.
