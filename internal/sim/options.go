@@ -164,20 +164,21 @@ func drawn(o Options, d *machine.Random) Options {
 	drawOwn(&o.Lies, o.Seed^0x11e5, 12)
 	o.drawSessionTicks()
 	o.drawPriorities()
-	o.drawCareless()
+	o.drawCareless(said == "")
 	return o
 }
 
 // drawCareless draws Options.Careless and Options.Focus from the seed, unless they are set. Both have random sources
-// of their own, and the first seeds do without them, for the reason that prioritiesFrom gives.
-func (o *Options) drawCareless() {
+// of their own. The first seeds do without them, and so do runs whose recipe is given, for the reason that
+// prioritiesFrom gives.
+func (o *Options) drawCareless(anyRecipe bool) {
 	careless, focus := 30.0, machine.NewRandom(o.Seed^0xf0c5)
 	kind := focuses[focus.Below(int64(len(focuses)))]
-	if o.Seed < prioritiesFrom || !focus.Chance(25) {
+	if !focus.Chance(25) {
 		kind = -1
 	}
-	if o.Seed < prioritiesFrom {
-		careless = 0
+	if o.Seed < prioritiesFrom || !anyRecipe {
+		careless, kind = 0, -1
 	}
 	drawOwn(&o.Careless, o.Seed^0xca4e, careless)
 	if o.Focus == 0 {

@@ -40,6 +40,12 @@ func newScene(t *testing.T, o Options) *scene {
 	if o.Busy == 0 {
 		o.Busy = -1
 	}
+	if o.Careless == 0 {
+		o.Careless = -1
+	}
+	if o.Focus == 0 {
+		o.Focus = -1
+	}
 	o.TickMS, o.SessionTicks = 500, 8
 	if o.LocalSessions == 0 {
 		o.LocalSessions = -1
