@@ -89,6 +89,7 @@ func (v *server) continueBatch() {
 				v.sim.see(check.Ticked{Server: v.id, Epoch: v.standing.Epoch})
 			}
 			v.order.Tick()
+			v.pingLate()
 		case driver.AllStepped:
 			if v.getsBusy(v.continueBatch) || v.pauses() {
 				return
@@ -113,6 +114,23 @@ func (v *server) continueBatch() {
 		case driver.BatchDone:
 			v.endBatch()
 			return
+		}
+	}
+}
+
+// pingLate makes careless clients send a ping in the moment in which their sessions expire.
+func (v *server) pingLate() {
+	if v.sim.opt.Careless < 0 || v.sim.calm {
+		return
+	}
+	for _, c := range v.conns {
+		if c.session == 0 || c.heard.Load() != driver.Sealed {
+			continue
+		}
+		for _, k := range v.sim.clients.All {
+			if k.Session == c.session && k.At == v.id {
+				k.PingNow()
+			}
 		}
 	}
 }

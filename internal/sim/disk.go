@@ -96,7 +96,11 @@ func (w *writer) perform(a *driver.Action) {
 	if !w.v.up {
 		return
 	}
-	w.v.later(w.v.diskTime()/4, func() {
+	late := int64(0)
+	if f := w.v.sim.nemesis.focus; f != nil && err != nil { // the server goes on for a while before it learns of the refusal
+		late = f.Below(20 * machine.Millisecond)
+	}
+	w.v.later(w.v.diskTime()/4+late, func() {
 		w.busy = false
 		for _, e := range events {
 			w.v.push(e)

@@ -174,7 +174,7 @@ func drawn(o Options, d *machine.Random) Options {
 func (o *Options) drawCareless(anyRecipe bool) {
 	careless, focus := 30.0, machine.NewRandom(o.Seed^0xf0c5)
 	kind := focuses[focus.Below(int64(len(focuses)))]
-	if !focus.Chance(25) {
+	if !focus.Chance(35) {
 		kind = -1
 	}
 	if o.Seed < prioritiesFrom || !anyRecipe {
@@ -188,7 +188,7 @@ func (o *Options) drawCareless(anyRecipe bool) {
 
 // focuses are the kinds of faults, as numbers of nemesis.act counted from 1, that some runs repeat: a leader that is
 // isolated, a full disk, a replaced disk, a stopped client, and a leadership transfer.
-var focuses = []int{12, 12, 16, 16, 19, 21, 28}
+var focuses = []int{12, 12, 16, 16, 16, 19, 21, 28}
 
 // prioritiesFrom is the first seed that draws priorities. Tests of rare faults play the seeds
 // below it, and what those find depends on luck.

@@ -11,7 +11,8 @@ import (
 // This file makes some clients careless: they do what the protocol allows and what good clients do not do. They send
 // requests behind the end of their session, end a session and ask for it again at once, and go to another server
 // while their old connection goes on sending. For a while they only read, so that nothing but reads keeps their
-// sessions alive. Their recipes get answers and alarms late.
+// sessions alive. They send a ping in the moment in which their session expires. Their recipes get answers and alarms
+// late.
 
 // carelessIn is the number of requests of which one is careless, on average.
 const carelessIn = 24
@@ -109,6 +110,15 @@ func (c *Client) sendOld(old Connection, session wire.SessionID, d *machine.Rand
 		c.group.See(check.SentOld{Session: session, Xid: k.xid})
 	}
 	old.Send(Request{k.xid, k.Op, k.Body})
+}
+
+// PingNow makes the client send a ping, if it can.
+func (c *Client) PingNow() {
+	c.after(0, func() {
+		if c.Attached && !c.Hung && c.conn != nil {
+			c.ping()
+		}
+	})
 }
 
 // Rest makes the client only read until a time, in µs, so often that it sends no ping. Its session must not expire.
