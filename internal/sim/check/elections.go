@@ -7,7 +7,6 @@ import (
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
-	"bellwether/internal/replica"
 	"bellwether/wire"
 )
 
@@ -51,7 +50,6 @@ const (
 	settleBound  = 550   // all waits of a round last at most 600 ms; after that nothing is waited for
 	stormWindow  = 1000  // the time in which equal notifications to one server are counted
 	stormMost    = 40    // and how many there may be
-	dialledMost  = 2_500 // how long a candidate without failed terms is dialled: 1000 ms, and again from when it says that it leads
 )
 
 // elector is what the checker knows of a server in its present election, or of the election that gave it its role.
@@ -69,7 +67,6 @@ type elector struct {
 	decided *election.Decision
 	since   int64                      // when it decided
 	asked   map[ensemble.ServerID]bool // servers that look for a leader and were not answered yet
-	patient bool                       // a term has failed, so that candidates may be dialled for longer
 }
 
 // heardVote is a vote as it was sent or heard.
@@ -166,8 +163,6 @@ func (c *elections) reported(e *Electing) string {
 			if wrong := c.decides(e, v, decision); wrong != "" {
 				return wrong
 			}
-		case election.Abandoned, replica.TermFailed:
-			v.patient = true
 		}
 	}
 	for i := range e.Votes {
@@ -341,6 +336,13 @@ func (v *elector) less(o election.Vote) bool {
 	return o.PeerEpoch < v.initial.PeerEpoch || o.PeerEpoch == v.initial.PeerEpoch && o.Zxid < v.initial.Zxid
 }
 
+// dialledMost returns for how many ms a candidate may be dialled: for 1000 ms or, if its terms have failed, up to
+// initLimit, and as long again from when it says that it leads.
+func (c *elections) dialledMost() int64 { return 2*max(1000, initLimit*c.present.Recipe().TickMS) + 500 }
+
+// initLimit is a server's setting, in ticks.
+const initLimit = 10
+
 // weighs reports whether a server has weight in the membership of another.
 func (c *elections) weighs(in, id ensemble.ServerID) bool {
 	s := find(c.present.Servers(), in)
@@ -391,9 +393,9 @@ func (c *elections) stands(e *Standing) string {
 		if e.Mono-v.sentAt > resentWithin && v.own.Leader != peerwire.NoServer && v.own.round > 0 {
 			return fmt.Sprintf("server %d has looked for a leader for %d ms and has not sent its vote again", e.Server, e.Mono-v.sentAt)
 		}
-	case v.decided != nil && e.Dials && !v.patient:
+	case v.decided != nil && e.Dials:
 		c.met[candidateDialled]++
-		if e.Mono-v.since > dialledMost {
+		if e.Mono-v.since > c.dialledMost() {
 			return fmt.Sprintf("server %d has dialled server %d for %d ms", e.Server, v.decided.Vote.Leader, e.Mono-v.since)
 		}
 	}

@@ -120,7 +120,7 @@ var brokenElections = []broken{
 	}},
 	{"a candidate that is dialled for ever", electionsOf, func(*History) []any {
 		return looks(best, hears(b, false, votes(best, 1), 2), electing(20, nil, decided(best, 1, election.Agreed)),
-			Standing{Server: a, Mono: 2000, Dials: true}, Standing{Server: a, Mono: 3000, Dials: true})
+			Standing{Server: a, Mono: 2000, Dials: true}, Standing{Server: a, Mono: 2600, Dials: true})
 	}},
 	{"a server that looks and is not answered", electionsOf, func(*History) []any {
 		asks := hears(b, false, votes(best, 1), 2)
