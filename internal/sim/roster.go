@@ -30,6 +30,7 @@ type roster struct {
 	places []place
 	groups int                  // number of groups of hierarchical quorums; 0: none
 	light  ensemble.ServerID    // the voter with weight 0
+	heavy  ensemble.ServerID    // the voter with weight 3; 0: there is none
 	newest *ensemble.Membership // the newest list of servers
 	moved  int                  // value of steps when a server last began to use the newest list
 }
@@ -54,6 +55,9 @@ func (r *roster) list() *ensemble.Membership {
 	}
 	if r.light > 0 {
 		fmt.Fprintf(&text, "weight.%d=0\n", r.light)
+	}
+	if r.heavy > 0 {
+		fmt.Fprintf(&text, "weight.%d=3\n", r.heavy)
 	}
 	m, err := ensemble.Parse(text.String())
 	if err != nil {

@@ -103,6 +103,9 @@ func (s *Sim) populate() {
 	if r.groups > 0 && s.random.Chance(50) {
 		r.light = ensemble.ServerID(s.random.Between(1, int64(s.opt.Voters)-3))
 	}
+	if r.groups > 0 && s.opt.Careless > 0 {
+		r.heavy = ensemble.ServerID(s.opt.Voters) // it never is the light one
+	}
 	for i := range s.opt.Voters + max(s.opt.Observers, 0) {
 		p := votes
 		if i >= s.opt.Voters {

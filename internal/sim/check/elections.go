@@ -45,11 +45,11 @@ const (
 
 // Times in ms after which the checker complains. The limits of package election are a little shorter.
 const (
-	resentWithin = 2100  // a vote is sent again at the latest after 2000 ms
-	betterWithin = 4     // a quorum waits for better votes for at least 5 ms
-	settleBound  = 550   // all waits of a round last at most 600 ms; after that nothing is waited for
-	stormWindow  = 1000  // the time in which equal notifications to one server are counted
-	stormMost    = 40    // and how many there may be
+	resentWithin = 2100 // a vote is sent again at the latest after 2000 ms
+	betterWithin = 4    // a quorum waits for better votes for at least 5 ms
+	settleBound  = 550  // all waits of a round last at most 600 ms; after that nothing is waited for
+	stormWindow  = 1000 // the time in which equal notifications to one server are counted
+	stormMost    = 40   // and how many there may be
 )
 
 // elector is what the checker knows of a server in its present election, or of the election that gave it its role.
@@ -338,7 +338,9 @@ func (v *elector) less(o election.Vote) bool {
 
 // dialledMost returns for how many ms a candidate may be dialled: for 1000 ms or, if its terms have failed, up to
 // initLimit, and as long again from when it says that it leads.
-func (c *elections) dialledMost() int64 { return 2*max(1000, initLimit*c.present.Recipe().TickMS) + 500 }
+func (c *elections) dialledMost() int64 {
+	return 2*max(1000, initLimit*c.present.Recipe().TickMS) + 500
+}
 
 // initLimit is a server's setting, in ticks.
 const initLimit = 10
