@@ -18,7 +18,7 @@
 // internal/patch describes the form of the lines below the name. The known bugs of
 // internal/bugs are not repeated in the lists.
 //
-// testdata/equivalent.txt lists mutants that behave like the program, with the reason, so
+// testdata/unseen.txt lists those whose fault no simulated run can show. testdata/equivalent.txt lists mutants that behave like the program, with the reason, so
 // that no test can kill them. testdata/results.txt is the file of results, and
 // testdata/sample.txt lists the mutants that make test checks. The package measure runs
 // the tests. This package is pure: values in, values out. Read mutant.go first.

@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestTable shows how mutants are counted: equivalent ones and those that do not compile are
-// counted apart, and a score covers only what was judged.
+// TestTable shows how mutants are counted: equivalent ones, those that do not compile and those that the simulator
+// cannot see are counted apart, and a score covers only what was judged and says so.
 func TestTable(t *testing.T) {
 	list := ""
-	for _, name := range []string{"killed", "survives", "alike", "broken", "open"} {
+	for _, name := range []string{"killed", "survives", "alike", "broken", "open", "hidden"} {
 		list += "== " + name + "\n# It breaks " + name + ".\n--- internal/zab/a.go\n@@\n-x\n+y\n"
 	}
 	all, err := ReadList("", list+"== other\n# It breaks.\n--- zk/a.go\n@@\n-x\n+y\n")
@@ -18,6 +18,7 @@ func TestTable(t *testing.T) {
 	}
 	results, err := ReadResults("", `killed unit 0123456789ab killed internal/zab TestX 1.0
 killed simulator 0123456789ab survived - 12 60.0
+hidden simulator 0123456789ab survived - 13 60.0
 survives unit 0123456789ab survived internal/zab - 1.0
 survives simulator 0123456789ab killed Agreement 7 3.0
 alike unit 0123456789ab survived internal/zab - 1.0
@@ -29,12 +30,13 @@ internal/zab/f.go:f:drop:1 unit 0123456789ab killed internal/zab TestX 1.0
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Table(all, map[string]string{"alike": "why"}, results)
+	got := Table(all, map[string]string{"alike": "why"}, map[string]string{"hidden": "why"}, results)
 	for _, want := range []string{
-		"| `zab` | 5 | 1 | 1 | 1 of 2 | 50 % | 1 of 2 | 50 % |\n",
-		"| `zk` | 1 | 0 | 0 | 0 of 1 | 0 % | – | – |\n",
-		"| together | 6 | 1 | 1 | 1 of 3 | 33 % | 1 of 2 | 50 % |\n",
-		"| `zab` | 1 | 0 | 0 | 1 of 1 | 100 % | – | – |\n",
+		"| `zab` | 6 | 1 | 1 | 1 of 2, 2 not judged | 50 % | 1 | 1 of 2, 1 not judged | 50 % |\n",
+		"| `zk` | 1 | 0 | 0 | 0 of 1 | 0 % | 1 | – | – |\n",
+		"| together | 7 | 1 | 1 | 1 of 3, 2 not judged | 33 % | 2 | 1 of 2, 1 not judged | 50 % |\n",
+		"| `zab` | 1 | 0 | 0 | 1 of 1 | 100 % | 0 | – | – |\n",
+		"| killed | It breaks killed. | 12 |\n",
 		"| survives | It breaks survives. | Agreement, seed 7 |\n",
 		"| other | It breaks. | – |\n",
 	} {

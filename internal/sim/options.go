@@ -101,7 +101,7 @@ func drawn(o Options, d *machine.Random) Options {
 			}
 		}
 	}
-	moves := o.Moves > 0
+	moves, groups := o.Moves > 0, o.Groups
 	voters := int(d.Between(votersMin, votersMax))
 	if d.Chance(50) {
 		voters = min(voters, 5)
@@ -165,6 +165,9 @@ func drawn(o Options, d *machine.Random) Options {
 	o.drawSessionTicks()
 	o.drawPriorities()
 	o.drawCareless(said == "")
+	if more := machine.NewRandom(o.Seed ^ 0x9409).Chance(40); groups == 0 && o.Careless > 0 && o.Voters >= groupsVoters && more {
+		o.Groups = 1
+	}
 	return o
 }
 

@@ -29,7 +29,7 @@ func (r *Runner) Document() (is, want string, err error) {
 	if !found || !ended {
 		return "", "", fmt.Errorf("%s does not have the lines %q and %q, between which the table belongs", documentFile, begin, end)
 	}
-	return is, before + begin + mutants.Table(r.Module.Mutants, r.Module.Equivalent, results) + end + after, nil
+	return is, before + begin + mutants.Table(r.Module.Mutants, r.Module.Equivalent, r.Module.Unseen, results) + end + after, nil
 }
 
 // WriteDocument writes the table of the present results into docs/testing.md.

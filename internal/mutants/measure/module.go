@@ -22,6 +22,7 @@ const (
 	testdata       = "internal/mutants/testdata/"
 	listsDir       = testdata + "semantic"
 	equivalentFile = testdata + "equivalent.txt"
+	unseenFile     = testdata + "unseen.txt"
 	sampleFile     = testdata + "sample.txt"
 	// ResultsFile is the file of results.
 	ResultsFile = testdata + "results.txt"
@@ -34,6 +35,8 @@ type Module struct {
 	Mutants []mutants.Mutant
 	// Equivalent holds the reason why a mutant behaves like the program, by its name.
 	Equivalent map[string]string
+	// Unseen holds the reason why no simulated run can show the fault of a mutant, by its name.
+	Unseen map[string]string
 
 	mu     sync.Mutex
 	hashes map[string][]byte // of folders
@@ -46,7 +49,7 @@ func Open(root string) (*Module, error) {
 		return nil, err
 	}
 	m := &Module{root: root, hashes: map[string][]byte{}}
-	for _, step := range []func() error{m.readLists, m.generate, m.unique, m.readEquivalent} {
+	for _, step := range []func() error{m.readLists, m.generate, m.unique, m.readReasons} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -127,17 +130,20 @@ func (m *Module) unique() error {
 	return nil
 }
 
-func (m *Module) readEquivalent() error {
-	text, err := m.source(equivalentFile)
-	if err != nil {
-		return err
-	}
-	if m.Equivalent, err = mutants.ReadReasons(equivalentFile, text); err != nil {
-		return err
-	}
-	for name := range m.Equivalent {
-		if m.find(name) == nil {
-			return fmt.Errorf("%s: there is no mutant %s: correct the name or remove the line", equivalentFile, name)
+// readReasons reads which mutants are equivalent, and of which the simulator can see nothing.
+func (m *Module) readReasons() error {
+	for file, to := range map[string]*map[string]string{equivalentFile: &m.Equivalent, unseenFile: &m.Unseen} {
+		text, err := m.source(file)
+		if err != nil {
+			return err
+		}
+		if *to, err = mutants.ReadReasons(file, text); err != nil {
+			return err
+		}
+		for name := range *to {
+			if m.find(name) == nil {
+				return fmt.Errorf("%s: there is no mutant %s: correct the name or remove the line", file, name)
+			}
 		}
 	}
 	return nil

@@ -143,7 +143,7 @@ func (r *Runner) judge(ctx context.Context, m *mutants.Mutant, s Selection) erro
 	simulated := func(before mutants.Result) (mutants.Result, error) {
 		return r.simulator(ctx, m, dir, overlay, before)
 	}
-	if s.Simulator && mutants.Simulated(m.Package()) {
+	if s.Simulator && mutants.Simulated(m.Package()) && r.Module.Unseen[m.Name] == "" {
 		return r.score(m, mutants.Simulator, changed, simulated)
 	}
 	return nil

@@ -83,6 +83,7 @@ func main() {
 }
 `,
 	"internal/mutants/testdata/equivalent.txt": "alike because the compiler does not mind\n",
+	"internal/mutants/testdata/unseen.txt":     "",
 	"internal/mutants/testdata/semantic/election.txt": entry("killed", "func Larger(a, b int) bool { return a > b }", "func Larger(a, b int) bool { return a >= b }") +
 		entry("killed-by-a-user", "func Sum(a, b int) int { return a + b }", "func Sum(a, b int) int { return a - b }") +
 		entry("survives", "func Spare(a int) int { return a }", "func Spare(a int) int { return a + 1 }") +
@@ -260,6 +261,7 @@ func TestBrokenBaseline(t *testing.T) {
 func TestBadData(t *testing.T) {
 	for file, c := range map[string]struct{ text, err string }{
 		"internal/mutants/testdata/equivalent.txt":        {"nobody why\n", "equivalent.txt: there is no mutant nobody"},
+		"internal/mutants/testdata/unseen.txt":            {"nobody why\n", "unseen.txt: there is no mutant nobody"},
 		"internal/mutants/testdata/semantic/election.txt": {"== a\nx\n", "election.txt:1: the mutant a cannot be read"},
 		"internal/mutants/testdata/semantic/zab.txt":      {entry("killed", "a", "b"), "two mutants have the name killed"},
 		"internal/zab/doc.go":                             {"package\n", "doc.go:1:9: expected"},

@@ -11,7 +11,7 @@ import (
 // This file makes some clients careless: they do what the protocol allows and what good clients do not do. They send
 // requests behind the end of their session, end a session and ask for it again at once, and go to another server
 // while their old connection goes on sending. For a while they only read, so that nothing but reads keeps their
-// sessions alive. They send a ping in the moment in which their session expires. Their recipes get answers and alarms
+// sessions alive, or they send nothing until it has expired. They send a ping in the moment in which their session expires. Their recipes get answers and alarms
 // late.
 
 // carelessIn is the number of requests of which one is careless, on average.
@@ -41,7 +41,7 @@ func (c *Client) careless() bool {
 		return false
 	}
 	mine := fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3))
-	switch d.Below(8) {
+	switch d.Below(10) {
 	case 0: // requests behind the end of the session
 		c.create(mine, wire.FlagEphemeral)
 		c.Send(&Call{Op: wire.OpCloseSession})
@@ -62,6 +62,8 @@ func (c *Client) careless() bool {
 		c.goOn(d)
 	case 4, 5, 6:
 		c.goOn(d)
+	case 7, 8: // nothing is sent until the session has expired
+		c.napUntil = c.group.Now() + int64(c.timeout())*machine.Millisecond + 3*c.group.Settings().TickMS*machine.Millisecond
 	default:
 		c.readsUntil = c.group.Now() + int64(c.timeout())*machine.Millisecond*5/2
 	}

@@ -54,6 +54,7 @@ type Client struct {
 	NoQuorum       bool              // it is connected to a server without a quorum
 	shown          check.Watching    // memory that watching reuses
 	odd            *machine.Random   // draws what a careless client does; nil: the client is not careless
+	napUntil       int64             // until when a careless client sends nothing, in µs
 	readsUntil     int64             // until when the client only reads, in µs
 	rests          wire.SessionID    // the session that the client has kept alive by reads since all faults have ended; 0: none
 }

@@ -24,6 +24,9 @@ func (c *Client) work() {
 	if c.napping = !c.group.Phase().Calm && c.random.Below(256) == 0; c.napping {
 		wait = int64(c.timeout())*machine.Millisecond + c.random.Between(-1, 2)*c.group.Settings().TickMS*machine.Millisecond
 	}
+	if left := c.napUntil - c.group.Now(); left > 0 {
+		wait, c.napping = left, true
+	}
 	c.later(wait, func() {
 		c.napping = false
 		switch {
