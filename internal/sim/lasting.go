@@ -7,6 +7,7 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/client"
 	"bellwether/internal/sim/machine"
 )
@@ -88,7 +89,7 @@ func (s *Sim) minority() (drawn []*server) {
 	for _, i := range s.random.Shuffled(len(s.servers)) {
 		v := s.servers[i]
 		with := append(slices.Clone(drawn), v)
-		if v.absent || !s.roster.newest.IsVoter(v.id) || !s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
+		if v.absent || !s.roster.newest.IsVoter(v.id) || !check.HasQuorum(s.roster.newest, func(id ensemble.ServerID) bool {
 			o := s.server(id)
 			return !slices.Contains(with, o) && o.has && !o.unknown && !o.rotten && !o.forgetful
 		}) {

@@ -200,7 +200,7 @@ func (c *quorums) chosen(leader ensemble.ServerID, epoch wire.Epoch) string {
 		return ""
 	}
 	c.met[epochChosen]++
-	if hasQuorum(v.Members, func(id ensemble.ServerID) bool {
+	if HasQuorum(v.Members, func(id ensemble.ServerID) bool {
 		accepted, has := joined[id]
 		return id == leader || has && accepted < epoch
 	}) {
@@ -234,7 +234,7 @@ func (c *quorums) lack(leader ensemble.ServerID, history bool, does string, has 
 	}
 	disks := c.present.Disks(history)
 	var missing []ensemble.ServerID
-	if hasQuorum(v.Members, func(id ensemble.ServerID) bool {
+	if HasQuorum(v.Members, func(id ensemble.ServerID) bool {
 		for i := range disks {
 			if d := &disks[i]; d.ID == id {
 				if yes := !d.Known || has(&d.Durable); yes {

@@ -276,7 +276,7 @@ func (c *elections) joins(e *Electing, v *elector, d *election.Decision, s *Serv
 // quorum reports whether the servers for which has is true are enough to elect a server: to lead, also in a proposed
 // membership.
 func (s *Server) quorum(leads bool, has func(ensemble.ServerID) bool) bool {
-	return hasQuorum(s.Members, has) && (!leads || s.Proposed == nil || hasQuorum(s.Proposed, has))
+	return HasQuorum(s.Members, has) && (!leads || s.Proposed == nil || HasQuorum(s.Proposed, has))
 }
 
 // some reports whether a vote that was heard from a server fulfils a condition.

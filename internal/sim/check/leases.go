@@ -224,7 +224,7 @@ func (c *leases) confirmedTime(leader ensemble.ServerID) int64 {
 		return forever // the caller has no list to compare with
 	}
 	has := func(t int64) bool {
-		return hasQuorum(v.Members, func(id ensemble.ServerID) bool { return id == leader || c.latest[pair{leader, id}] >= t })
+		return HasQuorum(v.Members, func(id ensemble.ServerID) bool { return id == leader || c.latest[pair{leader, id}] >= t })
 	}
 	if has(forever) {
 		return forever

@@ -73,8 +73,8 @@ func electable(all []Server, id ensemble.ServerID) bool {
 		}
 		return o.Zxid <= v.Zxid
 	}
-	return v.Started && v.Members != nil && v.Members.IsVoter(id) && hasQuorum(v.Members, supports) &&
-		(v.Proposed == nil || hasQuorum(v.Proposed, supports))
+	return v.Started && v.Members != nil && v.Members.IsVoter(id) && HasQuorum(v.Members, supports) &&
+		(v.Proposed == nil || HasQuorum(v.Proposed, supports))
 }
 
 // find returns the server with an id; nil: there is none.

@@ -2,9 +2,9 @@ package check
 
 import "bellwether/internal/ensemble"
 
-// hasQuorum reports whether the servers for which has is true are a quorum of a membership. The checkers count by
+// HasQuorum reports whether the servers for which has is true are a quorum of a membership. The checkers count by
 // themselves: a fault in package ensemble would otherwise mislead them as it misleads the servers.
-func hasQuorum(m *ensemble.Membership, has func(ensemble.ServerID) bool) bool {
+func HasQuorum(m *ensemble.Membership, has func(ensemble.ServerID) bool) bool {
 	if !m.Hierarchical() {
 		voters, n := 0, 0
 		for _, s := range m.Servers() {

@@ -31,7 +31,7 @@ func TestQuorumsOfCheckers(t *testing.T) {
 			}
 			return false
 		}
-		if got := hasQuorum(m, has); got != x.want {
+		if got := HasQuorum(m, has); got != x.want {
 			t.Errorf("%q: %v are a quorum: %v", x.text, x.has, got)
 		}
 	}
