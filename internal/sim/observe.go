@@ -121,7 +121,7 @@ func (v *server) recordObservation(h replica.Observation) {
 	v.recordPreference(h)
 	switch h := h.(type) {
 	case replica.ForwardRefused:
-		if a := v.sim.attachments[h.Session]; a.server == v && v.sim.opt.Compatible < 0 {
+		if a := v.sim.attachments[h.Session]; a.server == v && v.sim.opt.LocalSessions < 0 {
 			v.sim.fail("Sessions", "server %d closes the connection of session %v because of a refused request, but that request is not of this connection", v.id, h.Session)
 		}
 	case zab.LeaderServes:

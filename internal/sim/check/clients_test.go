@@ -84,7 +84,12 @@ var brokenRequests = []broken{
 	{"a request of a connection that the session has left", func(*History) Checker { return newAtMostOnce() }, func(*History) []any {
 		refused := setTxn(z(1, 1), "x")
 		refused.Type = wire.OpError
-		return []any{SentOld{1, 1}, Committed{a, 1, refused}, SentOld{1, 2}, Committed{a, 2, setTxn(z(1, 2), "x")}}
+		return []any{SentOld{1, 1, false}, Committed{a, 1, refused}, SentOld{1, 2, false}, Committed{a, 2, setTxn(z(1, 2), "x")}}
+	}},
+	{"a request behind the end of its session", func(*History) Checker { return newAtMostOnce() }, func(*History) []any {
+		refused := setTxn(z(1, 1), "x")
+		refused.Type = wire.OpError
+		return []any{SentOld{1, 1, true}, Committed{a, 1, refused}}
 	}},
 	{"a change that a client has seen when it sets its watches again", func(h *History) Checker { return newWatchOrder(h) }, func(h *History) []any {
 		again := func(seen wire.Zxid) Issued {

@@ -57,10 +57,12 @@ type (
 		Connection int // number of the connection among those of the client
 		Event      tree.Event
 	}
-	// SentOld says that a client sends a write on a connection although its session is on a newer one.
+	// SentOld says that a client sends a write on a connection although its session is on a newer one or, with
+	// Behind, behind the end of its session.
 	SentOld struct {
 		Session wire.SessionID
 		Xid     int32
+		Behind  bool
 	}
 	// Connected says that a server accepts a client's connection.
 	Connected struct{ Conn replica.ConnID }

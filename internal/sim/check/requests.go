@@ -8,10 +8,11 @@ import (
 )
 
 // atMostOnce checks that each request of a client becomes at most one transaction. A request that was sent on a
-// connection which its session had left becomes none, except one that has failed.
+// connection which its session had left becomes none, except one that has failed, and one that was sent behind the end of
+// its session becomes none at all.
 type atMostOnce struct {
 	done map[attempt]wire.Zxid
-	old  map[attempt]bool
+	old  map[attempt]bool // true: behind the end
 }
 
 // attempt identifies a request. A simulated client never uses an xid twice.
@@ -26,7 +27,7 @@ func (*atMostOnce) Name() string { return "AtMostOnce" }
 
 func (c *atMostOnce) See(o any) string {
 	if e, ok := o.(SentOld); ok {
-		c.old[attempt{e.Session, e.Xid}] = true
+		c.old[attempt{e.Session, e.Xid}] = e.Behind
 		return ""
 	}
 	e, ok := o.(Committed)
@@ -34,7 +35,10 @@ func (c *atMostOnce) See(o any) string {
 		return ""
 	}
 	a := attempt{e.Txn.Session, e.Txn.Cxid}
-	if c.old[a] && e.Txn.Type != wire.OpError {
+	switch behind, old := c.old[a]; {
+	case behind:
+		return fmt.Sprintf("request %d of session %v becomes %v, but its client sent it behind the end of the session", a.xid, a.session, e.Txn.Zxid)
+	case old && e.Txn.Type != wire.OpError:
 		return fmt.Sprintf("request %d of session %v is carried out by %v, but its client sent it on a connection that the session had left", a.xid, a.session, e.Txn.Zxid)
 	}
 	if before, twice := c.done[a]; twice {

@@ -45,8 +45,10 @@ func (c *Client) careless() bool {
 	case 0: // requests behind the end of the session
 		c.create(mine, wire.FlagEphemeral)
 		c.Send(&Call{Op: wire.OpCloseSession})
-		c.create(mine+"-late", wire.FlagEphemeral)
-		c.set("/n1")
+		for range 2 {
+			c.create(mine+"-late", wire.FlagEphemeral)
+			c.group.See(check.SentOld{Session: c.Session, Xid: c.Xid, Behind: true})
+		}
 		if d.Below(2) == 0 {
 			c.Send(&Call{Op: wire.OpCloseSession})
 		}
@@ -59,7 +61,9 @@ func (c *Client) careless() bool {
 	case 2, 3: // the session is ended and asked for again
 		c.create(mine, wire.FlagEphemeral)
 		c.Send(&Call{Op: wire.OpCloseSession})
-		c.goOn(d)
+		if c.goOn(d) {
+			c.Connect() // before the end is carried out
+		}
 	case 4, 5, 6:
 		c.goOn(d)
 	case 7, 8: // nothing is sent until the session has expired
@@ -71,27 +75,28 @@ func (c *Client) careless() bool {
 }
 
 // goOn connects anew and leaves the old connection open, which sends a few more requests. Their answers go to
-// nobody.
-func (c *Client) goOn(d *machine.Random) {
+// nobody. It reports whether it did that.
+func (c *Client) goOn(d *machine.Random) bool {
 	if c.NoQuorum || c.group.Settings().LocalSessions {
-		return
+		return false
 	}
 	old, session, left := c.conn, c.Session, c.Connections
 	c.conn = nil // Drop does not close the connection
 	c.Drop()
-	held := make([]bool, 1)
+	closed := false
 	for range d.Between(1, 4) {
 		c.group.After(d.Below(400*machine.Millisecond), func() {
-			if held[0] || c.Session != session || !c.On || c.stopped || c.group.Phase().Quiet {
+			if closed || c.Session != session || !c.On || c.stopped || c.group.Phase().Quiet {
 				return
 			}
 			c.sendOld(old, session, d, c.Attached && c.Connections > left)
 		})
 	}
 	c.group.After(d.Between(100*machine.Millisecond, 2*machine.Second), func() {
-		held[0] = true
+		closed = true
 		old.Close()
 	})
+	return true
 }
 
 // sendOld sends a write on a connection that the client has left. moved says that the session is on a newer
