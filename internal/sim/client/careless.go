@@ -81,6 +81,9 @@ func (c *Client) goOn(d *machine.Random) bool {
 		return false
 	}
 	old, session, left := c.conn, c.Session, c.Connections
+	if d.Below(3) == 0 {
+		c.again = c.At
+	}
 	c.conn = nil // Drop does not close the connection
 	c.Drop()
 	closed := false
@@ -91,6 +94,11 @@ func (c *Client) goOn(d *machine.Random) bool {
 			}
 			c.sendOld(old, session, d, c.Attached && c.Connections > left)
 		})
+	}
+	c.moved = func() { // in the moment in which the session has moved
+		if c.Session == session && !closed {
+			c.sendOld(old, session, d, true)
+		}
 	}
 	c.group.After(d.Between(100*machine.Millisecond, 2*machine.Second), func() {
 		closed = true

@@ -54,6 +54,8 @@ type Client struct {
 	NoQuorum       bool              // it is connected to a server without a quorum
 	shown          check.Watching    // memory that watching reuses
 	odd            *machine.Random   // draws what a careless client does; nil: the client is not careless
+	again          ensemble.ServerID // the server to which a careless client connects next; 0: any
+	moved          func()            // called when the session is on its next connection; nil: nothing
 	napUntil       int64             // until when a careless client sends nothing, in µs
 	readsUntil     int64             // until when the client only reads, in µs
 	rests          wire.SessionID    // the session that the client has kept alive by reads since all faults have ended; 0: none
@@ -102,6 +104,9 @@ func (c *Client) Connect() {
 	id := c.prefers(ensemble.ServerID(1 + c.random.Below(int64(n))))
 	for w.Phase().Calm && !w.Listed(id) { // a retired server is in no list any more
 		id = id%ensemble.ServerID(n) + 1
+	}
+	if c.again != 0 {
+		id, c.again = c.again, 0
 	}
 	if c.Only != 0 {
 		id = c.Only
@@ -153,6 +158,9 @@ func (c *Client) sendHello() {
 			p[c.random.Below(int64(len(p)))]++
 		}
 		h.Password = p[:]
+		if c.forged && c.odd != nil && c.odd.Below(2) == 0 {
+			h.Password = nil
+		}
 	}
 	c.leaderless, c.napping = !c.group.HasLeader(), false
 	c.helloAt = c.Clock.Moment(c.group.Now())
@@ -276,6 +284,10 @@ func (c *Client) takeWelcome(w Welcome) {
 		}
 	}
 	c.lastServer = c.At
+	if do := c.moved; do != nil {
+		c.moved = nil
+		do()
+	}
 	c.setAgain()
 	c.setTreeWatchesAgain()
 	if c.Player != nil {
