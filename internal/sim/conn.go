@@ -201,8 +201,12 @@ func (c *conn) readRare(op wire.OpCode, body []byte) (wire.Code, wire.Record) {
 	}
 	var q wire.MultiRequest
 	decode(&q)
-	r := new(wire.MultiResponse)
-	return c.v.tree.MultiRead(c, q.Ops, math.MaxInt, r), r
+	read, r := new(wire.MultiResponse), new(wire.MultiResponse)
+	code := c.v.tree.MultiRead(c, q.Ops, math.MaxInt, read)
+	if err := wire.Decode(wire.Append(nil, read), r); err != nil { // the names of many children are encoded already
+		panic("sim: a multiRead has a bad answer: " + err.Error())
+	}
+	return code, r
 }
 
 func (c *conn) reply(h wire.ReplyHeader, record wire.Record) {
