@@ -61,7 +61,10 @@ func (w *Admin) environment() [][2]string {
 // memoryMax returns how much memory the process may use: GOMEMLIMIT, or the memory of the machine or container. It is
 // held if neither is known.
 func memoryMax(held uint64) uint64 {
-	limit := debug.SetMemoryLimit(-1)
+	limit := int64(math.MaxInt64)
+	if os.Getenv("GOMEMLIMIT") != "" { // without it the program itself may have set a limit
+		limit = debug.SetMemoryLimit(-1)
+	}
 	if machine := server.MemoryMax(); machine > 0 {
 		limit = min(limit, machine)
 	}

@@ -450,6 +450,7 @@ func TestHungDiskIsNamed(t *testing.T) {
 
 // TestEnviShowsTheMemoryLimit: os.memory.max is what the process may use, as in ZooKeeper, not what it uses.
 func TestEnviShowsTheMemoryLimit(t *testing.T) {
+	t.Setenv("GOMEMLIMIT", "123MiB")
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(123 << 20))
 	if text := envi(New("1"), nil); !strings.Contains(text, "\nos.memory.max=123MB\n") {
 		t.Errorf("with a limit of 123 MB:\n%s", text)

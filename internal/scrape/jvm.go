@@ -2,6 +2,7 @@ package scrape
 
 import (
 	"math"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
 
@@ -85,7 +86,10 @@ func (j *jvm) Collect(ch chan<- prometheus.Metric) {
 // limit returns how large the heap may grow: the limit that the operator has set
 // (GOMEMLIMIT), or the memory that the process may use; -1: not known.
 func (j *jvm) limit() float64 {
-	limit := debug.SetMemoryLimit(-1)
+	limit := int64(math.MaxInt64)
+	if os.Getenv("GOMEMLIMIT") != "" { // without it the program itself may have set a limit
+		limit = debug.SetMemoryLimit(-1)
+	}
 	if j.memory > 0 {
 		limit = min(limit, j.memory)
 	}

@@ -111,7 +111,7 @@ type connTable struct {
 func newConnTable(files int64) *connTable {
 	w := &connTable{conns: map[replica.ConnID]*conn{}, closed: map[replica.ConnID]*conn{}, from: map[netip.Addr]int{}, max: math.MaxInt}
 	if files >= 0 {
-		w.max = int(max(1, files-DescriptorsBeside(files)))
+		w.max = int(min(max(1, files-DescriptorsBeside(files)), math.MaxInt))
 	}
 	return w
 }

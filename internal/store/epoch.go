@@ -200,12 +200,17 @@ func writeSynced(fs FS, path, text string) error {
 	return nil
 }
 
-// replaceBy renames a durable file over another one, durably.
+// replaceBy renames a durable file over another one, durably. Once the file has its name, no error says that something is full,
+// because that would mean that nothing has changed.
 func replaceBy(fs FS, temp, path string) error {
 	if err := fs.Rename(temp, path); err != nil {
 		return err
 	}
-	return fs.SyncDir(filepath.Dir(path))
+	err := fs.SyncDir(filepath.Dir(path))
+	if isFull(err) {
+		return fmt.Errorf("fsync %s: %v", filepath.Dir(path), err)
+	}
+	return err
 }
 
 // smallMax limits how much of a small file is read, in bytes.

@@ -131,6 +131,18 @@ func TestNoDescriptorForNewLog(t *testing.T) {
 	}
 }
 
+// TestNoDescriptorForEpoch: the new epoch is in its file when the folder cannot be opened for an fsync. That is no full disk, which
+// would leave the old epoch.
+func TestNoDescriptorForEpoch(t *testing.T) {
+	d := newDriver(NewMem(3), dataOptions)
+	must(t, d.start())
+	d.m.Fail(OpSyncDir, 1, syscall.EMFILE)
+	var full *FullError
+	if err := d.s.SetCurrentEpoch(5); err == nil || errors.As(err, &full) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestDiskFullInSnapshot: a snapshot for which there is no space fails and changes
 // nothing.
 func TestDiskFullInSnapshot(t *testing.T) {

@@ -151,8 +151,11 @@ func (s *Store) Sync() error {
 		return err
 	}
 	if !s.opts.NoSync {
-		switch err := s.syncLog(); {
-		case noDescriptor(err): // only the folder was to be opened
+		if err := s.syncLog(); err != nil {
+			return s.poison(err)
+		}
+		switch err := s.syncName(); {
+		case noDescriptor(err): // the folder was not opened, and the log is still new
 			return s.full(err)
 		case err != nil:
 			return s.poison(err)
@@ -168,13 +171,19 @@ func (s *Store) Sync() error {
 	return nil
 }
 
-// syncLog makes content and name durable. It is not tried again after an error, because
+// syncLog makes the content durable. It is not tried again after an error, because
 // the system may have dropped what it could not write.
 func (s *Store) syncLog() error {
 	w := &s.log
 	if err := w.f.Sync(); err != nil {
 		return fmt.Errorf("fsync %s from offset %d: %w", w.path, w.synced, err)
 	}
+	return nil
+}
+
+// syncName makes the name of a new log durable.
+func (s *Store) syncName() error {
+	w := &s.log
 	if w.newName {
 		if err := s.fs.SyncDir(s.logDir); err != nil {
 			return fmt.Errorf("fsync %s: %w", s.logDir, err)
