@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
@@ -247,5 +248,6 @@ func (c *quorums) lack(leader ensemble.ServerID, history bool, does string, has 
 	}) {
 		return ""
 	}
+	slices.Sort(missing)
 	return fmt.Sprintf("leader %d %s, but no quorum has that on its disks: %v have not", leader, does, missing)
 }
