@@ -54,8 +54,8 @@ func (l *Leader) sendPings(now int64, hurry bool) {
 		if k.native {
 			if lease {
 				k.confirm(l.log.applied)
+				k.told = k.confirmed
 			}
-			k.told = k.confirmed
 			p.Data = wire.Append(nil, &peerwire.PingInfo{Confirmed: k.told})
 		}
 		l.send(k, p)

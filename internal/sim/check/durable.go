@@ -101,8 +101,9 @@ type quorums struct {
 	terms   map[zab.LinkID]wire.Epoch        // the epoch that was announced on a link
 	to      map[promiseOfEpoch]ensemble.ServerID
 	joined  map[ensemble.ServerID]map[ensemble.ServerID]wire.Epoch // by leader: who has joined it since it announced an epoch last, with the epoch that it had accepted
-	// chosenBy is the last leader that has announced an epoch.
-	chosenBy map[wire.Epoch]ensemble.ServerID
+	// chosenBy holds the leaders that have announced an epoch. Several can announce the same one, because a leader does so
+	// before a quorum has promised it.
+	chosenBy map[announcement]bool
 	commits  int
 	met      [quorumRules]int
 }
@@ -128,7 +129,7 @@ const commitsEvery = 64
 
 func newQuorums(p Present) *quorums {
 	return &quorums{present: p, leaders: map[wire.Epoch]ensemble.ServerID{}, invited: map[wire.Epoch]bool{},
-		terms: map[zab.LinkID]wire.Epoch{}, to: map[promiseOfEpoch]ensemble.ServerID{}, joined: map[ensemble.ServerID]map[ensemble.ServerID]wire.Epoch{}, chosenBy: map[wire.Epoch]ensemble.ServerID{}}
+		terms: map[zab.LinkID]wire.Epoch{}, to: map[promiseOfEpoch]ensemble.ServerID{}, joined: map[ensemble.ServerID]map[ensemble.ServerID]wire.Epoch{}, chosenBy: map[announcement]bool{}}
 }
 
 func (*quorums) Name() string { return "Quorums" }
@@ -165,6 +166,12 @@ func (c *quorums) See(o any) string {
 	return ""
 }
 
+// announcement is an epoch that a leader announces.
+type announcement struct {
+	leader ensemble.ServerID
+	epoch  wire.Epoch
+}
+
 func (c *quorums) sent(e *Promised) string {
 	switch z := e.Packet.Zxid; e.Packet.Type {
 	case peerwire.PacketFollowerInfo:
@@ -190,10 +197,11 @@ func (c *quorums) sent(e *Promised) string {
 // chosen checks the epoch that a leader announces first: a quorum has joined the leader before, and has accepted only
 // earlier epochs.
 func (c *quorums) chosen(leader ensemble.ServerID, epoch wire.Epoch) string {
-	if by, known := c.chosenBy[epoch]; known && by == leader {
+	a := announcement{leader, epoch}
+	if c.chosenBy[a] {
 		return ""
 	}
-	c.chosenBy[epoch] = leader
+	c.chosenBy[a] = true
 	joined := c.joined[leader]
 	delete(c.joined, leader)
 	v := find(c.present.Servers(), leader)
