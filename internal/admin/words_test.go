@@ -198,7 +198,7 @@ func TestWordsHaveTheCapturedForm(t *testing.T) {
 }
 
 // own matches the metric names that ZooKeeper 3.8.0 does not have: first those of Bellwether, then those of 3.9.
-var own = regexp.MustCompile(`^zk_(..._loop_time_ms|loop_busy_\w+|heavy_requests_held|slow_operations|disk_\w+|(preferred|unfit_leader)_transfer_count|connection_throttled|login_\w+|(client|path)_(requests|bytes)_delayed|limited_requests_refused|` +
+var own = regexp.MustCompile(`^zk_(..._loop_time_ms|loop_busy_\w+|heavy_requests_held|slow_operations|disk_\w+|(preferred|unfit_leader)_transfer_count|tree_replaced_count|connection_throttled|login_\w+|(client|path)_(requests|bytes)_delayed|limited_requests_refused|` +
 	`snapshot_(error|rate_limited)_count|restore_(error|rate_limited)_count|(avg|min|max|cnt|sum)_restore_time)$`)
 
 // TestMntrNames shows that mntr has the names that exporters and dashboards use. Each name

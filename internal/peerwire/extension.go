@@ -14,13 +14,14 @@ const ExtensionLen = 16
 // Versions of the native extension between leader and learner. From version 1 on,
 // pings carry a PingInfo. From version ExtensionHandOver on, a leader may send a
 // PacketHandOver; from version ExtensionFitness on, a learner may send a PacketFitness. From
-// version ExtensionRelay on, a leader knows PacketRelay and Origin. From version
-// ExtensionTouch on, it knows PacketTouch; version 5 is not used.
+// version ExtensionRelay on, a leader knows PacketRelay and Origin. From version ExtensionDigest on,
+// both ends know PacketDigest. From version ExtensionTouch on, a leader knows PacketTouch.
 // ExtensionVersion is the highest version that this program knows.
 const (
 	ExtensionHandOver int32 = 2
 	ExtensionFitness  int32 = 3
 	ExtensionRelay    int32 = 4
+	ExtensionDigest   int32 = 5
 	ExtensionTouch    int32 = 6
 	ExtensionVersion  int32 = 6
 )

@@ -50,6 +50,10 @@ const (
 	// version ExtensionRelay or later. With it a follower tells the leader that the observer
 	// of its Origin has connected to the follower; the leader answers with a Relayed.
 	PacketRelay PacketType = 1003
+	// PacketDigest is sent only between native peers that have agreed on an Extension of
+	// version ExtensionDigest or later. With it they compare their trees. The data of a learner's packet is
+	// a TreeReport, that of a leader's packet a TreeOrder.
+	PacketDigest PacketType = 1004
 	// PacketTouch is sent only between native peers that have agreed on an Extension of
 	// version ExtensionTouch or later. With it a learner reports TouchedSessions without
 	// waiting for a ping, and asks when they are confirmed. It sends no other PacketTouch until
@@ -77,6 +81,8 @@ func (p PacketType) String() string {
 		return "FITNESS"
 	case p == PacketRelay:
 		return "RELAY"
+	case p == PacketDigest:
+		return "DIGEST"
 	case p == PacketTouch:
 		return "TOUCH"
 	}

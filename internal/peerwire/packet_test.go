@@ -371,6 +371,9 @@ func TestPacketTypesHaveTheirNames(t *testing.T) {
 	if peerwire.PacketFitness.String() != "FITNESS" {
 		t.Errorf("%d is %q", peerwire.PacketFitness, peerwire.PacketFitness)
 	}
+	if peerwire.PacketDigest.String() != "DIGEST" {
+		t.Errorf("%d is %q", peerwire.PacketDigest, peerwire.PacketDigest)
+	}
 	if peerwire.PacketTouch.String() != "TOUCH" {
 		t.Errorf("%d is %q", peerwire.PacketTouch, peerwire.PacketTouch)
 	}

@@ -29,6 +29,8 @@ var family = wiretest.Family{
 		func() wire.Record { return new(peerwire.Extension) },
 		func() wire.Record { return new(peerwire.PingInfo) },
 		func() wire.Record { return new(peerwire.Fitness) },
+		func() wire.Record { return new(peerwire.TreeReport) },
+		func() wire.Record { return new(peerwire.TreeOrder) },
 	},
 	NoEnd: []wire.Record{new(peerwire.ForwardedRequest), new(peerwire.Activation), new(peerwire.Handover), new(peerwire.TouchedSessions), new(peerwire.Notification), new(peerwire.LearnerInfo)},
 }

@@ -1,34 +1,85 @@
 package replica
 
 import (
+	"cmp"
 	"fmt"
 
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
 // Each transaction carries the digest that the leader's tree has after it. If the digest of a
-// learner's tree differs, one of the two trees is wrong, and stays so. The learner reports that,
-// and tells its leader, which then transfers leadership to other servers. It does not replace its
-// tree by the leader's: it cannot know which of the two is wrong, and if it is the leader's, each
-// follower would replace a right tree by the wrong one.
+// learner's tree differs, one of the two trees is wrong, and stays so. The learner cannot know which
+// one. It names the transaction, raises an alarm, and tells its leader, which compares the trees of
+// all servers (zab/trees.go). If a quorum has another tree than this server, the leader closes
+// the link and sends a snapshot when this server comes back. If this server's tree is found wrong again
+// within avoidMS after that, its memory or its disk is at fault, and it stops. If the leader's tree is
+// the wrong one, the leader ends its term.
+//
+// A ZooKeeper leader, an older native one, and an observer master compare nothing. Under them a
+// server raises the alarm and goes on.
 
-// differs is what a server knows about a difference between its tree and the leader's.
+// differs is what a server knows about a difference between its tree and that of others. It is kept
+// across terms.
 type differs struct {
-	why   string // what differs in this term; empty: nothing
-	known int64  // mismatches of the tree when the term began to serve
+	why   string    // what differs in this term; empty: nothing
+	since wire.Zxid // the first transaction after which it did
+	known int64     // mismatches of the tree when the term began to serve
+
+	copied     bool      // the tree comes from a snapshot of another server, and was not confirmed since
+	outvoted   string    // why this server should not lead: as a leader, it had another tree than a quorum; empty otherwise
+	outvotedAt wire.Zxid // the transaction after which that was so; 0: none
+	// expects is the epoch of the leader that has announced a snapshot because this tree is wrong; 0:
+	// none has.
+	expects  wire.Epoch
+	replaced int64  // Mono time at which such a snapshot had replaced the tree; 0: never
+	before   string // what differed before that
+
+	asked  bool // the leader wants to know the digest after the transaction at
+	at     wire.Zxid
+	digest uint64 // the last answer
+}
+
+// again reports whether a snapshot has replaced the tree, because it was wrong, within avoidMS.
+func (d *differs) again(now int64) bool { return d.replaced != 0 && now-d.replaced < avoidMS }
+
+// doubted reports whether the tree may be wrong, so that no other server should learn from it.
+func (d *differs) doubted() bool { return d.why != "" || d.outvoted != "" }
+
+// alarm says what an operator should know; empty if there is nothing.
+func (d *differs) alarm(now int64) string {
+	why := cmp.Or(d.why, d.outvoted)
+	switch again := d.again(now); {
+	case why != "" && again:
+		return why + ", again after a snapshot of its leader has replaced it"
+	case why == "" && again:
+		return d.before + "; a snapshot of its leader has replaced it"
+	}
+	return why
 }
 
 // startComparing begins a term. What differed before counts no more: the tree is a new one, or
 // the leader is another one, and if this tree is wrong, the next transaction shows it.
-func (r *Replica) startComparing() {
-	r.differs.why = ""
-	r.differs.known, _ = r.tree.DigestMismatches()
+func (r *Replica) startComparing(e *zab.Established) {
+	d := &r.differs
+	if e.Installed {
+		d.copied, d.outvoted, d.outvotedAt = true, "", 0
+		if d.expects != 0 && d.expects == e.Epoch {
+			d.replaced = max(r.now.Mono, 1)
+			r.observe(TreeReplaced{Leader: r.member.decision.Vote.Leader, Zxid: r.tree.LastZxid()})
+		}
+	}
+	d.why, d.since, d.expects, d.asked = "", 0, 0, false
+	d.known, _ = r.tree.DigestMismatches()
 }
 
-// compare notes when the tree differs from the leader's.
+// compare notes when the tree differs from the leader's. The leader compares its tree with the digests that it has
+// computed when it prepared the transactions.
 func (r *Replica) compare() {
 	m, d := r.member, &r.differs
-	if m.learner == nil || !m.serving || d.why != "" {
+	if !m.serving || d.why != "" {
 		return
 	}
 	n, first := r.tree.DigestMismatches()
@@ -39,14 +90,126 @@ func (r *Replica) compare() {
 	if d.known < int64(len(first)) {
 		z = first[d.known]
 	}
+	d.since = z
 	d.why = fmt.Sprintf("its tree differs from that of server %d since %v", m.decision.Vote.Leader, z)
-	r.observe(TreeDiffers{Zxid: z})
+	if m.leader != nil {
+		d.why = fmt.Sprintf("its tree differs from its own transactions since %v", z)
+	}
+	r.observe(TreeDiffers{Zxid: z, Again: d.again(r.now.Mono)})
 }
 
-// TreeDiffers says that the tree of this learner is known to differ from its leader's. Zxid is the
-// first transaction after which its digest did.
-type TreeDiffers struct{ Zxid wire.Zxid }
+// treeReport returns what the leader of this term should know about the tree, without a digest.
+func (r *Replica) treeReport() peerwire.TreeReport {
+	d := &r.differs
+	return peerwire.TreeReport{Differs: cmp.Or(d.since, d.outvotedAt), Copied: d.copied, Again: d.again(r.now.Mono)}
+}
+
+// tellTree tells the leader of this term, which can be this server, what is known about the tree, if that
+// has changed.
+func (r *Replica) tellTree() {
+	m := r.member
+	if m == nil || !m.serving {
+		return
+	}
+	if t := r.treeReport(); t != m.toldTree {
+		m.toldTree = t
+		m.step(r.now.Mono, zab.TreeReport{TreeReport: t})
+	}
+}
+
+// treeOrdered handles what the leader of this term, which can be this server, asks or says about the tree.
+func (r *Replica) treeOrdered(o zab.TreeOrder) {
+	d := &r.differs
+	switch {
+	case o.Outvoted:
+		d.outvotedAt = max(o.Zxid, 1)
+		d.outvoted = fmt.Sprintf("its tree is wrong: while it led, its digest after %v was another one than %d, that of a quorum", o.Zxid, o.Digest)
+	case o.Task == peerwire.TreeReportDue:
+		d.asked, d.at = true, o.Zxid
+		r.answerTree()
+	case o.Task == peerwire.TreeConfirmed:
+		d.why, d.since, d.outvoted, d.outvotedAt, d.copied = "", 0, "", 0, false
+		d.known, _ = r.tree.DigestMismatches()
+		r.member.unsettled = true
+		r.tellTree()
+	case o.Task == peerwire.TreeReplaced, o.Task == peerwire.TreeWrongAgain:
+		r.treeWrong(o)
+	}
+}
+
+// answerTree tells the digest of the tree after the transaction that the leader has named, if the tree is there.
+func (r *Replica) answerTree() {
+	m, d := r.member, &r.differs
+	z, digest, exact := r.tree.ExactDigest()
+	if z < d.at {
+		return
+	}
+	if d.asked = false; z > d.at || !exact || !m.serving {
+		return
+	}
+	d.digest, m.unsettled = digest, true
+	t := r.treeReport()
+	m.toldTree = t
+	t.Known, t.Digest = true, digest
+	m.step(r.now.Mono, zab.TreeReport{Zxid: z, TreeReport: t})
+}
+
+// treeWrong handles the news that a quorum has another tree.
+func (r *Replica) treeWrong(o zab.TreeOrder) {
+	d, m := &r.differs, r.member
+	d.expects = r.member.epoch
+	d.before = fmt.Sprintf("its tree was wrong: its digest after %v was %d, that of server %d and a quorum %d", o.Zxid, d.digest, m.decision.Vote.Leader, o.Digest)
+	r.observe(TreeWrong{Zxid: o.Zxid, Digest: d.digest, Right: o.Digest})
+	if o.Task == peerwire.TreeWrongAgain && d.again(r.now.Mono) {
+		m.ready.Stop = fmt.Sprintf("the tree of this server is wrong again, after a snapshot of its leader has replaced it: its digest after %v is %d, "+
+			"that of server %d and a quorum is %d; the others go on without this server: check its memory and its disk, "+
+			"then start it with an empty data directory", o.Zxid, d.digest, m.decision.Vote.Leader, o.Digest)
+	}
+}
+
+// wrongTreeEnds ranks the leader of a term that ends now behind others for a while if its tree is
+// probably the wrong one.
+func (r *Replica) wrongTreeEnds(next *zab.Successor) {
+	m, d := r.member, &r.differs
+	if !m.serving || next != nil {
+		return
+	}
+	if m.leader != nil && d.outvoted != "" || m.learner != nil && d.why != "" && d.expects == 0 && m.learner.ComparesTrees() {
+		m.noteFailed(r.now.Mono, "its tree differs from that of other servers", false)
+	}
+}
+
+// TreeDiffers says that the tree of this server is known to differ from its leader's, or, on the
+// leader, from the digests of its own transactions. Zxid is the first transaction after which its digest did.
+type TreeDiffers struct {
+	Zxid  wire.Zxid
+	Again bool // a snapshot had replaced the tree because of an earlier difference
+}
 
 func (h TreeDiffers) String() string {
-	return fmt.Sprintf("after %v this tree differs from the leader's: one of them is wrong, and stays so until its data are replaced", h.Zxid)
+	again := ""
+	if h.Again {
+		again = " again, although a snapshot has replaced it"
+	}
+	return fmt.Sprintf("after %v this tree differs from the leader's%s: one of them is wrong; a Bellwether leader compares the trees of all servers", h.Zxid, again)
+}
+
+// TreeWrong says that this learner has another tree than its leader and a quorum.
+type TreeWrong struct {
+	Zxid          wire.Zxid
+	Digest, Right uint64
+}
+
+func (h TreeWrong) String() string {
+	return fmt.Sprintf("the tree of this server is wrong: its digest after %v is %d, that of a quorum is %d; the leader sends a snapshot", h.Zxid, h.Digest, h.Right)
+}
+
+// TreeReplaced says that a snapshot of the leader has replaced the tree of this server, which was wrong.
+type TreeReplaced struct {
+	Leader ensemble.ServerID
+	Zxid   wire.Zxid
+}
+
+func (h TreeReplaced) String() string {
+	return fmt.Sprintf("a snapshot of server %d has replaced the wrong tree of this server, now at %v", h.Leader, h.Zxid)
 }

@@ -231,6 +231,9 @@ type Ready struct {
 	// long, or Never. It holds until the next Ready or Heartbeat.
 	NextHeartbeat int64
 
+	// Stop says why this server must end at once; empty if it need not.
+	Stop string
+
 	// Committed holds the transactions that Next applies from here on. The driver uses
 	// them for metrics and traces only; it applies nothing itself.
 	Committed []*record.Txn

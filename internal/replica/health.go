@@ -113,7 +113,11 @@ func (r *Replica) healthier() ensemble.ServerID {
 
 // whyUnfit says why this server should not lead; empty if it may.
 func (r *Replica) whyUnfit() string {
-	return cmp.Or(r.stall.reason(), r.differs.why, r.health.reason(r.now.Mono))
+	differs := cmp.Or(r.differs.outvoted, r.differs.why)
+	if m := r.member; m != nil && m.learner != nil && m.learner.ComparesTrees() { // the leader knows, and may be the wrong one
+		differs = ""
+	}
+	return cmp.Or(r.stall.reason(), differs, r.health.reason(r.now.Mono))
 }
 
 // tellFitness tells the leader of this server when its fitness to lead changes.

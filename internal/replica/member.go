@@ -87,10 +87,11 @@ type member struct {
 	serving    bool  // the term serves clients
 	served     int64 // Mono time at which it began to
 	postponed  []postponed
-	leaving    bool       // the server has transferred leadership and is about to stop
-	decided    int64      // Mono time of the decision
-	told       string     // why this server should not lead, as it has told the leader of this term
-	link       zab.LinkID // the learner's link to its leader
+	leaving    bool                // the server has transferred leadership and is about to stop
+	decided    int64               // Mono time of the decision
+	told       string              // why this server should not lead, as it has told the leader of this term
+	toldTree   peerwire.TreeReport // what it has told about its tree
+	link       zab.LinkID          // the learner's link to its leader
 	redial     redial
 	masters    masters
 	failed     failedTerms
@@ -163,7 +164,7 @@ func (r *Replica) join() {
 func (r *Replica) reset() {
 	m := r.member
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
-	m.postponed, m.told = nil, ""
+	m.postponed, m.told, m.toldTree = nil, "", peerwire.TreeReport{}
 	m.redial = redial{}
 	m.term++
 	m.serverOf, m.endedSessions = map[wire.SessionID]ensemble.ServerID{}, endedSessions{}
@@ -292,7 +293,7 @@ func (r *Replica) readyMember() Ready {
 	rd := m.ready
 	m.ready = Ready{}
 	rd.Listen = m.role == peerwire.Leading && m.leader != nil
-	rd.ListenObservers = m.learner != nil && m.learner.ServesObservers()
+	rd.ListenObservers = m.learner != nil && m.learner.ServesObservers() && !r.differs.doubted()
 	rd.Dial = peerwire.NoServer
 	if m.role != peerwire.Looking && m.role != peerwire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
 		rd.Dial, rd.DialMaster = r.dials()
@@ -341,8 +342,8 @@ type Status struct {
 	// GivesWay says why another server should lead; empty if this one can. It is also set on
 	// servers that do not lead.
 	GivesWay string
-	// Differs says that the tree of this server is known to differ from its leader's; empty if
-	// it is not.
+	// Differs says that the tree of this server is known to differ from its leader's, or that a
+	// snapshot has replaced it a while ago because it did; empty if neither is the case.
 	Differs string
 	// Unfit names the learners of this leader that say that they should not lead, and why; empty
 	// if none does.
@@ -363,7 +364,7 @@ func (r *Replica) Status() *Status {
 	if m == nil {
 		return nil
 	}
-	s := &Status{Role: m.role, Leader: peerwire.NoServer, Master: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), GivesWay: r.health.reason(r.now.Mono), Differs: r.differs.why, ReadOnly: m.readers.serves}
+	s := &Status{Role: m.role, Leader: peerwire.NoServer, Master: peerwire.NoServer, Epoch: m.epoch, Serving: m.serving, Disabled: m.disabled, Abstains: r.stall.reason(), GivesWay: r.health.reason(r.now.Mono), Differs: r.differs.alarm(r.now.Mono), ReadOnly: m.readers.serves}
 	s.Prefers, s.PrefersMS = r.prefers()
 	if m.leads() {
 		s.Unfit = m.leader.Unfit()

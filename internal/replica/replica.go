@@ -281,6 +281,9 @@ func (r *Replica) apply(txn *record.Txn) {
 	for _, h := range r.tree.Observations() {
 		r.observe(h)
 	}
+	if r.differs.asked {
+		r.answerTree()
+	}
 	if r.abandoned.count > 0 {
 		r.reportAbandoned(txn, res)
 	}

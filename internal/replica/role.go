@@ -138,6 +138,7 @@ func (r *Replica) leave(why string) {
 func (r *Replica) ended(why string, next *zab.Successor, named *zab.Reconfigured) {
 	if named == nil {
 		r.failedTerm(why)
+		r.wrongTreeEnds(next)
 		r.member.noteEnd(next, r.now.Mono)
 	}
 	r.suspend()
@@ -202,6 +203,9 @@ func (r *Replica) collect(rd zab.Ready) {
 	}
 	m.ready.Close = append(m.ready.Close, rd.Close...)
 	m.ready.ReadLog = append(m.ready.ReadLog, rd.ReadLog...)
+	for _, o := range rd.TreeOrders {
+		r.treeOrdered(o)
+	}
 	for _, t := range rd.Commit {
 		m.effects.Push(effect{txn: t})
 	}
@@ -272,12 +276,13 @@ func (r *Replica) serve(e *zab.Established) {
 	m.failed = nil
 	m.masters.tries, m.masters.rounds = 0, 0
 	m.noteServes(e.Epoch)
-	r.startComparing()
+	r.startComparing(e)
 	if m.learner != nil {
 		r.health.tried, r.health.retry = 0, 0
 	}
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.tellFitness()
+	r.tellTree()
 	r.locals.renew(r.now.Mono)
 	r.settleTerm(e.Epoch)
 	r.track()

@@ -32,6 +32,7 @@ func (r *Replica) tick() {
 		r.prefer()
 		r.compare()
 		r.tellFitness()
+		r.tellTree()
 		r.zabReady() // first take the touches that arrived before this tick
 	}
 	if gap > lateTicks*r.opt.TickMS {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -132,6 +133,9 @@ func (l *loop) settle() (ready bool) {
 			l.connect(&l.order.Ready)
 			for _, h := range l.order.Ready.Observations {
 				l.tell(h)
+			}
+			if why := l.order.Ready.Stop; why != "" {
+				l.srv.fail(errors.New(why))
 			}
 		case driver.BatchDone:
 			l.srv.pendingFlush.flush()
@@ -410,7 +414,7 @@ func (l *loop) tell(h replica.Observation) {
 		l.srv.stats.expired.Add(1)
 	case replica.SessionRefused:
 		log, level = l.warn(e.Conn, "Invalid session, "+e.Reason)
-	case tree.DigestMismatch, replica.TreeDiffers:
+	case tree.DigestMismatch, replica.TreeDiffers, replica.TreeWrong:
 		level = slog.LevelError
 	case replica.Behind:
 		log, level = l.warn(e.Conn, "Refusing session request: the client has seen a later state")

@@ -89,6 +89,8 @@ func (l *loop) before(e replica.Event) {
 				c.finishLater()
 			}
 		}
+		mismatches, _ := l.srv.Tree().DigestMismatches()
+		l.srv.stats.mismatches.Add(mismatches)
 		l.srv.tree.Store(e.Tree)
 	case replica.Zab:
 		switch e := e.Event.(type) {

@@ -22,6 +22,7 @@ import (
 type quorumStats struct {
 	lookings, diffs, prefers *metrics.Counter
 	givesWay                 *metrics.Counter // transfers because another server should lead
+	replaced                 *metrics.Counter // snapshots that have replaced the wrong tree of this server
 	proposals, commits       *metrics.Counter // received from a leader
 	revalidations            *metrics.Counter // sessions that learners asked a leader about
 	queued                   *metrics.Counter // commits
@@ -39,7 +40,7 @@ type quorumStats struct {
 
 func newQuorumStats(r *metrics.Registry) quorumStats {
 	return quorumStats{
-		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), prefers: r.Counter("preferred_transfer_count"), givesWay: r.Counter("unfit_leader_transfer_count"),
+		lookings: r.Counter("looking_count"), diffs: r.Counter("diff_count"), prefers: r.Counter("preferred_transfer_count"), givesWay: r.Counter("unfit_leader_transfer_count"), replaced: r.Counter("tree_replaced_count"),
 		proposals: r.Counter("learner_proposal_received_count"), commits: r.Counter("learner_commit_received_count"),
 		revalidations: r.Counter("revalidate_count"), queued: r.Counter("request_commit_queued"),
 		electionTime: r.Basic("election_time"), unavailable: r.Basic("unavailable_time"), leaderless: r.Basic("leader_unavailable_time"),
@@ -248,6 +249,11 @@ func (t *memberStats) level(h replica.Observation) slog.Level {
 		t.givesWay.Add(1)
 	case replica.Prefers:
 		t.prefers.Add(1)
+	case replica.TreeReplaced:
+		t.replaced.Add(1)
+		return slog.LevelWarn
+	case zab.WrongTree, zab.Outvoted:
+		return slog.LevelError
 	case zab.LearnerFitness:
 		if e.Why != "" {
 			return slog.LevelWarn

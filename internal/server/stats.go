@@ -47,6 +47,8 @@ type stats struct {
 	onDemand OnDemand
 	response lastMinMax   // bytes of replies
 	locals   atomic.Int64 // number of local sessions
+	// mismatches counts the digests that did not match in trees that were replaced since.
+	mismatches atomic.Int64
 	stages
 	quorum quorumStats
 }
@@ -134,7 +136,7 @@ func (s *Server) gauges() {
 	num("auth_failed_count", s.stats.authFailed.Value)
 	num("non_mtls_remote_conn_count", func() int64 { return s.conns.count(false) })
 	num("non_mtls_local_conn_count", func() int64 { return s.conns.count(true) })
-	num("digest_mismatches_count", func() int64 { n, _ := s.Tree().DigestMismatches(); return n })
+	num("digest_mismatches_count", func() int64 { n, _ := s.Tree().DigestMismatches(); return n + s.stats.mismatches.Load() })
 	r.Gauge("disk_free_bytes", func() float64 { return s.diskBytes().free })
 	r.Gauge("disk_size_bytes", func() float64 { return s.diskBytes().size })
 	s.certificateGauges()

@@ -66,6 +66,14 @@ func (t *Tree) Digest() (wire.Zxid, uint64) {
 	return t.last, t.digest
 }
 
+// ExactDigest is Digest for a comparison with the trees of other servers. ok is false if no digest is
+// computed, or if the tree may contain effects of transactions that it has not applied yet.
+func (t *Tree) ExactDigest() (z wire.Zxid, digest uint64, ok bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.last, t.digest, !t.o.DigestOff && !t.digests.fuzzy
+}
+
 // DigestEntry is the digest after one transaction.
 type DigestEntry struct {
 	Zxid   wire.Zxid

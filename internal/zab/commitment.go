@@ -222,6 +222,7 @@ func (l *Leader) acked(k *link, z wire.Zxid) string {
 // hasHistory handles a learner's ACK of NEWLEADER.
 func (l *Leader) hasHistory(k *link) {
 	k.state, k.adopted, k.durable = linkSynced, true, k.upTo
+	l.treeArrived(k)
 	l.watch(k)
 	if l.phase == serving {
 		l.serve(k)

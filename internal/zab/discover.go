@@ -51,6 +51,7 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	delete(l.routes, k.server)
 	k.native = offered && !l.opt.CompatibleOnly
 	k.canTransfer = k.native && ext.Version >= peerwire.ExtensionHandOver
+	k.digests = k.native && ext.Version >= peerwire.ExtensionDigest
 	l.hasNamed(k, member, accepted)
 	return ""
 }

@@ -17,6 +17,7 @@
 //	      ◂ UPTODATE                           both serve
 //	      ◂ PROPOSAL; Append, Sync ▸ ACK ▸     a quorum of ACKs ▸ COMMIT, INFORM
 //	FITNESS ▸ (fit.go)                         whether leadership may be transferred to it
+//	DIGEST ▸ ◂ DIGEST (trees.go)               whether a quorum has the same tree
 //	      ◂ HANDOVER (transfer.go)             all is committed, and the next leader has it
 //
 // The package looks at the zxids of transactions, not at what they mean; internal/tree

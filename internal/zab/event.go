@@ -219,6 +219,9 @@ type Ready struct {
 	// after all duties of earlier Readys and before Append. The driver does not answer.
 	// nil: no new one was proposed.
 	LastSeen *ensemble.Membership
+	// TreeOrders is what the comparison of trees asks of this server or says to it, in this
+	// order. It comes before Commit of this Ready is applied.
+	TreeOrders []TreeOrder
 	// Inputs (leader) is what learners sent for the rest of the server, in the order
 	// in which it arrived on each link. The driver handles them in this order. A follower
 	// that serves observers returns their revalidations, which it has passed on.

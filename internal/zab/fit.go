@@ -31,20 +31,29 @@ func (l *Leader) fitness(k *link, p *peerwire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, &f); err != nil {
 		return "sent a fitness that cannot be read: " + err.Error()
 	}
-	if k.unfit == f.Why {
-		return ""
-	}
+	before := k.whyUnfit()
 	k.unfit = f.Why
-	l.report(LearnerFitness{k.name(), f.Why})
+	if why := k.whyUnfit(); why != before {
+		l.report(LearnerFitness{k.name(), why})
+	}
 	return ""
+}
+
+// whyUnfit says why a learner should not lead; empty if it may. A learner whose tree differs from this
+// leader's should not, unless the leader's tree is the wrong one.
+func (k *link) whyUnfit() string {
+	if k.unfit == "" && k.tree.report.Differs != 0 && !k.tree.outvotes {
+		return fmt.Sprintf("its tree differs from the leader's since %v", k.tree.report.Differs)
+	}
+	return k.unfit
 }
 
 // Unfit names the learners that say that they should not lead, and why; empty if none does.
 func (l *Leader) Unfit() string {
 	var all []string
 	for _, k := range l.order {
-		if k.unfit != "" {
-			all = append(all, fmt.Sprintf("server %d: %s", k.server, k.unfit))
+		if why := k.whyUnfit(); why != "" {
+			all = append(all, fmt.Sprintf("server %d: %s", k.server, why))
 		}
 	}
 	return strings.Join(all, "; ")
@@ -69,7 +78,7 @@ func (l *Leader) checkFit() {
 	}
 	for _, k := range l.order {
 		switch {
-		case k.state != linkServing || k.unfit != "" || l.whyNotSuccessor(k.server) != "":
+		case k.state != linkServing || k.whyUnfit() != "" || l.whyNotSuccessor(k.server) != "":
 			k.fitSince = Never
 		case k.fitSince == Never:
 			k.fitSince = l.now

@@ -40,6 +40,8 @@ func (r *Learner) afterUpToDate(p *peerwire.QuorumPacket) {
 		if r.master != nil {
 			r.master.relayed(p)
 		}
+	case peerwire.PacketDigest:
+		r.treeOrdered(p)
 	default:
 		r.report(Unexpected{fmt.Sprintf("leader %d", r.opt.Leader), p.Type})
 	}

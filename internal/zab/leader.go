@@ -158,6 +158,7 @@ type Leader struct {
 	routes          map[ensemble.ServerID]LinkID // by observer: the link of the follower that serves it
 	order           []*link                      // the links, in the order in which the learners connected
 	pings           pingRounds
+	trees           trees
 	nextLinkCheck   int64 // when to check the links and, unless Heartbeat has done so, to send pings
 	nextQuorumCheck int64 // when to check the quorum
 
@@ -183,7 +184,7 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 		opt: o, log: log, now: now, began: now,
 		commitment: commitment{self: o.ID, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), servers: map[ensemble.ServerID]*link{}},
 		epoch:      max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
-		links: map[LinkID]*link{}, lookingMembers: map[ensemble.ServerID]lookingMember{}, routes: map[ensemble.ServerID]LinkID{}, nextLinkCheck: now + o.HeartbeatMS, pings: pingRounds{due: now + o.HeartbeatMS}, nextQuorumCheck: now + o.TickMS,
+		links: map[LinkID]*link{}, lookingMembers: map[ensemble.ServerID]lookingMember{}, routes: map[ensemble.ServerID]LinkID{}, nextLinkCheck: now + o.HeartbeatMS, pings: pingRounds{due: now + o.HeartbeatMS}, trees: newTrees(), nextQuorumCheck: now + o.TickMS,
 	}
 	l.ready.Sync = true // currentEpoch may be saved only when the log is durable
 	l.enter(discovering)
@@ -231,6 +232,8 @@ func (l *Leader) Step(now int64, e Event) {
 		l.giveUp(e.Why)
 	case TransferLeadership:
 		l.beginTransfer(e)
+	case TreeReport:
+		l.ownTree(e)
 	case Touched:
 		l.touched(e)
 	case Slept:
@@ -386,6 +389,7 @@ func (l *Leader) tick() {
 	if l.nextQuorumCheck <= l.now {
 		l.nextQuorumCheck = l.now + l.opt.TickMS
 		l.checkQuorum()
+		l.compareTrees()
 	}
 }
 

@@ -158,6 +158,8 @@ func (r *Learner) Step(now int64, e Event) {
 		r.touched(e)
 	case Fitness:
 		r.tellFitness(e)
+	case TreeReport:
+		r.reportTree(e)
 	case Leave:
 		r.giveUp(e.Why)
 	case Tick:

@@ -45,12 +45,14 @@ type link struct {
 	observer      bool
 	native        bool   // the learner is a native peer: extensions are agreed on
 	canTransfer   bool   // leadership transfer is one of these extensions
+	digests       bool   // comparing trees is another one
 	unfit         string // why the learner should not lead, as it says itself; empty if it may
-	acceptedLater bool   // the learner has accepted a later epoch, so it cannot join
-	began         int64  // when the connection came
-	heard         int64  // when the last packet came
-	fitSince      int64  // since when it could lead next without interruption; Never: it cannot
-	ackedAt       int64  // when it last acknowledged a proposal; Never: it has not
+	tree          treeState
+	acceptedLater bool  // the learner has accepted a later epoch, so it cannot join
+	began         int64 // when the connection came
+	heard         int64 // when the last packet came
+	fitSince      int64 // since when it could lead next without interruption; Never: it cannot
+	ackedAt       int64 // when it last acknowledged a proposal; Never: it has not
 
 	peer wire.Zxid // the end of the learner's log when it connected
 	how  SyncMode  // valid while the learner is being synchronised
@@ -149,6 +151,8 @@ func (l *Leader) packet(k *link, p *peerwire.QuorumPacket) string {
 		return l.fitness(k, p)
 	case peerwire.PacketRelay:
 		return l.registerObserver(k, p)
+	case peerwire.PacketDigest:
+		return l.learnerTree(k, p)
 	case peerwire.PacketTouch:
 		return l.asked(k, p)
 	}

@@ -29,6 +29,7 @@ func (l *Leader) history() history {
 // synchronise decides how a learner gets the history, and begins.
 func (l *Leader) synchronise(k *link) {
 	h := l.history()
+	h.force = h.force || l.trees.owes(k.server, l.now)
 	p := choose(&h, k.peer)
 	if p.ask {
 		k.state = linkReading
@@ -59,6 +60,9 @@ func (l *Leader) deliver(k *link, h *history, p plan) {
 	}
 	k.how, k.state, k.heard = p.how, linkSyncing, l.now
 	k.upTo = h.newest
+	if p.how == Snap {
+		l.treeSent(k)
+	}
 	opening := map[SyncMode]peerwire.PacketType{Diff: peerwire.PacketDiff, Trunc: peerwire.PacketTrunc, Snap: peerwire.PacketSnap}[p.how]
 	l.ready.Send = append(l.ready.Send, Message{
 		Link: k.id, Packet: &peerwire.QuorumPacket{Type: opening, Zxid: p.zxid}, Snapshot: p.how == Snap,

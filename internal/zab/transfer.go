@@ -71,8 +71,8 @@ func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID,
 	switch k := l.linkOf(to); {
 	case to == peerwire.NoServer:
 		to = l.bestSuccessor()
-	case k != nil && k.unfit != "":
-		return to, fmt.Errorf("server %d should not lead: %s", to, k.unfit)
+	case k != nil && k.whyUnfit() != "":
+		return to, fmt.Errorf("server %d should not lead: %s", to, k.whyUnfit())
 	}
 	if to == peerwire.NoServer {
 		return to, errors.New("no other server can take over")
@@ -111,7 +111,10 @@ func (l *Leader) bestSuccessor() ensemble.ServerID {
 
 // better reports whether a learner should lead next rather than another one.
 func (k *link) better(o *link) bool {
-	if fit := k.unfit == ""; fit != (o.unfit == "") {
+	if k.tree.outvotes != o.tree.outvotes {
+		return k.tree.outvotes
+	}
+	if fit := k.whyUnfit() == ""; fit != (o.whyUnfit() == "") {
 		return fit
 	}
 	return k.durable > o.durable || k.durable == o.durable && k.server > o.server
