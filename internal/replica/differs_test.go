@@ -1,18 +1,32 @@
 package replica
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"bellwether/internal/ensemble"
 	"bellwether/internal/record"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
 // spoil makes the tree of a server wrong: it changes the data of a znode without a transaction.
-func (s *server) spoil(path string) {
+func (s *server) spoil(path string) { s.spoilAs(path, "wrong") }
+
+// spoilAs is spoil with other data, so that two wrong trees differ from each other.
+func (s *server) spoilAs(path, data string) {
 	s.r.tree.Apply(&record.Txn{TxnHeader: record.TxnHeader{Type: wire.OpSetData, Zxid: 1},
-		Body: &record.SetDataTxn{Path: path, Data: []byte("wrong"), Version: 77}})
+		Body: &record.SetDataTxn{Path: path, Data: []byte(data), Version: 77}})
+	s.r.tree.Discard()
+}
+
+// wrong reports whether a server has a tree that was made wrong, or a copy of such a tree.
+func (s *server) wrong(path string) bool {
+	var r wire.DataResponse
+	s.r.tree.GetData(anonymousReader{}, path, false, &r)
+	return r.Stat.Version == 77
 }
 
 // differing starts servers with a znode /x, of which the last one leads, and returns the first one.
@@ -21,63 +35,349 @@ func differing(t *testing.T, voters int) (*cluster, *server) {
 	h.run(500)
 	_, c := h.connect(h.leader(), 0)
 	h.create(h.leader(), c, 1, "/x")
-	h.run(500)
+	h.run(3000)
 	return h, h.servers[0]
 }
 
-// named counts the reports of a server about a difference.
-func (s *server) named() (n int) {
+// offsets makes the servers tick one after the other.
+func (h *cluster) offsets(ms int64) {
+	for i, s := range h.servers {
+		s.tickAfter = int64(i) * ms
+	}
+}
+
+// busy lets time pass, with a write in each second if there is a leader, and calls check after each.
+func (h *cluster) busy(ms int64, check func()) {
+	for end := h.now.Mono + ms; h.now.Mono < end; {
+		for _, s := range h.servers {
+			if s.up && s.r.decides() {
+				h.connect(s, 0)
+			}
+		}
+		h.run(700)
+		check()
+	}
+}
+
+// count counts the observations of a server for which is returns true.
+func (s *server) count(is func(Observation) bool) (n int) {
 	for _, o := range s.seen {
-		if _, ok := o.(TreeDiffers); ok {
+		if is(o) {
 			n++
 		}
 	}
 	return n
 }
 
-// TestDifferentTreeIsNamed: a follower whose tree differs says once after which transaction, and tells its leader. It
-// stays, and its tree and the leader's stay as they are. In the next term it says so again.
-func TestDifferentTreeIsNamed(t *testing.T) {
-	h, s := differing(t, 3)
-	l, epoch := h.leader(), h.leader().r.Status().Epoch
-	s.spoil("/x")
-	right := l.r.tree.LastZxid()
-	h.work(5000)
-	if !slices.Contains(s.seen, Observation(TreeDiffers{Zxid: right + 1})) || s.named() != 1 {
-		t.Errorf("the first transaction after %v is not named once: %v", right, s.seen)
-	}
-	if st := s.r.Status(); !st.Serving || st.Epoch != epoch || !strings.Contains(st.Differs, "its tree differs") {
-		t.Errorf("%+v", st)
-	}
-	if got := l.r.Status().Unfit; !strings.Contains(got, "its tree differs") {
-		t.Errorf("the leader knows %q", got)
-	}
-	h.kill(l)
-	h.run(2000)
-	h.work(5000)
-	if next := h.leader(); next == nil || next == s || s.named() != 2 {
-		t.Errorf("%d reports under the next leader", s.named())
+func (s *server) named() int {
+	return s.count(func(o Observation) bool { _, ok := o.(TreeDiffers); return ok })
+}
+
+func (s *server) replaced() int {
+	return s.count(func(o Observation) bool { _, ok := o.(TreeReplaced); return ok })
+}
+
+func (s *server) outvoted() int {
+	return s.count(func(o Observation) bool { _, ok := o.(zab.Outvoted); return ok })
+}
+
+// TestWrongTreeIsReplacedOnce: a follower whose tree is wrong names the transaction once and gets a snapshot, in the same
+// term. When its tree is wrong again within avoidMS, it stops. Later it gets a snapshot again.
+func TestWrongTreeIsReplacedOnce(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		for _, offset := range []int64{0, 20, 150} {
+			h, s := differing(t, 3)
+			h.offsets(offset)
+			l, epoch := h.leader(), h.leader().r.Status().Epoch
+			right := l.r.tree.LastZxid()
+			s.spoil("/x")
+			h.work(5000)
+			if !slices.Contains(s.seen, Observation(TreeDiffers{Zxid: right + 1})) || s.named() != 1 || s.replaced() != 1 || s.wrong("/x") {
+				t.Errorf("the first transaction after %v is named %d times, %d snapshots, wrong: %v", right, s.named(), s.replaced(), s.wrong("/x"))
+			}
+			st := s.r.Status()
+			if !st.Serving || st.Epoch != epoch || h.leader() != l || !strings.Contains(st.Differs, "its tree was wrong") || !strings.Contains(st.Differs, "has replaced it") {
+				t.Errorf("%+v", st)
+			}
+			if st := l.r.Status(); st.Unfit != "" || st.Differs != "" {
+				t.Errorf("the leader knows %q and says %q", st.Unfit, st.Differs)
+			}
+			if later {
+				h.run(avoidMS)
+				if st := s.r.Status(); st.Differs != "" {
+					t.Errorf("after an hour: %+v", st)
+				}
+			}
+			s.spoil("/x")
+			h.work(5000)
+			switch {
+			case later && (s.stopped != "" || s.replaced() != 2 || s.wrong("/x")):
+				t.Errorf("an hour later: stopped by %q, %d snapshots", s.stopped, s.replaced())
+			case !later && (!strings.Contains(s.stopped, "wrong again") || s.replaced() != 1):
+				t.Errorf("again: stopped by %q, %d snapshots", s.stopped, s.replaced())
+			}
+			if h.leader() != l || l.r.Status().Epoch != epoch || l.stopped+h.servers[1].stopped != "" {
+				t.Error("the others did not just go on")
+			}
+		}
 	}
 }
 
-// TestWrongLeaderSpoilsNobody: if the leader's tree is wrong, its followers say that theirs differ. They do not take over the
-// wrong tree, whenever each of them notices it.
+// TestWrongLeaderSpoilsNobody: if the leader's tree is wrong, it transfers leadership, and gets a snapshot from the next
+// leader. No follower takes over the wrong tree at any time, whenever each of them notices the difference.
 func TestWrongLeaderSpoilsNobody(t *testing.T) {
-	for _, offset := range []int64{0, 20, 150} {
-		h, _ := differing(t, 3)
-		for i, s := range h.servers {
-			s.tickAfter = int64(i) * offset
-		}
-		wrong := h.leader()
-		wrong.spoil("/x")
-		wrong.r.tree.Discard()
-		h.work(20_000)
-		for _, s := range h.servers {
-			var r wire.DataResponse
-			s.r.tree.GetData(anonymousReader{}, "/x", false, &r)
-			if spoiled := r.Stat.Version == 77; spoiled != (s == wrong) || s != wrong && s.named() != 1 {
-				t.Errorf("offset %d ms: server %d has version %d, and has reported %d differences", offset, s.id, r.Stat.Version, s.named())
+	for _, voters := range []int{3, 5} {
+		for _, offset := range []int64{0, 20, 150} {
+			h, _ := differing(t, voters)
+			h.offsets(offset)
+			l := h.leader()
+			l.spoil("/x")
+			h.busy(20_000, func() {
+				for _, s := range h.servers {
+					if s != l && s.wrong("/x") {
+						t.Fatalf("server %d has taken over the wrong tree", s.id)
+					}
+				}
+			})
+			if next := h.leader(); next == l || l.wrong("/x") || l.outvoted() != 1 || l.replaced() != 1 {
+				t.Errorf("%d voters, offset %d ms: server %d leads, the former leader is wrong: %v, outvoted %d times, %d snapshots",
+					voters, offset, next.id, l.wrong("/x"), l.outvoted(), l.replaced())
+			}
+			for _, s := range h.servers {
+				if s.stopped != "" || s != l && s.replaced() > 0 {
+					t.Errorf("server %d: stopped by %q, %d snapshots", s.id, s.stopped, s.replaced())
+				}
 			}
 		}
+	}
+}
+
+// TestWithoutQuorumNothingIsReplaced: if no quorum has the same tree, all trees stay as they are, there is no other leader,
+// and servers only raise the alarm.
+func TestWithoutQuorumNothingIsReplaced(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		voters     int
+		down       []int
+		wrong      map[int]string // by server: its data
+		compatible ensemble.ServerID
+	}{
+		{name: "two of three, in different ways", voters: 3, wrong: map[int]string{1: "a", 2: "b"}},
+		{name: "a follower and the leader, in different ways", voters: 3, wrong: map[int]string{1: "a", 3: "b"}},
+		{name: "one of the two that are left", voters: 3, down: []int{2}, wrong: map[int]string{1: "a"}},
+		{name: "the leader, with one follower left", voters: 3, down: []int{2}, wrong: map[int]string{3: "a"}},
+		{name: "three of five, in different ways", voters: 5, wrong: map[int]string{1: "a", 2: "b", 3: "c"}},
+		{name: "three of five, two alike", voters: 5, wrong: map[int]string{1: "a", 2: "a", 3: "c"}},
+		{name: "one, and another one is like a ZooKeeper server", voters: 3, wrong: map[int]string{1: "a"}, compatible: 2},
+		{name: "the leader, and a follower is like a ZooKeeper server", voters: 3, wrong: map[int]string{3: "a"}, compatible: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := emptyCluster(t, true, memberLines(c.voters))
+			h.compatible = map[ensemble.ServerID]bool{c.compatible: true}
+			for id := 1; id <= c.voters; id++ {
+				h.start(h.add(ensemble.ServerID(id)))
+			}
+			h.run(500)
+			_, conn := h.connect(h.leader(), 0)
+			h.create(h.leader(), conn, 1, "/x")
+			h.run(3000)
+			l := h.leader()
+			for _, id := range c.down {
+				h.kill(h.servers[id-1])
+			}
+			for id, data := range c.wrong {
+				h.servers[id-1].spoilAs("/x", data)
+			}
+			h.offsets(30)
+			h.busy(20_000, func() {})
+			alarms := 0
+			for i, s := range h.servers {
+				if s.stopped != "" || s.replaced() > 0 || s.outvoted() > 0 || s.wrong("/x") != (c.wrong[i+1] != "") {
+					t.Errorf("server %d: stopped by %q, %d snapshots, wrong: %v", s.id, s.stopped, s.replaced(), s.wrong("/x"))
+				}
+				alarms += s.named()
+			}
+			if h.leader() != l || alarms == 0 {
+				t.Errorf("server %d leads, %d alarms", h.leader().id, alarms)
+			}
+		})
+	}
+}
+
+// memberLines returns the server lines of an ensemble of voters.
+func memberLines(voters int) string {
+	var b strings.Builder
+	for id := 1; id <= voters; id++ {
+		fmt.Fprintf(&b, "server.%d=127.0.0.1:%d:%d:participant\n", id, 1000+id, 2000+id)
+	}
+	return b.String()
+}
+
+// TestTwoWrongTreesOfFive: both are replaced, although each is wrong in its own way, and also if one of the two leads.
+func TestTwoWrongTreesOfFive(t *testing.T) {
+	for _, wrong := range [][2]int{{1, 2}, {1, 5}, {4, 5}} {
+		h, _ := differing(t, 5)
+		h.offsets(40)
+		for _, id := range wrong {
+			h.servers[id-1].spoilAs("/x", fmt.Sprint(id))
+		}
+		h.busy(20_000, func() {})
+		for i, s := range h.servers {
+			is := slices.Contains(wrong[:], i+1)
+			if s.wrong("/x") || s.stopped != "" || (s.replaced() == 1) != is {
+				t.Errorf("%v: server %d: wrong %v, %d snapshots, stopped by %q", wrong, s.id, s.wrong("/x"), s.replaced(), s.stopped)
+			}
+		}
+	}
+}
+
+// TestCopyOfAWrongTreeProvesNothing: a wrong leader gives its tree to a server that has lost its disk. The two are a
+// quorum, but the copy does not count, so the right tree of the third server stays: in this term, after the copy
+// has restarted, and when the copy leads.
+func TestCopyOfAWrongTreeProvesNothing(t *testing.T) {
+	for _, then := range []string{"", "restart", "leads"} {
+		h, right := differing(t, 3)
+		h.offsets(40)
+		l, copied := h.leader(), h.servers[1]
+		h.kill(copied)
+		h.run(500)
+		l.spoil("/x")
+		h.busy(3000, func() {})
+		copied.log, copied.acc, copied.cur = nil, 0, 0
+		h.start(copied)
+		h.busy(5000, func() {})
+		if !copied.wrong("/x") {
+			t.Fatal("the server without a history has not got the wrong tree")
+		}
+		switch then {
+		case "restart": // it forgets that its tree is a copy, and connects again
+			for id, k := range h.links {
+				if k.from == copied {
+					h.breakLink(id)
+				}
+			}
+			copied.r.differs.copied = false
+		case "leads":
+			l.inbox = append(l.inbox, TransferLeadership{To: copied.id})
+		}
+		h.busy(20_000, func() {
+			if right.wrong("/x") {
+				t.Fatalf("%q: the last right tree is replaced", then)
+			}
+		})
+		if l.replaced()+copied.replaced()+right.replaced() > 0 || right.stopped+copied.stopped+l.stopped != "" {
+			t.Errorf("%q: %d, %d and %d snapshots", then, l.replaced(), copied.replaced(), right.replaced())
+		}
+	}
+}
+
+// TestRightCopyIsConfirmed: a server that has got its tree by a snapshot counts as soon as a quorum has the same tree.
+func TestRightCopyIsConfirmed(t *testing.T) {
+	h, s := differing(t, 3)
+	copied := h.servers[1]
+	h.kill(copied)
+	h.run(500)
+	copied.log, copied.acc, copied.cur = nil, 0, 0
+	h.start(copied)
+	h.run(5000)
+	if copied.r.differs.copied {
+		t.Error("the copy is not confirmed")
+	}
+	s.spoil("/x")
+	h.work(5000)
+	if s.wrong("/x") || s.replaced() != 1 {
+		t.Error("the leader and the former copy are no quorum")
+	}
+}
+
+// foundWrong makes the tree of a server wrong and lets time pass until its leader has closed its link. The server cannot
+// connect again as long as it is cluster.away.
+func (h *cluster) foundWrong(s *server) {
+	s.spoil("/x")
+	h.away = s
+	h.work(5000)
+	if got := h.leader().r.member.leader.Wrong(); !slices.Equal(got, []ensemble.ServerID{s.id}) || s.replaced() > 0 {
+		h.t.Fatalf("the leader has found wrong: %v; %d snapshots", got, s.replaced())
+	}
+}
+
+// TestSnapshotIsNotOwedForLong: a server with a wrong tree that comes back only after initLimit is compared anew.
+func TestSnapshotIsNotOwedForLong(t *testing.T) {
+	h, s := differing(t, 3)
+	h.foundWrong(s)
+	h.kill(s)
+	h.away = nil
+	h.run(21_000)
+	if got := h.leader().r.member.leader.Wrong(); len(got) > 0 {
+		t.Errorf("after initLimit a snapshot is still owed to %v", got)
+	}
+	h.start(s)
+	h.run(1000)
+	if st := s.r.Status(); !st.Serving || s.count(func(o Observation) bool { y, ok := o.(zab.Synchronising); return ok && y.How == zab.Snap }) > 0 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestLeaderChangesBeforeTheSnapshot: if the leader dies after it has found a wrong tree, the next leader finds it anew.
+// The server does not count that as wrong again.
+func TestLeaderChangesBeforeTheSnapshot(t *testing.T) {
+	h, s := differing(t, 5)
+	h.foundWrong(s)
+	h.kill(h.leader())
+	h.away = nil
+	h.run(2000)
+	if s.replaced() > 0 || !s.wrong("/x") {
+		t.Error("the next leader has replaced the tree before it was compared")
+	}
+	h.work(5000)
+	if s.stopped != "" || s.replaced() != 1 || s.wrong("/x") {
+		t.Errorf("stopped by %q, %d snapshots", s.stopped, s.replaced())
+	}
+}
+
+// TestWrongTreeOfAnObserver: an observer of the leader gets a snapshot and later stops, as a follower does. An observer whose
+// master is a follower only raises the alarm. A follower whose tree is in doubt serves no observers.
+func TestWrongTreeOfAnObserver(t *testing.T) {
+	for _, masters := range []bool{false, true} {
+		h := observed(t, 4, func(h *cluster) { h.masters = masters })
+		_, c := h.connect(h.leader(), 0)
+		h.create(h.leader(), c, 1, "/x")
+		h.run(3000)
+		o := h.servers[3]
+		o.spoil("/x")
+		h.work(5000)
+		if replaced := o.replaced() == 1 && !o.wrong("/x"); replaced == masters || o.named() != 1 {
+			t.Errorf("masters %v: %d snapshots, wrong: %v, %d alarms", masters, o.replaced(), o.wrong("/x"), o.named())
+		}
+		o.spoil("/x")
+		h.work(5000)
+		if stopped := o.stopped != ""; stopped == masters {
+			t.Errorf("masters %v: stopped by %q", masters, o.stopped)
+		}
+	}
+	h := observed(t, 3, nil)
+	s := h.servers[0]
+	if !s.observes {
+		t.Fatal("the follower serves no observers")
+	}
+	s.r.differs.why = "its tree differs"
+	if h.run(600); s.observes {
+		t.Error("a follower whose tree is in doubt serves observers")
+	}
+}
+
+// TestWrongTreeUnderAnOldLeader: an older leader does not compare trees. It is told only why the server should not lead.
+func TestWrongTreeUnderAnOldLeader(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.compatible = map[ensemble.ServerID]bool{3: true}
+	h.restart()
+	l, s := h.leader(), h.servers[0]
+	_, c := h.connect(l, 0)
+	h.create(l, c, 1, "/x")
+	h.run(3000)
+	s.spoil("/x")
+	h.work(5000)
+	if l.id != 3 || !s.wrong("/x") || s.named() != 1 || !strings.Contains(s.r.whyUnfit(), "its tree differs") {
+		t.Errorf("leader %d, %d alarms, unfit: %q", l.id, s.named(), s.r.whyUnfit())
 	}
 }

@@ -43,6 +43,7 @@ type cluster struct {
 	// delay selects events that are delivered only when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
+	away    *server          // its dials do not succeed
 	silent  map[*server]bool // servers whose disks answer nothing
 	unsaid  []delivery       // the answers that the silent disks hold back until cluster.answer is called
 	refuses map[*server]bool // servers whose disks refuse the next epoch that they are to save as accepted
@@ -69,7 +70,8 @@ type server struct {
 	inbox     []Event
 	spool     *tree.Tree
 	seen      []Observation
-	tickAfter int64 // ms by which its ticks come before those of others
+	tickAfter int64  // ms by which its ticks come before those of others
+	stopped   string // why the replica has stopped the server
 }
 
 type wireLink struct{ from, to *server }
@@ -216,7 +218,7 @@ func (h *cluster) turn() (busy bool) {
 }
 
 func (h *cluster) dial(s *server) bool {
-	if s.dials == peerwire.NoServer {
+	if s.dials == peerwire.NoServer || s == h.away {
 		return false
 	}
 	to := h.server(s.dials)
@@ -308,6 +310,10 @@ func (h *cluster) carryOut(s *server, rd Ready) {
 	}
 	for _, id := range rd.Close {
 		h.breakLink(id)
+	}
+	if rd.Stop != "" {
+		s.stopped = rd.Stop
+		h.kill(s)
 	}
 	for _, q := range rd.ReadLog {
 		s.inbox = append(s.inbox, Zab{zab.LogRead{Link: q.Link}})
