@@ -1,0 +1,326 @@
+package zab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
+
+// compared is a leader of the servers of lines, to which all others are connected, that has asked for all digests.
+func compared(t *testing.T, leader ensemble.ServerID, lines string, proposed string) *Leader {
+	t.Helper()
+	members := func(text string) *ensemble.Membership {
+		m, err := ensemble.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := members(lines)
+	l := &Leader{opt: LeaderOptions{TermStart: TermStart{ID: leader, TickMS: 1000, InitLimit: 10, SyncLimit: 5}}, log: NewLog(9, 0), phase: serving, now: 1000,
+		commitment: commitment{self: leader, committed: m, servers: map[ensemble.ServerID]*link{}}, links: map[LinkID]*link{}, trees: newTrees()}
+	l.opt.defaults()
+	all := m.Servers()
+	if proposed != "" {
+		l.lastSeen = members(proposed).WithVersion(77)
+		for _, s := range l.lastSeen.Servers() {
+			if _, known := m.Server(s.ID); !known {
+				all = append(all, s)
+			}
+		}
+	}
+	for _, s := range all {
+		if s.ID == leader {
+			continue
+		}
+		k := &link{id: LinkID(s.ID), server: s.ID, state: linkServing, native: true, canTransfer: true, digests: true, observer: s.Role == ensemble.Observer, heard: l.now}
+		k.adopted, k.durable = true, l.log.last
+		l.links[k.id], l.servers[s.ID], l.order = k, k, append(l.order, k)
+	}
+	l.trees.own.report.Differs = 1
+	l.compareTrees()
+	return l
+}
+
+// serverLines returns the lines of voters with the ids 1 to voters, and of observers behind them.
+func serverLines(voters, observers int, more ...string) string {
+	var b strings.Builder
+	for id := 1; id <= voters+observers; id++ {
+		role := "participant"
+		if id > voters {
+			role = "observer"
+		}
+		fmt.Fprintf(&b, "server.%d=h:%d:%d:%s\n", id, id, 100+id, role)
+	}
+	return b.String() + strings.Join(more, "\n") + "\n"
+}
+
+// TestWhichTreeIsWrong: a quorum of equal trees decides, whichever servers have answered and in whichever order. Every
+// other case changes nothing. The leader is the server with the largest id of the voters, unless the case says otherwise.
+func TestWhichTreeIsWrong(t *testing.T) {
+	three, five, groups := serverLines(3, 1), serverLines(5, 0), serverLines(9, 0, "group.1=1:2:3", "group.2=4:5:6", "group.3=7:8:9",
+		"weight.1=1", "weight.2=1", "weight.3=1", "weight.4=1", "weight.5=1", "weight.6=1", "weight.7=1", "weight.8=1", "weight.9=1")
+	weights := serverLines(3, 0, "group.1=1:2:3", "weight.1=3", "weight.2=1", "weight.3=1")
+	for _, c := range []struct {
+		name, lines, proposed string
+		leader                ensemble.ServerID
+		digests               string // by server in the order of the ids; a capital letter: a copy, -: no answer
+		want                  string // the servers whose trees are replaced, or "outvoted"
+	}{
+		{"all equal", three, "", 3, "aaaa", ""},
+		{"one follower", three, "", 3, "baa-", "1"},
+		{"the observer", three, "", 3, "aaab", "4"},
+		{"the observer and a follower", three, "", 3, "baab", "1 4"},
+		{"the observer is no voter", three, "", 3, "b-aa", ""},
+		{"the observer does not outvote", three, "", 3, "-bab", ""},
+		{"nobody else has answered", three, "", 3, "b-a-", ""},
+		{"two, in different ways", three, "", 3, "bca-", ""},
+		{"the leader", three, "", 3, "bba-", "outvoted"},
+		{"the leader has not answered", three, "", 3, "bb--", ""},
+		{"the leader and an observer", three, "", 3, "bbaa", "outvoted"},
+		{"the only other one is a copy", three, "", 3, "bAa-", ""},
+		{"the leader is a copy", three, "", 3, "baA-", ""},
+		{"the leader is a copy that both confirm", three, "", 3, "aaA-", ""},
+		{"copies do not outvote", three, "", 3, "Bba-", ""},
+		{"copies only, but all alike", three, "", 3, "AAA-", ""},
+		{"copies only, but all alike, and an observer", three, "", 3, "AAAb", "4"},
+		{"a wrong copy", three, "", 3, "Baa-", "1"},
+		{"two of five", five, "", 5, "bcaaa", "1 2"},
+		{"two of five, alike", five, "", 5, "bbaaa", "1 2"},
+		{"two of five, one copy among the others", five, "", 5, "bbAaa", ""},
+		{"one of five, one copy among the others", five, "", 5, "baAaa", "1"},
+		{"three of five, in different ways", five, "", 5, "bcdaa", ""},
+		{"three of five, alike", five, "", 5, "bbbaa", "outvoted"},
+		{"the leader and a follower of five", five, "", 5, "bbbca", "outvoted"},
+		{"three of five are enough", five, "", 5, "b--aa", ""},
+		{"three of five with the leader", five, "", 5, "b-aaa", "1"},
+		{"groups: two groups", groups, "", 9, "bbbaa-aa-", ""},
+		{"groups: two groups have quorums", groups, "", 9, "bbb-aa-aa", "1 2 3"},
+		{"groups: five servers, but one group", groups, "", 9, "bbbbbbaaa", "outvoted"},
+		{"groups: six servers in three groups are two quorums at most", groups, "", 9, "abbabbaba", "outvoted"},
+		{"weights: the heavy one is wrong", weights, "", 3, "baa", "outvoted"},
+		{"weights: a light one is wrong", weights, "", 3, "aba", "2"},
+		{"weights: light ones only", weights, "", 3, "-ba", ""},
+		{"weights: a heavy leader", weights, "", 1, "abb", "2 3"},
+		{"both memberships agree", three, serverLines(5, 0), 3, "baaaa", "1"},
+		{"no quorum of the proposed membership", three, serverLines(5, 0), 3, "baa--", ""},
+		{"no quorum of the committed membership", three, serverLines(5, 0), 3, "bca-aa", ""},
+		{"outvoted in one membership only", three, serverLines(5, 0), 3, "bbaaa", ""},
+		{"outvoted in both", three, serverLines(5, 0), 3, "bbaab", "outvoted"},
+		{"an observer that is to get a vote has none yet", three, serverLines(5, 0), 3, "bbaba", ""},
+	} {
+		for _, backwards := range []bool{false, true} {
+			l := compared(t, c.leader, c.lines, c.proposed)
+			ids := make([]int, len(c.digests))
+			for i := range ids {
+				ids[i] = i
+			}
+			if backwards {
+				slices.Reverse(ids)
+			}
+			for _, i := range ids {
+				x := c.digests[i : i+1]
+				id := ensemble.ServerID(i + 1)
+				if x == "-" || id != c.leader && l.linkOf(id) == nil {
+					continue
+				}
+				report := peerwire.TreeReport{Known: true, Digest: uint64(strings.ToLower(x)[0]), Copied: strings.ToUpper(x) == x}
+				if id == c.leader {
+					l.Step(l.now, TreeReport{9, report})
+					continue
+				}
+				l.Step(l.now, Received{LinkID(id), &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Zxid: 9, Data: wire.Append(nil, &report)}})
+			}
+			if got := verdict(l); got != c.want {
+				t.Errorf("%s, backwards %v: %q, want %q", c.name, backwards, got, c.want)
+			}
+		}
+	}
+}
+
+// verdict describes what a leader has decided about trees.
+func verdict(l *Leader) string {
+	r := l.Ready()
+	for _, o := range r.TreeOrders {
+		if o.Outvoted {
+			if r.GiveUp == "" && l.transfer == nil {
+				return "outvoted, and goes on"
+			}
+			if s := r.Successor; s == nil || len(r.Close) == 0 {
+				return "outvoted, without a successor"
+			}
+			return "outvoted"
+		}
+	}
+	var ids []string
+	for _, id := range l.Wrong() {
+		if slices.Contains(r.Close, LinkID(id)) {
+			ids = append(ids, fmt.Sprint(id))
+		}
+	}
+	if len(r.Close) != len(ids) {
+		return fmt.Sprintf("closes %v, owes snapshots to %v", r.Close, ids)
+	}
+	return strings.Join(ids, " ")
+}
+
+// orders returns what a leader says in its DIGEST packets to a server.
+func orders(r *Ready, link LinkID) (all []peerwire.TreeTask) {
+	for _, m := range r.Send {
+		var o peerwire.TreeOrder
+		if m.Link == link && m.Packet.Type == peerwire.PacketDigest && wire.Decode(m.Packet.Data, &o) == nil {
+			all = append(all, o.Task)
+		}
+	}
+	return all
+}
+
+// TestOnlyAnswersOfThisComparisonCount: an answer for another transaction, one of an earlier connection, and one that has no
+// digest decide nothing. Nothing is decided while leadership is transferred.
+func TestOnlyAnswersOfThisComparisonCount(t *testing.T) {
+	say := func(l *Leader, id LinkID, z wire.Zxid, known bool, digest uint64) {
+		l.Step(l.now, Received{id, &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Zxid: z,
+			Data: wire.Append(nil, &peerwire.TreeReport{Known: known, Digest: digest, Differs: 5})}})
+	}
+	start := func() *Leader {
+		l := compared(t, 3, serverLines(3, 0), "")
+		l.Step(l.now, TreeReport{9, peerwire.TreeReport{Known: true, Digest: 7}})
+		say(l, 1, 9, true, 8)
+		return l
+	}
+	for name, do := range map[string]func(*Leader){
+		"another transaction": func(l *Leader) { say(l, 2, 8, true, 7) },
+		"no digest":           func(l *Leader) { say(l, 2, 9, false, 7) },
+		"an earlier question": func(l *Leader) { l.compareTrees(); say(l, 2, 9, true, 7) }, // the others have to answer again
+		"an earlier connection": func(l *Leader) {
+			l.Step(l.now, Closed{1, "end of file"})
+			say(l, 2, 9, true, 7)
+		},
+		"not serving yet": func(l *Leader) { l.servers[2].state = linkSynced; say(l, 2, 9, true, 7) },
+		"a transfer":      func(l *Leader) { l.transfer = &transfer{to: 2, began: l.now}; l.log.applied = 8; say(l, 2, 9, true, 7) },
+	} {
+		l := start()
+		do(l)
+		if r := l.Ready(); len(r.Close) > 0 || len(l.Wrong()) > 0 || r.GiveUp != "" {
+			t.Errorf("%s: closes %v, ends %q", name, r.Close, r.GiveUp)
+		}
+	}
+	l := start()
+	say(l, 2, 9, true, 7)
+	if r := l.Ready(); !slices.Equal(r.Close, []LinkID{1}) || !slices.Equal(orders(&r, 1), []peerwire.TreeTask{peerwire.TreeReportDue, peerwire.TreeReplaced}) ||
+		!slices.Equal(orders(&r, 2), []peerwire.TreeTask{peerwire.TreeReportDue, peerwire.TreeConfirmed}) {
+		t.Errorf("closes %v, says %v and %v", r.Close, orders(&r, 1), orders(&r, 2))
+	}
+}
+
+// TestTreesAreComparedOnDemand: a leader asks nobody as long as nobody doubts a tree. It asks those that can answer, and for its
+// last proposal.
+func TestTreesAreComparedOnDemand(t *testing.T) {
+	w := servingWorld(false)
+	l := w.nodes[2].leader
+	asked := func() (ids []ensemble.ServerID) {
+		l.compareTrees()
+		r := l.Ready()
+		for _, k := range l.order {
+			if slices.Contains(orders(&r, k.id), peerwire.TreeReportDue) {
+				ids = append(ids, k.server)
+			}
+		}
+		if len(ids) > 0 != (len(r.TreeOrders) == 1 && r.TreeOrders[0].Zxid == l.log.last) {
+			t.Errorf("asks itself %+v", r.TreeOrders)
+		}
+		return ids
+	}
+	if ids := asked(); len(ids) > 0 {
+		t.Errorf("asks %v without a reason", ids)
+	}
+	z, _ := l.NextZxid()
+	l.Step(w.now, Propose{w.txn(z)})
+	for name, doubt := range map[string]func(*bool){
+		"differs":       func(*bool) { l.servers[1].tree.report.Differs = 5 },
+		"observer":      func(*bool) { l.servers[4].tree.report.Differs = 5 },
+		"copied":        func(*bool) { l.servers[2].tree.report.Copied = true },
+		"sent":          func(*bool) { l.trees.copied[2] = true },
+		"own differs":   func(*bool) { l.trees.own.report.Differs = 5 },
+		"own is a copy": func(*bool) { l.trees.own.report.Copied = true },
+	} {
+		doubt(nil)
+		if ids := asked(); !slices.Equal(ids, []ensemble.ServerID{1, 2, 4}) {
+			t.Errorf("%s: asks %v", name, ids)
+		}
+		for _, k := range l.order {
+			k.tree = treeState{}
+		}
+		l.trees = newTrees()
+	}
+	l.servers[4].tree.report.Copied = true // an observer counts nowhere, so nobody has to know
+	if ids := asked(); len(ids) > 0 {
+		t.Errorf("asks %v because an observer is a copy", ids)
+	}
+	l.servers[1].tree.report.Differs, l.servers[2].digests = 5, false
+	if ids := asked(); !slices.Equal(ids, []ensemble.ServerID{1, 4}) {
+		t.Errorf("asks %v, of which server 2 does not know the packet", ids)
+	}
+}
+
+// TestDigestIsNegotiated: older leaders and observer masters get no DIGEST. A packet that cannot be read ends the link.
+func TestDigestIsNegotiated(t *testing.T) {
+	for _, c := range []struct {
+		version int32
+		master  ensemble.ServerID
+		want    bool
+	}{{peerwire.ExtensionDigest, 3, true}, {peerwire.ExtensionDigest - 1, 3, false}, {0, 3, false}, {peerwire.ExtensionDigest, 2, false}} {
+		r := servingWorld(false).nodes[0].learner
+		r.extension, r.opt.Master = c.version, c.master
+		r.Step(r.now, TreeReport{TreeReport: peerwire.TreeReport{Copied: true}})
+		out := r.Ready()
+		if sent := len(out.Send) == 1 && out.Send[0].Packet.Type == peerwire.PacketDigest; sent != c.want || r.ComparesTrees() != c.want {
+			t.Errorf("%+v: %v", c, out.Send)
+		}
+		r.Step(r.now, Received{r.opt.Link, &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Zxid: 4, Data: wire.Append(nil, &peerwire.TreeOrder{Task: peerwire.TreeReportDue})}})
+		if out := r.Ready(); len(out.TreeOrders) == 1 != c.want || out.GiveUp != "" {
+			t.Errorf("%+v: %+v, ends %q", c, out.TreeOrders, out.GiveUp)
+		}
+		r.Step(r.now, Received{r.opt.Link, &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Data: []byte{0}}})
+		if out := r.Ready(); out.GiveUp != "" != c.want {
+			t.Errorf("%+v: ends %q after a packet that cannot be read", c, out.GiveUp)
+		}
+	}
+	l := servingWorld(false).nodes[2].leader
+	link := l.servers[1].id
+	if l.Step(l.now, Received{link, &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Data: []byte{0}}}); l.links[link] != nil {
+		t.Error("the link is open after a packet that cannot be read")
+	}
+}
+
+// TestOwedSnapshot: a learner whose tree was found wrong gets a snapshot although its log is that of the leader, once, and only
+// within initLimit.
+func TestOwedSnapshot(t *testing.T) {
+	for _, late := range []int64{0, 9_999, 10_000} {
+		w := servingWorld(false)
+		n := w.nodes[0]
+		l := w.nodes[2].leader
+		l.trees.owed[1] = w.now + 10_000
+		w.leave(n)
+		w.settle()
+		w.now += late
+		for round, want := range []bool{late < 10_000, false} {
+			l.now = w.now
+			for _, k := range l.order {
+				k.heard = l.now
+			}
+			w.join(n, w.nodes[2])
+			w.settle()
+			if got := n.learner.how == Snap; got != want || n.learner.step != following {
+				t.Errorf("%d ms later, attempt %d: %v", late, round, n.learner.how)
+			}
+			w.leave(n)
+			w.settle()
+		}
+	}
+}
