@@ -1,6 +1,7 @@
 package interop
 
 import (
+	"context"
 	"regexp"
 	"testing"
 	"time"
@@ -94,5 +95,72 @@ func TestTreeDiffersFromZooKeeper(t *testing.T) {
 	}
 	if role := e.Roles(); role[leader] != "leader" {
 		t.Error(role)
+	}
+}
+
+// TestWrongTreesAreReplaced: the disk of a server of three processes is made wrong while they are down. Whether that server follows or
+// leads after the start, it gets a snapshot of a leader whose tree is right, and the others keep their trees.
+func TestWrongTreesAreReplaced(t *testing.T) {
+	t.Parallel()
+	b := target.Bellwether
+	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{b, b, b}, Extra: map[string]string{"initLimit": "50", "syncLimit": "20"}})
+	if _, err := e.AwaitWhole(idsTimeout); err != nil {
+		t.Fatal(err)
+	}
+	const path = "/x"
+	all := e.Servers[0].Addr + "," + e.Servers[1].Addr + "," + e.Servers[2].Addr
+	c, err := zk.Connect(t.Context(), all, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { c.Close(t.Context()) }()
+	if _, _, err := c.Create(t.Context(), path, []byte("right")); err != nil {
+		t.Fatal(err)
+	}
+	replaced := regexp.MustCompile(`zk_tree_replaced_count\t[1-9]`)
+	for _, wrong := range []int{0, 2} { // of servers with the same history, the last one leads
+		if _, err := e.AwaitWhole(idsTimeout); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range e.Servers {
+			s.Kill()
+		}
+		spoilDisk(t, e.Servers[wrong].Data, path)
+		for _, s := range e.Servers {
+			if err := s.Begin(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for end, n := time.Now().Add(idsTimeout), 0; ; n++ {
+			ctx, cancel := context.WithTimeout(t.Context(), idsTimeout)
+			_, _, err := c.Create(ctx, "/n", nil, zk.Sequential)
+			cancel()
+			text, wordErr := e.Servers[wrong].Word("mntr")
+			if wordErr == nil && replaced.MatchString(text) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("server %d: no snapshot (%v, %v): %s", wrong+1, err, wordErr, text)
+			}
+		}
+		leader, err := e.AwaitWhole(idsTimeout)
+		if err != nil || leader == wrong {
+			t.Fatalf("server %d leads after its tree was wrong: %v", leader+1, err)
+		}
+		for i, s := range e.Servers {
+			text, err := s.Word("mntr")
+			if err != nil || replaced.MatchString(text) != (i == wrong) {
+				t.Errorf("server %d, with server %d wrong: %v, %s", i+1, wrong+1, err, text)
+			}
+			one, err := zk.Connect(t.Context(), s.Addr, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, _, err := one.Get(t.Context(), path)
+			if err != nil || string(data) != "right" {
+				t.Errorf("server %d: %q, %v", i+1, data, err)
+			}
+			one.Close(t.Context())
+		}
 	}
 }

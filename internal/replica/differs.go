@@ -131,6 +131,7 @@ func (r *Replica) treeOrdered(o zab.TreeOrder) {
 		d.why, d.since, d.outvoted, d.outvotedAt, d.copied = "", 0, "", 0, false
 		d.known, _ = r.tree.DigestMismatches()
 		r.member.unsettled = true
+		r.observe(TreeConfirmed{Zxid: o.Zxid})
 		r.tellTree()
 	case o.Task == peerwire.TreeReplaced, o.Task == peerwire.TreeWrongAgain:
 		r.treeWrong(o)
@@ -202,6 +203,13 @@ type TreeWrong struct {
 
 func (h TreeWrong) String() string {
 	return fmt.Sprintf("the tree of this server is wrong: its digest after %v is %d, that of a quorum is %d; the leader sends a snapshot", h.Zxid, h.Digest, h.Right)
+}
+
+// TreeConfirmed says that a quorum has the same tree as this server, which was in doubt, or a copy.
+type TreeConfirmed struct{ Zxid wire.Zxid }
+
+func (h TreeConfirmed) String() string {
+	return fmt.Sprintf("the tree of this server is right: a quorum has the same digest after %v", h.Zxid)
 }
 
 // TreeReplaced says that a snapshot of the leader has replaced the tree of this server, which was wrong.

@@ -18,8 +18,16 @@ func (m *testServer) spoil(path string) {
 	})
 }
 
-// TestServerWhoseTreeDiffers: a follower whose tree was made wrong names the transaction, raises an alarm and tells its
-// leader. It goes on, and so do the others.
+// confirmed waits until a quorum has confirmed each tree that was copied at the start. Such a copy counts nowhere before that.
+func (g *testEnsemble) confirmed(book *lockedBuffer) {
+	eventually(g.t, "all copied trees are confirmed", func() bool {
+		return strings.Count(book.String(), " by SNAP(") == 2*strings.Count(book.String(), "the tree of this server is right") // both ends report a snapshot
+	})
+}
+
+// TestServerWhoseTreeDiffers: a follower whose tree was made wrong names the transaction, gets a snapshot from its leader,
+// and shows again what the others show. The figures for the alarm stay above 0. When its tree is made wrong again, its process ends
+// with the reason, and the others go on.
 func TestServerWhoseTreeDiffers(t *testing.T) {
 	g := newTestEnsemble(t, 3, 0, false)
 	book := new(lockedBuffer)
@@ -31,20 +39,80 @@ func TestServerWhoseTreeDiffers(t *testing.T) {
 	c := l.connect()
 	c.create("/x", "right")
 	g.equal()
+	g.confirmed(book)
 	f, epoch := g.follower(), l.ReplicaStatus().Epoch
-	f.spoil("/x")
 	n := 0
-	eventually(t, "the difference is known", func() bool {
-		n++
-		c.create(fmt.Sprintf("/more%d", n), "y")
-		return f.ReplicaStatus().Differs != "" && l.ReplicaStatus().Unfit != ""
+	write := func() { n++; c.create(fmt.Sprintf("/more%d", n), "y") }
+
+	f.spoil("/x")
+	eventually(t, "the snapshot has replaced the tree", func() bool {
+		write()
+		return f.figure("tree_replaced_count") == 1 && f.serves(peerwire.Following)
 	})
-	if st := g.settled().ReplicaStatus(); st.Epoch != epoch || f.figure("digest_mismatches_count") == 0 || !f.serves(peerwire.Following) {
+	g.equal()
+	if got := f.connect().data("/x"); got != "right" {
+		t.Errorf("/x is %q", got)
+	}
+	if st := g.settled().ReplicaStatus(); st.Epoch != epoch || f.figure("digest_mismatches_count") == 0 {
 		t.Errorf("epoch %d after %d, %v mismatches", st.Epoch, epoch, f.figure("digest_mismatches_count"))
 	}
-	for _, want := range []string{"digests are not matching at zxid", "this tree differs from the leader's", "should not lead: its tree differs"} {
+	if got := f.Status().Differs; !strings.Contains(got, "a snapshot of its leader has replaced it") {
+		t.Errorf("the status says %q", got)
+	}
+
+	f.spoil("/x")
+	eventually(t, "the server whose tree is wrong again has ended", func() bool {
+		write()
+		select {
+		case <-f.dead:
+			return true
+		default:
+			return false
+		}
+	})
+	if err := f.end(); err == nil || !strings.Contains(err.Error(), "wrong again") || !strings.Contains(err.Error(), "check its memory and its disk") {
+		t.Errorf("it ended with %v", err)
+	}
+	f.down = true
+	write()
+	if st := g.settled().ReplicaStatus(); st.Epoch != epoch {
+		t.Errorf("epoch %d after %d", st.Epoch, epoch)
+	}
+	for _, want := range []string{"digests are not matching at zxid", "this tree differs from the leader's", "should not lead: its tree differs",
+		"; that server gets a snapshot", "has replaced the wrong tree of this server", "so that server stops"} {
 		if !strings.Contains(book.String(), want) {
 			t.Errorf("no %q in the log", want)
+		}
+	}
+}
+
+// TestLeaderWhoseTreeIsWrong: a leader whose tree was made wrong transfers leadership. Then its tree is replaced, and those of
+// the others are not.
+func TestLeaderWhoseTreeIsWrong(t *testing.T) {
+	g := newTestEnsemble(t, 3, 0, false)
+	book := new(lockedBuffer)
+	g.book = book
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	old := g.settled()
+	c := g.follower().connect()
+	c.create("/x", "right")
+	g.equal()
+	g.confirmed(book)
+	old.spoil("/x")
+	n := 0
+	eventually(t, "the snapshot has replaced the tree", func() bool {
+		n++
+		c.create(fmt.Sprintf("/more%d", n), "y")
+		return old.figure("tree_replaced_count") == 1 && old.serves(peerwire.Following)
+	})
+	if l := g.settled(); l == old {
+		t.Error("the same server leads")
+	}
+	for _, m := range g.servers {
+		if got := m.connect().data("/x"); got != "right" || m != old && m.figure("tree_replaced_count") > 0 {
+			t.Errorf("server %d: /x is %q", m.id, got)
 		}
 	}
 }
