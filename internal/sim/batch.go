@@ -343,6 +343,9 @@ func (v *server) connect(rd *replica.Ready) {
 	for _, h := range rd.Observations {
 		v.recordObservation(h)
 	}
+	if rd.Stop != "" {
+		v.sim.fail("EqualDigest", "%d stops: %s", v.id, rd.Stop)
+	}
 	if len(rd.Observations) > 0 || len(rd.Votes) > 0 {
 		v.sim.see(check.Electing{Server: v.id, Reports: rd.Observations, Votes: rd.Votes, Batch: v.began, Mono: v.at.Mono, Log: v.log.Last(),
 			Wiped: v.unknown && !v.has && v.ordered == 0, Full: v.knowsFull, Disabled: v.replica.Status().Disabled != ""})
