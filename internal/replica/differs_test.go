@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -379,5 +380,79 @@ func TestWrongTreeUnderAnOldLeader(t *testing.T) {
 	h.work(5000)
 	if l.id != 3 || !s.wrong("/x") || s.named() != 1 || !strings.Contains(s.r.whyUnfit(), "its tree differs") {
 		t.Errorf("leader %d, %d alarms, unfit: %q", l.id, s.named(), s.r.whyUnfit())
+	}
+}
+
+// TestSnapshotOfAnotherLeader: a snapshot that another leader sends later does not count as the one that replaces a wrong tree.
+func TestSnapshotOfAnotherLeader(t *testing.T) {
+	for epoch, want := range map[wire.Epoch]bool{1: true, 2: false} {
+		h, s := differing(t, 3)
+		s.r.treeOrdered(zab.TreeOrder{Zxid: 9, TreeOrder: peerwire.TreeOrder{Task: peerwire.TreeReplaced, Digest: 7}})
+		s.r.startComparing(&zab.Established{Epoch: epoch, Installed: true})
+		if got := s.r.differs.again(h.now.Mono + avoidMS - 1); got != want || s.r.differs.again(h.now.Mono+avoidMS) {
+			t.Errorf("epoch %d: %v", epoch, got)
+		}
+	}
+}
+
+// TestOnlyTheExactTreeIsReported: a server answers the leader's question with the digest after exactly the named transaction, and only
+// if its tree is known to be what the transactions up to there have made of it.
+func TestOnlyTheExactTreeIsReported(t *testing.T) {
+	h, s := differing(t, 3)
+	last, digest := s.r.tree.Digest()
+	ask := func(z wire.Zxid) *peerwire.TreeReport {
+		s.r.differs.asked = false
+		s.r.treeOrdered(zab.TreeOrder{Zxid: z, TreeOrder: peerwire.TreeOrder{Task: peerwire.TreeReportDue}})
+		for _, m := range s.r.member.learner.Ready().Send {
+			var report peerwire.TreeReport
+			if m.Packet.Type == peerwire.PacketDigest && m.Packet.Zxid == z && wire.Decode(m.Packet.Data, &report) == nil {
+				return &report
+			}
+		}
+		return nil
+	}
+	if got := ask(last); got == nil || !got.Known || got.Digest != digest {
+		t.Errorf("%+v, want %d", got, digest)
+	}
+	if got := ask(last - 1); got != nil || s.r.differs.asked {
+		t.Errorf("after a later transaction: %+v", got)
+	}
+	if got := ask(last + 1); got != nil || !s.r.differs.asked {
+		t.Errorf("before the transaction: %+v", got)
+	}
+	fuzzy := h.copy(s.r.tree)
+	loader := fuzzy.Loader()
+	loader.CloseFuzzy()
+	s.r.tree = fuzzy
+	if got := ask(last); got != nil {
+		t.Errorf("with a tree that may contain effects of later transactions: %+v", got)
+	}
+}
+
+// TestOutvotedLeaderIsNotPreferred: if leadership was not transferred, an outvoted leader and the followers that differ from it prefer
+// other candidates for a while. A follower whose own tree is wrong does not.
+func TestOutvotedLeaderIsNotPreferred(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		leader bool
+		set    func(*differs)
+		want   bool
+	}{
+		{"the leader", true, func(d *differs) { d.outvoted = "it is wrong" }, true},
+		{"a leader that was not outvoted", true, func(d *differs) { d.why = "it differs" }, false},
+		{"a follower", false, func(d *differs) { d.why = "it differs" }, true},
+		{"a follower that is wrong", false, func(d *differs) { d.why, d.expects = "it differs", 1 }, false},
+		{"a follower that is equal", false, func(*differs) {}, false},
+	} {
+		h, s := differing(t, 3)
+		l := h.leader()
+		if c.leader {
+			s = l
+		}
+		c.set(&s.r.differs)
+		s.r.ended("test", nil, nil)
+		if _, noted := s.r.member.failed[l.id]; noted != c.want {
+			t.Errorf("%s: %v", c.name, noted)
+		}
 	}
 }

@@ -377,6 +377,31 @@ func TestDigestOff(t *testing.T) {
 		Digest: &record.TxnDigest{Version: 2, Tree: 7}})
 }
 
+// TestExactDigest: the digest is not exact as long as the tree may contain effects of later transactions, and never if digests are disabled.
+func TestExactDigest(t *testing.T) {
+	tree := New(Options{})
+	exact := func() bool {
+		z, digest, ok := tree.ExactDigest()
+		if wantZ, want := tree.Digest(); z != wantZ || digest != want {
+			t.Errorf("%d after %v, want %d after %v", digest, z, want, wantZ)
+		}
+		return ok
+	}
+	if !exact() {
+		t.Error("the digest of a new tree is not exact")
+	}
+	loader := tree.Loader()
+	if loader.CloseFuzzy(); exact() {
+		t.Error("the digest of a fuzzy tree is exact")
+	}
+	if tree.Settled(); !exact() {
+		t.Error("the digest is not exact after the snapshot has settled")
+	}
+	if _, _, ok := New(Options{DigestOff: true}).ExactDigest(); ok {
+		t.Error("there is an exact digest although digests are disabled")
+	}
+}
+
 // TestDigestHistory: the history has the digest of every 128th transaction, and at most
 // 1024 of them.
 func TestDigestHistory(t *testing.T) {

@@ -196,7 +196,12 @@ func TestOnlyAnswersOfThisComparisonCount(t *testing.T) {
 	for name, do := range map[string]func(*Leader){
 		"another transaction": func(l *Leader) { say(l, 2, 8, true, 7) },
 		"no digest":           func(l *Leader) { say(l, 2, 9, false, 7) },
-		"an earlier question": func(l *Leader) { l.compareTrees(); say(l, 2, 9, true, 7) }, // the others have to answer again
+		"an earlier question": func(l *Leader) { // server 1 has to answer again
+			l.log.last = 10
+			l.compareTrees()
+			l.Step(l.now, TreeReport{10, peerwire.TreeReport{Known: true, Digest: 7}})
+			say(l, 2, 10, true, 7)
+		},
 		"an earlier connection": func(l *Leader) {
 			l.Step(l.now, Closed{1, "end of file"})
 			say(l, 2, 9, true, 7)
@@ -212,6 +217,7 @@ func TestOnlyAnswersOfThisComparisonCount(t *testing.T) {
 	}
 	l := start()
 	say(l, 2, 9, true, 7)
+	say(l, 2, 9, true, 7) // the same answer once more is not answered
 	if r := l.Ready(); !slices.Equal(r.Close, []LinkID{1}) || !slices.Equal(orders(&r, 1), []peerwire.TreeTask{peerwire.TreeReportDue, peerwire.TreeReplaced}) ||
 		!slices.Equal(orders(&r, 2), []peerwire.TreeTask{peerwire.TreeReportDue, peerwire.TreeConfirmed}) {
 		t.Errorf("closes %v, says %v and %v", r.Close, orders(&r, 1), orders(&r, 2))
