@@ -33,8 +33,8 @@ func TestFindExtension(t *testing.T) {
 // TestDigestExample: the bytes of the example in docs/formats/quorum.md.
 func TestDigestExample(t *testing.T) {
 	for want, data := range map[string]wire.Record{
-		"000003ec 0000000100000007 0000000c 00000001 0000000000000000 ffffffff":                  &peerwire.TreeOrder{Task: peerwire.TreeReportDue},
-		"000003ec 0000000100000007 00000013 0000000100000003 00 00 01 00000001772b930a ffffffff": &peerwire.TreeReport{Differs: 0x100000003, Known: true, Digest: 0x1772b930a},
+		"000003ec 0000000100000007 0000000c 00000001 0000000000000000 ffffffff":                           &peerwire.TreeOrder{Task: peerwire.TreeReportDue},
+		"000003ec 0000000100000007 00000017 0000000100000003 00 00 01 00000002 00000001772b930a ffffffff": &peerwire.TreeReport{Differs: 0x100000003, Known: true, Version: 2, Digest: 0x1772b930a},
 	} {
 		p := peerwire.QuorumPacket{Type: peerwire.PacketDigest, Zxid: 0x100000007, Data: wire.Append(nil, data)}
 		if got := wire.Append(nil, &p); !bytes.Equal(got, wiretest.BytesOf(t, want)) {

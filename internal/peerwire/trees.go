@@ -11,20 +11,23 @@ type TreeReport struct {
 	// Copied says that the tree comes from another server's snapshot, and that no quorum is known
 	// to have had the same tree since.
 	Copied bool
-	// Again says that a snapshot has replaced the tree a while ago because it differed.
-	Again bool
+	// Wrong says that a quorum had another tree, and that neither a snapshot has replaced this one nor a
+	// quorum has confirmed it since.
+	Wrong bool
 	// Known says that the packet answers a TreeReportDue. Digest is then the digest of the tree
 	// after exactly the transactions up to the packet's zxid.
-	Known  bool
-	Digest uint64
+	Known   bool
+	Version int32 // of the digest, if it is known; digests of different versions cannot be compared
+	Digest  uint64
 }
 
 // Code encodes or decodes the fields.
 func (t *TreeReport) Code(c *wire.Coder) {
 	t.Differs.Code(c)
 	c.Bool(&t.Copied)
-	c.Bool(&t.Again)
+	c.Bool(&t.Wrong)
 	c.Bool(&t.Known)
+	c.Int32(&t.Version)
 	digest := int64(t.Digest)
 	c.Int64(&digest)
 	t.Digest = uint64(digest)
@@ -43,7 +46,8 @@ const (
 	// TreeReplaced says that a quorum has another tree. The leader closes the link, and sends a
 	// snapshot when the receiver comes back.
 	TreeReplaced TreeTask = 3
-	// TreeWrongAgain says the same to a receiver whose report has Again set. It must stop.
+	// TreeWrongAgain says that the same has happened once more in this term, although a quorum had confirmed the
+	// snapshot. The receiver must stop.
 	TreeWrongAgain TreeTask = 4
 )
 

@@ -6,6 +6,7 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -14,9 +15,13 @@ import (
 // learner's tree differs, one of the two trees is wrong, and stays so. The learner cannot know which
 // one. It names the transaction, raises an alarm, and tells its leader, which compares the trees of
 // all servers (zab/trees.go). If a quorum has another tree than this server, the leader closes
-// the link and sends a snapshot when this server comes back. If this server's tree is found wrong again
-// within avoidMS after that, its memory or its disk is at fault, and it stops. If the leader's tree is
-// the wrong one, the leader ends its term.
+// the link and sends a snapshot when this server comes back. If this server's tree is found wrong once more in
+// the same term, although a quorum had confirmed the snapshot, its memory or its disk is at fault, and it stops if the
+// others can spare it. If the leader's tree is the wrong one, the leader ends its term.
+//
+// A server whose tree a quorum has found wrong keeps the verdict until a snapshot replaces the tree or a quorum confirms it. Until
+// then it ranks itself behind other candidates. If it leads anyway, it compares the trees from the first tick, and transfers
+// leadership to a server that can lead.
 //
 // A ZooKeeper leader, an older native one, and an observer master compare nothing. Under them a
 // server raises the alarm and goes on.
@@ -28,30 +33,34 @@ type differs struct {
 	since wire.Zxid // the first transaction after which it did
 	known int64     // mismatches of the tree when the term began to serve
 
-	copied     bool      // the tree comes from a snapshot of another server, and was not confirmed since
-	outvoted   string    // why this server should not lead: as a leader, it had another tree than a quorum; empty otherwise
-	outvotedAt wire.Zxid // the transaction after which that was so; 0: none
-	// expects is the epoch of the leader that has announced a snapshot because this tree is wrong; 0:
-	// none has.
-	expects  wire.Epoch
-	replaced int64  // Mono time at which such a snapshot had replaced the tree; 0: never
-	before   string // what differed before that
+	copied   bool    // the tree comes from a snapshot of another server, and was not confirmed since
+	verdict  verdict // a quorum has found the tree wrong
+	replaced int64   // Mono time at which a snapshot had replaced a tree that was found wrong; 0: never
+	before   string  // what was wrong before that
 
 	asked  bool // the leader wants to know the digest after the transaction at
 	at     wire.Zxid
 	digest uint64 // the last answer
 }
 
+// verdict says that a quorum had another tree than this server, as a learner or as the leader. The zero value says that none had.
+type verdict struct {
+	why  string
+	zxid wire.Zxid // the transaction after which that was so
+}
+
 // again reports whether a snapshot has replaced the tree, because it was wrong, within avoidMS.
 func (d *differs) again(now int64) bool { return d.replaced != 0 && now-d.replaced < avoidMS }
 
 // doubted reports whether the tree may be wrong, so that no other server should learn from it.
-func (d *differs) doubted() bool { return d.why != "" || d.outvoted != "" }
+func (d *differs) doubted() bool { return d.why != "" || d.verdict.why != "" }
 
 // alarm says what an operator should know; empty if there is nothing.
 func (d *differs) alarm(now int64) string {
-	why := cmp.Or(d.why, d.outvoted)
+	why := cmp.Or(d.verdict.why, d.why)
 	switch again := d.again(now); {
+	case why != "" && d.copied:
+		return why + "; it comes from a snapshot that no quorum has confirmed, so the server that sent that snapshot may be the faulty one"
 	case why != "" && again:
 		return why + ", again after a snapshot of its leader has replaced it"
 	case why == "" && again:
@@ -60,18 +69,18 @@ func (d *differs) alarm(now int64) string {
 	return why
 }
 
-// startComparing begins a term. What differed before counts no more: the tree is a new one, or
-// the leader is another one, and if this tree is wrong, the next transaction shows it.
+// startComparing begins a term. A difference from the last leader counts no more: the tree is a new one, or
+// the leader is another one, and if this tree is wrong, the next transaction shows it. A verdict stays with the tree.
 func (r *Replica) startComparing(e *zab.Established) {
 	d := &r.differs
 	if e.Installed {
-		d.copied, d.outvoted, d.outvotedAt = true, "", 0
-		if d.expects != 0 && d.expects == e.Epoch {
-			d.replaced = max(r.now.Mono, 1)
+		d.copied = true
+		if d.verdict.why != "" {
+			d.replaced, d.before, d.verdict = max(r.now.Mono, 1), d.verdict.why, verdict{}
 			r.observe(TreeReplaced{Leader: r.member.decision.Vote.Leader, Zxid: r.tree.LastZxid()})
 		}
 	}
-	d.why, d.since, d.expects, d.asked = "", 0, 0, false
+	d.why, d.since, d.asked = "", 0, false
 	d.known, _ = r.tree.DigestMismatches()
 }
 
@@ -101,7 +110,7 @@ func (r *Replica) compare() {
 // treeReport returns what the leader of this term should know about the tree, without a digest.
 func (r *Replica) treeReport() peerwire.TreeReport {
 	d := &r.differs
-	return peerwire.TreeReport{Differs: cmp.Or(d.since, d.outvotedAt), Copied: d.copied, Again: d.again(r.now.Mono)}
+	return peerwire.TreeReport{Differs: cmp.Or(d.since, d.verdict.zxid), Copied: d.copied, Wrong: d.verdict.why != ""}
 }
 
 // tellTree tells the leader of this term, which can be this server, what is known about the tree, if that
@@ -120,48 +129,55 @@ func (r *Replica) tellTree() {
 // treeOrdered handles what the leader of this term, which can be this server, asks or says about the tree.
 func (r *Replica) treeOrdered(o zab.TreeOrder) {
 	d := &r.differs
-	switch {
-	case o.Outvoted:
-		d.outvotedAt = max(o.Zxid, 1)
-		d.outvoted = fmt.Sprintf("its tree is wrong: while it led, its digest after %v was another one than %d, that of a quorum", o.Zxid, o.Digest)
-	case o.Task == peerwire.TreeReportDue:
+	switch o.Task {
+	case peerwire.TreeReportDue:
 		d.asked, d.at = true, o.Zxid
 		r.answerTree()
-	case o.Task == peerwire.TreeConfirmed:
-		d.why, d.since, d.outvoted, d.outvotedAt, d.copied = "", 0, "", 0, false
+	case peerwire.TreeConfirmed:
+		if r.compare(); max(d.since, d.verdict.zxid) > o.Zxid {
+			return // it says nothing about the present tree; the next comparison does
+		}
+		d.why, d.since, d.verdict, d.copied = "", 0, verdict{}, false
 		d.known, _ = r.tree.DigestMismatches()
 		r.member.unsettled = true
 		r.observe(TreeConfirmed{Zxid: o.Zxid})
 		r.tellTree()
-	case o.Task == peerwire.TreeReplaced, o.Task == peerwire.TreeWrongAgain:
+	case zab.TreeOutvoted, peerwire.TreeReplaced, peerwire.TreeWrongAgain:
 		r.treeWrong(o)
 	}
 }
 
-// answerTree tells the digest of the tree after the transaction that the leader has named, if the tree is there.
+// answerTree tells the digest of the tree after the transaction that the leader has named. It says that it cannot tell
+// if the tree is beyond it, or not exact.
 func (r *Replica) answerTree() {
 	m, d := r.member, &r.differs
 	z, digest, exact := r.tree.ExactDigest()
 	if z < d.at {
 		return
 	}
-	if d.asked = false; z > d.at || !exact || !m.serving {
+	if d.asked = false; !m.serving {
 		return
 	}
-	d.digest, m.unsettled = digest, true
+	m.unsettled = true
 	t := r.treeReport()
 	m.toldTree = t
-	t.Known, t.Digest = true, digest
-	m.step(r.now.Mono, zab.TreeReport{Zxid: z, TreeReport: t})
+	if exact && z == d.at {
+		d.digest = digest
+		t.Known, t.Version, t.Digest = true, record.DigestVersion, digest
+	}
+	m.step(r.now.Mono, zab.TreeReport{Zxid: d.at, TreeReport: t})
 }
 
 // treeWrong handles the news that a quorum has another tree.
 func (r *Replica) treeWrong(o zab.TreeOrder) {
 	d, m := &r.differs, r.member
-	d.expects = r.member.epoch
-	d.before = fmt.Sprintf("its tree was wrong: its digest after %v was %d, that of server %d and a quorum %d", o.Zxid, d.digest, m.decision.Vote.Leader, o.Digest)
+	d.verdict = verdict{zxid: max(o.Zxid, 1), why: fmt.Sprintf("its tree was wrong: its digest after %v was %d, that of a quorum under server %d %d",
+		o.Zxid, d.digest, m.decision.Vote.Leader, o.Digest)}
+	if o.Task == zab.TreeOutvoted {
+		return // the leader itself reports that
+	}
 	r.observe(TreeWrong{Zxid: o.Zxid, Digest: d.digest, Right: o.Digest})
-	if o.Task == peerwire.TreeWrongAgain && d.again(r.now.Mono) {
+	if o.Task == peerwire.TreeWrongAgain {
 		m.ready.Stop = fmt.Sprintf("the tree of this server is wrong again, after a snapshot of its leader has replaced it: its digest after %v is %d, "+
 			"that of server %d and a quorum is %d; the others go on without this server: check its memory and its disk, "+
 			"then start it with an empty data directory", o.Zxid, d.digest, m.decision.Vote.Leader, o.Digest)
@@ -175,7 +191,7 @@ func (r *Replica) wrongTreeEnds(next *zab.Successor) {
 	if !m.serving || next != nil {
 		return
 	}
-	if m.leader != nil && d.outvoted != "" || m.learner != nil && d.why != "" && d.expects == 0 && m.learner.ComparesTrees() {
+	if m.leader != nil && d.verdict.why != "" || m.learner != nil && d.why != "" && d.verdict.why == "" && m.learner.ComparesTrees() {
 		m.noteFailed(r.now.Mono, "its tree differs from that of other servers", false)
 	}
 }

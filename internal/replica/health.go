@@ -78,7 +78,7 @@ func (h *health) reason(now int64) string {
 // giveWay transfers leadership if another server should lead and one can.
 func (r *Replica) giveWay() {
 	m, h := r.member, &r.health
-	why := h.reason(r.now.Mono)
+	why := cmp.Or(h.reason(r.now.Mono), r.differs.verdict.why)
 	if why == "" || !m.leads() || r.stall.active() || m.leader.Transferring() || r.now.Mono < h.retry {
 		return
 	}
@@ -113,7 +113,7 @@ func (r *Replica) healthier() ensemble.ServerID {
 
 // whyUnfit says why this server should not lead; empty if it may.
 func (r *Replica) whyUnfit() string {
-	differs := cmp.Or(r.differs.outvoted, r.differs.why)
+	differs := cmp.Or(r.differs.verdict.why, r.differs.why)
 	if m := r.member; m != nil && m.learner != nil && m.learner.ComparesTrees() { // the leader knows, and may be the wrong one
 		differs = ""
 	}

@@ -31,9 +31,9 @@ func (l *Leader) fitness(k *link, p *peerwire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, &f); err != nil {
 		return "sent a fitness that cannot be read: " + err.Error()
 	}
-	before := k.whyUnfit()
+	before := l.whyUnfit(k)
 	k.unfit = f.Why
-	if why := k.whyUnfit(); why != before {
+	if why := l.whyUnfit(k); why != before {
 		l.report(LearnerFitness{k.name(), why})
 	}
 	return ""
@@ -41,18 +41,23 @@ func (l *Leader) fitness(k *link, p *peerwire.QuorumPacket) string {
 
 // whyUnfit says why a learner should not lead; empty if it may. A learner whose tree differs from this
 // leader's should not, unless the leader's tree is the wrong one.
-func (k *link) whyUnfit() string {
-	if k.unfit == "" && k.tree.report.Differs != 0 && !k.tree.outvotes {
-		return fmt.Sprintf("its tree differs from the leader's since %v", k.tree.report.Differs)
+func (l *Leader) whyUnfit(k *link) string {
+	switch t := &k.tree.report; {
+	case k.unfit != "":
+		return k.unfit
+	case t.Wrong:
+		return "a quorum has found its tree wrong"
+	case t.Differs != 0 && !l.trees.own.report.Wrong:
+		return fmt.Sprintf("its tree differs from the leader's since %v", t.Differs)
 	}
-	return k.unfit
+	return ""
 }
 
 // Unfit names the learners that say that they should not lead, and why; empty if none does.
 func (l *Leader) Unfit() string {
 	var all []string
 	for _, k := range l.order {
-		if why := k.whyUnfit(); why != "" {
+		if why := l.whyUnfit(k); why != "" {
 			all = append(all, fmt.Sprintf("server %d: %s", k.server, why))
 		}
 	}
@@ -78,7 +83,7 @@ func (l *Leader) checkFit() {
 	}
 	for _, k := range l.order {
 		switch {
-		case k.state != linkServing || k.whyUnfit() != "" || l.whyNotSuccessor(k.server) != "":
+		case k.state != linkServing || l.whyUnfit(k) != "" || l.whyNotSuccessor(k.server) != "":
 			k.fitSince = Never
 		case k.fitSince == Never:
 			k.fitSince = l.now

@@ -29,7 +29,7 @@ func (l *Leader) Learners() []LearnerStatus {
 			continue
 		}
 		out = append(out, LearnerStatus{
-			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.adopted, Native: k.native, Unfit: k.whyUnfit(),
+			Link: k.id, Server: k.server, Observer: k.observer, Synced: k.adopted, Native: k.native, Unfit: l.whyUnfit(k),
 			Acked: k.durable, HeardMS: l.now - k.heard,
 		})
 	}

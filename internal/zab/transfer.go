@@ -71,8 +71,8 @@ func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID,
 	switch k := l.linkOf(to); {
 	case to == peerwire.NoServer:
 		to = l.bestSuccessor()
-	case k != nil && k.whyUnfit() != "":
-		return to, fmt.Errorf("server %d should not lead: %s", to, k.whyUnfit())
+	case k != nil && l.whyUnfit(k) != "":
+		return to, fmt.Errorf("server %d should not lead: %s", to, l.whyUnfit(k))
 	}
 	if to == peerwire.NoServer {
 		return to, errors.New("no other server can take over")
@@ -99,7 +99,7 @@ func (l *Leader) bestSuccessor() ensemble.ServerID {
 		if k.state != linkServing || l.whyNotSuccessor(k.server) != "" {
 			continue
 		}
-		if best == nil || k.better(best) {
+		if best == nil || l.better(k, best) {
 			best = k
 		}
 	}
@@ -110,11 +110,11 @@ func (l *Leader) bestSuccessor() ensemble.ServerID {
 }
 
 // better reports whether a learner should lead next rather than another one.
-func (k *link) better(o *link) bool {
+func (l *Leader) better(k, o *link) bool {
 	if k.tree.outvotes != o.tree.outvotes {
 		return k.tree.outvotes
 	}
-	if fit := k.whyUnfit() == ""; fit != (o.whyUnfit() == "") {
+	if fit := l.whyUnfit(k) == ""; fit != (l.whyUnfit(o) == "") {
 		return fit
 	}
 	return k.durable > o.durable || k.durable == o.durable && k.server > o.server

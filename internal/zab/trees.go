@@ -7,6 +7,7 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/wire"
 )
 
@@ -19,19 +20,22 @@ import (
 // no learner has applied anything later when it is asked, and all digests are those after the same transaction.
 //
 //	who has the same digest                   what the leader does
-//	a quorum of voters with this server       closes the link of each learner that has another one, and
-//	                                          sends it a snapshot when it comes back
+//	a quorum of voters with this server       closes the link of a learner that has another one, and
+//	                                          sends it a snapshot when it comes back (replaceTree)
 //	a quorum of voters without this server    transfers leadership to one of them, or ends its term
 //	no quorum                                 nothing
 //
 // The first two exclude each other, because two quorums have a server in common. Only answers of
 // the present links count, and only digests after the same transaction, so nothing is gained by waiting
-// for more answers than those of a quorum.
+// for more answers than those of a quorum. A server that is a quorum by itself proves nothing: two servers
+// must have the same tree.
 //
 // A tree that was copied from another server by a snapshot proves nothing about that other tree. It does not
 // count until a comparison has confirmed it: a quorum without it has the same tree, or all voters
 // have. Otherwise a wrong leader could find its quorum among servers that have its tree, and a
-// snapshot would replace the last right one.
+// snapshot would replace the last right one. And if such a copy differs, its tree may be wrong because the leader's snapshot is:
+// memory that changes behind the back of the program is in the snapshot, but not in the leader's digest. So this
+// leader does not replace a copy of its own tree.
 
 // TreeReport says what this server knows about its tree. On a learner it goes to the leader, if the
 // leader compares trees; on a leader it is the leader's own part.
@@ -41,21 +45,25 @@ type TreeReport struct {
 }
 
 // TreeOrder is what the comparison asks of this server or says to it. A TreeReportDue is answered with a
-// TreeReport for exactly its zxid, unless the tree is already beyond it. Outvoted says that this
-// server, the leader, has another tree than a quorum of its followers, whose Digest is given.
+// TreeReport for exactly its zxid, without a digest if the tree is already beyond it.
 type TreeOrder struct {
 	Zxid wire.Zxid
 	peerwire.TreeOrder
-	Outvoted bool
 }
+
+// TreeOutvoted says that this server, the leader, has another tree than a quorum of its followers, whose
+// digest is given. It is never sent.
+const TreeOutvoted peerwire.TreeTask = -1
 
 func (TreeReport) event() {}
 
 // treeState is what a leader knows about the tree of one server.
 type treeState struct {
 	report   peerwire.TreeReport
-	answered bool // it has answered the present question; report.Digest is its answer
+	asked    bool // it has to answer the present question
+	answered bool // it has answered it with a digest, report.Digest
 	told     bool // it was told the result for the present question
+	blamed   bool // a difference that this leader leaves to the operator was reported
 	outvotes bool // it has the tree of a quorum, and this leader has not
 }
 
@@ -64,16 +72,19 @@ type trees struct {
 	own     treeState
 	polling bool // a question was asked in this term
 	zxid    wire.Zxid
-	// copied holds the voters that this leader has sent a snapshot, and that no comparison has
-	// confirmed since. A voter that restarts may not know that itself.
+	until   int64 // when the next question comes, although not all have answered this one
+	// copied holds the members that this leader has sent a snapshot, and that no comparison has
+	// confirmed since. A server that restarts may not know that itself. An observer can get a vote.
 	copied map[ensemble.ServerID]bool
-	// owed holds the learners that get a snapshot if they connect again before a time. Later
+	// owed holds the learners that get a snapshot if they connect again before a time, because their trees are wrong. Later
 	// another comparison is necessary.
 	owed map[ensemble.ServerID]int64
+	// forced holds the learners that have got such a snapshot in this term.
+	forced map[ensemble.ServerID]bool
 }
 
 func newTrees() trees {
-	return trees{copied: map[ensemble.ServerID]bool{}, owed: map[ensemble.ServerID]int64{}}
+	return trees{copied: map[ensemble.ServerID]bool{}, owed: map[ensemble.ServerID]int64{}, forced: map[ensemble.ServerID]bool{}}
 }
 
 // owes reports whether a learner gets a snapshot because its tree is wrong.
@@ -114,9 +125,9 @@ func (l *Leader) learnerTree(k *link, p *peerwire.QuorumPacket) string {
 	if err := wire.Decode(p.Data, &e.TreeReport); err != nil {
 		return "sent a digest that cannot be read: " + err.Error()
 	}
-	before := k.whyUnfit()
+	before := l.whyUnfit(k)
 	l.noteTree(&k.tree, e)
-	if why := k.whyUnfit(); why != before {
+	if why := l.whyUnfit(k); why != before {
 		l.report(LearnerFitness{k.name(), why})
 	}
 	l.judgeTrees()
@@ -129,11 +140,15 @@ func (l *Leader) ownTree(e TreeReport) {
 	l.judgeTrees()
 }
 
-// noteTree records a report. An answer to an earlier question tells nothing.
+// noteTree records a report. An answer to an earlier question tells nothing, and neither does a digest of another version.
 func (l *Leader) noteTree(t *treeState, e TreeReport) {
 	digest := t.report.Digest
 	t.report = e.TreeReport
-	if e.Known && l.trees.polling && e.Zxid == l.trees.zxid {
+	answer := l.trees.polling && e.Zxid == l.trees.zxid
+	if answer {
+		t.asked = false
+	}
+	if answer && e.Known && e.Version == record.DigestVersion {
 		t.answered = true
 	} else {
 		t.report.Digest = digest
@@ -149,24 +164,30 @@ func (l *Leader) doubted() bool {
 		return true
 	}
 	return slices.ContainsFunc(l.order, func(k *link) bool {
-		return k.comparesTrees() && (k.tree.report.Differs != 0 || !k.observer && l.isCopied(k))
+		return k.comparesTrees() && (k.tree.report.Differs != 0 || l.isCopied(k) && (!k.observer || l.trees.forced[k.server]))
 	})
+}
+
+// awaitsTrees reports whether a server still has to answer the present question.
+func (l *Leader) awaitsTrees() bool {
+	return l.trees.own.asked || slices.ContainsFunc(l.order, func(k *link) bool { return k.tree.asked })
 }
 
 // isCopied reports whether the tree of a learner is a copy that was not confirmed.
 func (l *Leader) isCopied(k *link) bool { return k.tree.report.Copied || l.trees.copied[k.server] }
 
-// compareTrees begins a comparison if there is a reason. It is called once in a tick.
+// compareTrees begins a comparison if there is a reason. It is called once in a tick. A server that applies transactions late
+// has until syncLimit to answer.
 func (l *Leader) compareTrees() {
-	if l.phase != serving || l.transfer != nil || !l.doubted() {
+	t := &l.trees
+	if l.phase != serving || l.transfer != nil || !l.doubted() || l.now < t.until && l.awaitsTrees() {
 		return
 	}
-	t := &l.trees
-	t.polling, t.zxid = true, l.log.last
-	t.own.answered, t.own.told = false, false
+	t.polling, t.zxid, t.until = true, l.log.last, l.now+l.opt.SyncLimit*l.opt.TickMS
+	t.own.asked, t.own.answered, t.own.told = true, false, false
 	for _, k := range l.order {
-		k.tree.answered, k.tree.told = false, false
-		if k.comparesTrees() {
+		k.tree.asked, k.tree.answered, k.tree.told = k.comparesTrees(), false, false
+		if k.tree.asked {
 			l.orderTree(k, peerwire.TreeReportDue, 0)
 		}
 	}
@@ -190,11 +211,26 @@ func (l *Leader) hasTree(id ensemble.ServerID, digest uint64, original bool) boo
 
 // treeOfQuorum reports whether the tree with a digest is right.
 func (l *Leader) treeOfQuorum(digest uint64) bool {
-	return l.quorum(func(id ensemble.ServerID) bool { return l.hasTree(id, digest, true) })
+	return l.treeOfSeveral(digest, true) && l.quorum(func(id ensemble.ServerID) bool { return l.hasTree(id, digest, true) })
 }
 
-// treeOfAll reports whether all voters have the tree with a digest.
+// treeOfSeveral reports whether at least two voters have the tree with a digest. A server that agrees only with itself
+// proves nothing, whatever its weight is.
+func (l *Leader) treeOfSeveral(digest uint64, original bool) bool {
+	n := 0
+	for _, v := range l.committed.Voters() {
+		if l.hasTree(v, digest, original) {
+			n++
+		}
+	}
+	return n >= 2
+}
+
+// treeOfAll reports whether all voters, and at least two, have the tree with a digest.
 func (l *Leader) treeOfAll(digest uint64) bool {
+	if !l.treeOfSeveral(digest, false) {
+		return false
+	}
 	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
 		if m != nil && slices.ContainsFunc(m.Voters(), func(id ensemble.ServerID) bool { return !l.hasTree(id, digest, false) }) {
 			return false
@@ -246,16 +282,61 @@ func (l *Leader) confirmTrees(digest uint64) {
 }
 
 // replaceTree closes the link of a learner whose tree is wrong. When it comes back, it gets a snapshot,
-// whatever its log says.
+// whatever its log says. One learner at a time gets one, and each at most once in a term.
+//
+//	the learner's tree                        what happens
+//	a copy of this leader's                   the alarm stays: the snapshot may be the wrong one
+//	one whose copy was confirmed before       the learner stops, if the others can spare it; otherwise the alarm stays
+//	another one, while a snapshot is owed     nothing yet
+//	 or a forced one is not confirmed
+//	another one                               the learner gets a snapshot
 func (l *Leader) replaceTree(k *link, digest uint64) {
+	t := &l.trees
+	wrong := WrongTree{Learner: k.name(), Zxid: t.zxid, Digest: k.tree.report.Digest, Right: digest, Then: "that server gets a snapshot"}
 	task := peerwire.TreeReplaced
-	if k.tree.report.Again {
-		task = peerwire.TreeWrongAgain
+	switch {
+	case t.copied[k.server]:
+		wrong.Then, task = "it comes from a snapshot of this server, whose memory may be the faulty one", 0
+	case t.forced[k.server] && l.spares(k.server):
+		wrong.Then, task = "a snapshot has replaced it before and was confirmed, so that server stops", peerwire.TreeWrongAgain
+	case t.forced[k.server]:
+		wrong.Then, task = "a snapshot has replaced it before and was confirmed; that server does not stop, because the others need it", 0
+	case l.replacing():
+		return
+	default:
+		t.owed[k.server] = l.now + l.opt.InitLimit*l.opt.TickMS
 	}
-	l.orderTree(k, task, digest)
-	l.trees.owed[k.server] = l.now + l.opt.InitLimit*l.opt.TickMS
-	l.report(WrongTree{Learner: k.name(), Zxid: l.trees.zxid, Digest: k.tree.report.Digest, Right: digest, Again: k.tree.report.Again})
-	l.drop(k, "its tree is wrong")
+	if task != 0 || !k.tree.blamed {
+		l.report(wrong)
+	}
+	k.tree.blamed = true
+	if task != 0 {
+		l.orderTree(k, task, digest)
+		l.drop(k, "its tree is wrong")
+	}
+}
+
+// replacing reports whether a learner is owed a snapshot, or has got one that is not confirmed.
+func (l *Leader) replacing() bool {
+	return len(l.Wrong()) > 0 || slices.ContainsFunc(l.order, func(k *link) bool { return l.trees.forced[k.server] && l.trees.copied[k.server] })
+}
+
+// spares reports whether a quorum of servers is left without a server and without any further one.
+func (l *Leader) spares(id ensemble.ServerID) bool {
+	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
+		if m == nil {
+			continue
+		}
+		for _, further := range m.Voters() {
+			if !l.quorum(func(v ensemble.ServerID) bool {
+				k := l.linkOf(v)
+				return v != id && v != further && (v == l.self || k != nil && k.state == linkServing && !k.observer)
+			}) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // outvoted ends the term, because this server's tree is wrong. The next leader should be one of
@@ -265,7 +346,8 @@ func (l *Leader) outvoted(digest uint64) {
 	for _, k := range l.order {
 		k.tree.outvotes = k.tree.answered && k.tree.report.Digest == digest
 	}
-	l.ready.TreeOrders = append(l.ready.TreeOrders, TreeOrder{Zxid: t.zxid, TreeOrder: peerwire.TreeOrder{Digest: digest}, Outvoted: true})
+	t.own.report.Wrong = true
+	l.ready.TreeOrders = append(l.ready.TreeOrders, TreeOrder{Zxid: t.zxid, TreeOrder: peerwire.TreeOrder{Task: TreeOutvoted, Digest: digest}})
 	l.report(Outvoted{Zxid: t.zxid, Digest: t.own.report.Digest, Right: digest})
 	to := l.bestSuccessor()
 	if k := l.linkOf(to); k == nil || !k.tree.outvotes {
@@ -280,9 +362,26 @@ func (l *Leader) outvoted(digest uint64) {
 
 // treeSent notes that a learner gets a snapshot.
 func (l *Leader) treeSent(k *link) {
-	if !k.observer {
-		l.trees.copied[k.server] = true
+	t := &l.trees
+	owed := t.owes(k.server, l.now)
+	if owed {
+		t.forced[k.server] = true
 	}
+	if owed || l.isMember(k.server) {
+		t.copied[k.server] = true
+	}
+}
+
+// isMember reports whether a server is a member, also as an observer, so that its place is bounded.
+func (l *Leader) isMember(id ensemble.ServerID) bool {
+	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
+		if m != nil {
+			if _, ok := m.Server(id); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // treeArrived notes that a learner has the history. A learner that was owed a snapshot has got it.
@@ -304,15 +403,11 @@ type WrongTree struct {
 	Learner       string
 	Zxid          wire.Zxid
 	Digest, Right uint64
-	Again         bool // a snapshot has replaced the tree before
+	Then          string // what follows
 }
 
 func (h WrongTree) String() string {
-	s := fmt.Sprintf("the tree of %s is wrong: its digest after %v is %d, that of this server and a quorum is %d", h.Learner, h.Zxid, h.Digest, h.Right)
-	if h.Again {
-		return s + "; a snapshot has replaced it before, so that server stops"
-	}
-	return s + "; that server gets a snapshot"
+	return fmt.Sprintf("the tree of %s is wrong: its digest after %v is %d, that of this server and a quorum is %d; %s", h.Learner, h.Zxid, h.Digest, h.Right, h.Then)
 }
 
 // Outvoted reports that a quorum of followers has the same tree after Zxid, and this leader has another one.
