@@ -19,8 +19,8 @@ import (
 // the same term, although a quorum had confirmed the snapshot, its memory or its disk is at fault, and it stops if the
 // others can spare it. If the leader's tree is the wrong one, the leader ends its term.
 //
-// A server whose tree a quorum has found wrong keeps the verdict until a snapshot replaces the tree or a quorum confirms it. Until
-// then it ranks itself behind other candidates. If it leads anyway, it compares the trees from the first tick, and transfers
+// A server whose tree a quorum has found wrong keeps the verdict until a snapshot replaces the tree or a quorum confirms it. The
+// other voters do not know the verdict. If they elect this server, it compares the trees from the first tick, and transfers
 // leadership to a server that can lead.
 //
 // A ZooKeeper leader, an older native one, and an observer master compare nothing. Under them a

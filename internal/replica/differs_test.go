@@ -444,3 +444,159 @@ func TestOutvotedLeaderIsNotPreferred(t *testing.T) {
 		}
 	}
 }
+
+// lose lets a server start again with an empty disk.
+func (h *cluster) lose(s *server) {
+	if s.up {
+		h.kill(s)
+	}
+	h.run(500)
+	s.log, s.acc, s.cur, s.stopped = nil, 0, 0, ""
+	h.start(s)
+}
+
+// TestFaultyMemoryOfTheLeader: bytes in the memory of the leader have changed, which its digest does not show but its snapshots do. A
+// server that gets one because it has lost its disk keeps the alarm. It gets no further snapshot and is not stopped, however often
+// its process begins anew. A follower whose tree is wrong gets one such snapshot, and then no other one gets any.
+func TestFaultyMemoryOfTheLeader(t *testing.T) {
+	for _, voters := range []int{3, 5} {
+		h, s := differing(t, voters)
+		h.offsets(40)
+		l := h.leader()
+		h.spoils = l
+		h.busy(5000, func() {})
+		for n := 1; n <= 3; n++ {
+			h.lose(s)
+			h.busy(20_000, func() {})
+			if h.snapshots != n || s.stopped != "" || h.leader() != l || l.stopped != "" {
+				t.Fatalf("%d voters: %d snapshots for %d disks, stopped by %q, server %d leads", voters, h.snapshots, n, s.stopped, h.leader().id)
+			}
+			if st := s.r.Status(); !strings.Contains(st.Differs, "the server that sent that snapshot may be the faulty one") {
+				t.Errorf("the alarm says %q", st.Differs)
+			}
+		}
+		if n := l.count(func(o Observation) bool {
+			w, ok := o.(zab.WrongTree)
+			return ok && strings.Contains(w.Then, "whose memory may be the faulty one")
+		}); n != 3 {
+			t.Errorf("the leader reports its own snapshot %d times", n)
+		}
+	}
+	h, s := differing(t, 5)
+	h.offsets(40)
+	l := h.leader()
+	h.spoils = l
+	s.spoil("/x")
+	h.servers[1].spoilAs("/x", "also wrong")
+	h.busy(40_000, func() {})
+	if h.snapshots != 1 || s.stopped+h.servers[1].stopped != "" {
+		t.Errorf("two wrong followers: %d snapshots, stopped by %q and %q", h.snapshots, s.stopped, h.servers[1].stopped)
+	}
+}
+
+// TestSnapshotsAreCountedWithoutTheOrder: the leader counts the snapshots that it forces itself, also if the learner never reads
+// why its link ends.
+func TestSnapshotsAreCountedWithoutTheOrder(t *testing.T) {
+	h, s := differing(t, 3)
+	h.offsets(40)
+	l := h.leader()
+	h.delay = func(to *server, e Event) bool {
+		z, ok := e.(Zab)
+		if !ok || to != s {
+			return false
+		}
+		r, ok := z.Event.(zab.Received)
+		if !ok || r.Packet.Type != peerwire.PacketDigest {
+			return false
+		}
+		var o peerwire.TreeOrder
+		return wire.Decode(r.Packet.Data, &o) == nil && o.Task >= peerwire.TreeReplaced
+	}
+	for range 5 {
+		s.spoil("/x")
+		h.busy(5000, func() {})
+	}
+	if h.snapshots != 1 || h.leader() != l {
+		t.Errorf("%d snapshots, server %d leads", h.snapshots, h.leader().id)
+	}
+}
+
+// TestOnlyVoterReplacesNobody: a voter that agrees only with itself proves nothing.
+func TestOnlyVoterReplacesNobody(t *testing.T) {
+	h := emptyCluster(t, true, "server.1=127.0.0.1:1001:2001:participant\nserver.2=127.0.0.1:1002:2002:observer\nserver.3=127.0.0.1:1003:2003:observer\n")
+	for id := ensemble.ServerID(1); id <= 3; id++ {
+		h.start(h.add(id))
+	}
+	h.run(1000)
+	l := h.leader()
+	_, c := h.connect(l, 0)
+	h.create(l, c, 1, "/x")
+	h.run(3000)
+	l.spoil("/x")
+	h.busy(20_000, func() {})
+	for _, s := range h.servers[1:] {
+		if s.wrong("/x") || s.stopped != "" || !strings.Contains(s.r.Status().Differs, "its tree differs") {
+			t.Errorf("server %d: wrong %v, stopped by %q, says %q", s.id, s.wrong("/x"), s.stopped, s.r.Status().Differs)
+		}
+	}
+}
+
+// TestServerThatWasFoundWrongGivesWay: the leader dies after it has found a wrong tree, before the snapshot. If the server with that tree
+// is elected, it gives way at once to a server that can lead. It keeps the alarm until a snapshot replaces its tree.
+func TestServerThatWasFoundWrongGivesWay(t *testing.T) {
+	for _, voters := range []int{3, 5} {
+		h, _ := differing(t, voters)
+		h.offsets(40)
+		l, s := h.leader(), h.servers[voters-2] // of those that remain, it has the largest id, and as much history as the others
+		s.spoil("/x")
+		h.away = s
+		_, c := h.connect(l, 0)
+		h.create(l, c, 1, "/y")
+		for end := h.now.Mono + 10_000; len(l.r.member.leader.Wrong()) == 0 && h.now.Mono < end; {
+			h.run(100)
+		}
+		h.kill(l)
+		h.away = nil
+		for range 40 {
+			h.run(100)
+			if st := s.r.Status(); !strings.Contains(st.Differs, "its tree was wrong") {
+				t.Fatalf("%d voters: the alarm says %q", voters, st.Differs)
+			}
+		}
+		if n := h.leader(); n == nil || n == s || voters == 3 && n.r.member.leader.FitMS(s.id) > 0 {
+			t.Errorf("%d voters: no leader, or the wrong one, that may lead", voters)
+		}
+		h.start(l)
+		h.busy(10_000, func() {})
+		if s.wrong("/x") || s.replaced() != 1 || s.doubts() {
+			t.Errorf("%d voters: wrong %v, %d snapshots", voters, s.wrong("/x"), s.replaced())
+		}
+		for _, o := range h.servers {
+			if o != s && (o.wrong("/x") || o.replaced() > 0 || o.stopped != "") {
+				t.Errorf("server %d: wrong %v, %d snapshots", o.id, o.wrong("/x"), o.replaced())
+			}
+		}
+	}
+}
+
+func (s *server) doubts() bool { return s.r.differs.doubted() }
+
+// TestConfirmationOfAnEarlierTree: a quorum that had the same tree before the difference began does not end the alarm.
+func TestConfirmationOfAnEarlierTree(t *testing.T) {
+	h, s := differing(t, 3)
+	d, last := &s.r.differs, s.r.tree.LastZxid()
+	for since, want := range map[wire.Zxid]bool{last: false, last + 1: true} {
+		for name, set := range map[string]func(){
+			"a difference": func() { d.why, d.since = "it differs", since },
+			"a verdict":    func() { d.verdict = verdict{"it is wrong", since} },
+		} {
+			*d = differs{known: d.known}
+			set()
+			s.r.treeOrdered(zab.TreeOrder{Zxid: last, TreeOrder: peerwire.TreeOrder{Task: peerwire.TreeConfirmed}})
+			if d.doubted() != want {
+				t.Errorf("%s since %v, confirmed at %v: %v", name, since, last, d.doubted())
+			}
+		}
+	}
+	_ = h
+}

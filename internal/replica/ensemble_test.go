@@ -43,10 +43,13 @@ type cluster struct {
 	// delay selects events that are delivered only when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
-	away    *server          // its dials do not succeed
-	silent  map[*server]bool // servers whose disks answer nothing
-	unsaid  []delivery       // the answers that the silent disks hold back until cluster.answer is called
-	refuses map[*server]bool // servers whose disks refuse the next epoch that they are to save as accepted
+	away    *server // its dials do not succeed
+	spoils  *server // its snapshots have other data in /x than its tree has, as if its memory were faulty
+	// snapshots counts all that were sent.
+	snapshots int
+	silent    map[*server]bool // servers whose disks answer nothing
+	unsaid    []delivery       // the answers that the silent disks hold back until cluster.answer is called
+	refuses   map[*server]bool // servers whose disks refuse the next epoch that they are to save as accepted
 }
 
 // delivery is an event that is not delivered yet.
@@ -305,6 +308,12 @@ func (h *cluster) carryOut(s *server, rd Ready) {
 		}
 		if m.Snapshot {
 			to.spool = h.copy(s.r.tree)
+			h.snapshots++
+			if s == h.spoils {
+				to.spool.Apply(&record.Txn{TxnHeader: record.TxnHeader{Type: wire.OpSetData, Zxid: 1},
+					Body: &record.SetDataTxn{Path: "/x", Data: []byte("wrong"), Version: 77}})
+				to.spool.Discard()
+			}
 		}
 		to.inbox = append(to.inbox, Zab{zab.Received{Link: m.Link, Packet: m.Packet}})
 	}

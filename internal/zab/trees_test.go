@@ -1,6 +1,7 @@
 package zab
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -338,5 +339,163 @@ func TestOwedSnapshot(t *testing.T) {
 			w.leave(n)
 			w.settle()
 		}
+	}
+}
+
+// answer lets a server answer the present question. The leader says itself what its tree is.
+func (l *Leader) answer(id ensemble.ServerID, report peerwire.TreeReport) {
+	report.Known, report.Version = true, cmp.Or(report.Version, record.DigestVersion)
+	if id == l.self {
+		l.Step(l.now, TreeReport{l.trees.zxid, report})
+		return
+	}
+	l.Step(l.now, Received{l.servers[id].id, &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Zxid: l.trees.zxid, Data: wire.Append(nil, &report)}})
+}
+
+// returns lets a learner whose link was closed connect again, after a snapshot.
+func (l *Leader) returns(id ensemble.ServerID, observer bool) *link {
+	k := &link{id: LinkID(100 + id), server: id, state: linkServing, native: true, canTransfer: true, digests: true, observer: observer, heard: l.now}
+	k.adopted, k.durable = true, l.log.last
+	l.links[k.id], l.servers[id], l.order = k, k, append(l.order, k)
+	l.treeSent(k)
+	l.treeArrived(k)
+	return k
+}
+
+// ask begins another comparison, which the servers answer with digests in the order of their ids; -: no answer.
+func (l *Leader) ask(digests string) {
+	l.trees.until = 0
+	l.compareTrees()
+	for i, x := range digests {
+		if id := ensemble.ServerID(i + 1); x != '-' && (id == l.self || l.linkOf(id) != nil) {
+			l.answer(id, peerwire.TreeReport{Digest: uint64(x), Differs: 5})
+		}
+	}
+}
+
+// TestOneSnapshotForEachServer: servers get a forced snapshot one after the other, and each gets one in a term. A copy of the leader's
+// own tree is not replaced if it differs. A server stops only if its copy was confirmed before, and if a quorum is left without it and
+// without one further voter.
+func TestOneSnapshotForEachServer(t *testing.T) {
+	l := compared(t, 5, serverLines(5, 1), "")
+	last := func() (said []string) {
+		for _, h := range l.Ready().Observations {
+			if w, ok := h.(WrongTree); ok {
+				said = append(said, w.Learner+": "+w.Then)
+			}
+		}
+		return said
+	}
+	expect := func(step string, want string, wrong ...ensemble.ServerID) {
+		t.Helper()
+		said := strings.Join(last(), "; ")
+		if got := l.Wrong(); !slices.Equal(got, wrong) || want == "" != (said == "") || !strings.Contains(said, want) {
+			t.Errorf("%s: %v, says %q, want %q", step, got, said, want)
+		}
+	}
+	l.ask("bcaaad")
+	expect("three are wrong", "follower 1: that server gets a snapshot", 1)
+	l.ask("-caaad")
+	expect("the snapshot is owed", "", 1)
+	l.returns(1, false)
+	l.ask("ecaaad")
+	expect("the copy differs", "follower 1: it comes from a snapshot of this server, whose memory may be the faulty one")
+	l.ask("ecaaad")
+	expect("the copy still differs", "")
+	l.ask("acaaad")
+	expect("the copy is confirmed", "follower 2: that server gets a snapshot", 2)
+	l.returns(2, false)
+	l.ask("baaaad")
+	expect("the first one is wrong again, and the observer's turn comes", "follower 1: a snapshot has replaced it before and was confirmed, so that server stops; observer 6: that server gets a snapshot", 6)
+	if l.linkOf(1) != nil {
+		t.Error("the link of a server that stops is open")
+	}
+	l.returns(6, true)
+	l.ask("-aaaaa")
+	l.Ready()
+	l.ask("-baaaa")
+	expect("another one is wrong again", "follower 2: a snapshot has replaced it before and was confirmed; that server does not stop")
+	if l.linkOf(2) == nil {
+		t.Error("the link of a server that is needed is closed")
+	}
+	l.ask("-baaaa")
+	expect("it is still wrong", "")
+	l.ask("-baaab")
+	expect("the observer is wrong again, and no voter", "observer 6: a snapshot has replaced it before and was confirmed, so that server stops")
+}
+
+// TestObserverThatGetsAVote: an observer that has got the tree of a wrong leader, restarts, and gets a vote, is still a copy.
+func TestObserverThatGetsAVote(t *testing.T) {
+	l := compared(t, 3, serverLines(3, 1), "") // 1 is right, 2 is down, 3 leads and is wrong
+	l.treeSent(l.servers[4])
+	l.drop(l.servers[2], "down")
+	l.drop(l.servers[4], "restarts")
+	m, err := ensemble.Parse("server.1=h:1:101:participant\nserver.3=h:3:103:participant\nserver.4=h:4:104:participant\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.committed = m.WithVersion(99)
+	k := &link{id: 44, server: 4, state: linkServing, native: true, digests: true, heard: l.now}
+	l.links[44], l.servers[4], l.order = k, k, append(l.order, k)
+	l.ask("b-cc")
+	if got := l.Wrong(); len(got) > 0 {
+		t.Errorf("the tree of %v is replaced", got)
+	}
+	l = compared(t, 3, serverLines(3, 0), "")
+	for id := ensemble.ServerID(1000); id < 1100; id++ {
+		l.treeSent(&link{id: LinkID(id), server: id})
+	}
+	if n := len(l.trees.copied); n > 0 {
+		t.Errorf("%d servers that are no members are remembered", n)
+	}
+}
+
+// TestDigestsOfAnotherVersion: they prove nothing.
+func TestDigestsOfAnotherVersion(t *testing.T) {
+	for version, want := range map[int32]int{record.DigestVersion: 1, record.DigestVersion + 1: 0} {
+		l := compared(t, 3, serverLines(3, 0), "")
+		l.answer(3, peerwire.TreeReport{Digest: 7})
+		l.answer(2, peerwire.TreeReport{Digest: 7})
+		l.answer(1, peerwire.TreeReport{Digest: 8, Version: version})
+		if got := l.Wrong(); len(got) != want {
+			t.Errorf("version %d: %v", version, got)
+		}
+	}
+}
+
+// TestQuestionWaitsForAnswers: the leader asks for another transaction only when all have answered, also that they cannot tell, or after
+// syncLimit. So a server that applies transactions late is compared too.
+func TestQuestionWaitsForAnswers(t *testing.T) {
+	start := func() *Leader {
+		l := compared(t, 3, serverLines(3, 0), "")
+		l.answer(3, peerwire.TreeReport{Digest: 7, Differs: 5})
+		l.answer(2, peerwire.TreeReport{Digest: 7})
+		l.log.last = 10
+		l.now += 1000
+		l.compareTrees()
+		return l
+	}
+	l := start()
+	if l.answer(1, peerwire.TreeReport{Digest: 8}); l.trees.zxid != 9 || !slices.Equal(l.Wrong(), []ensemble.ServerID{1}) {
+		t.Errorf("asks for %v, wrong: %v", l.trees.zxid, l.Wrong())
+	}
+	l = start()
+	l.Step(l.now, Received{1, &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Zxid: 9, Data: wire.Append(nil, &peerwire.TreeReport{})}})
+	if l.compareTrees(); l.trees.zxid != 10 {
+		t.Error("waits for a server that cannot tell")
+	}
+	l = start()
+	l.drop(l.servers[1], "down")
+	if l.compareTrees(); l.trees.zxid != 10 {
+		t.Error("waits for a server that does not follow")
+	}
+	l = start()
+	l.now += 3999
+	if l.compareTrees(); l.trees.zxid != 9 {
+		t.Error("asks before syncLimit")
+	}
+	l.now++
+	if l.compareTrees(); l.trees.zxid != 10 {
+		t.Error("does not ask again after syncLimit")
 	}
 }
