@@ -345,6 +345,8 @@ func TestWrongTreeOfAnObserver(t *testing.T) {
 		h.create(h.leader(), c, 1, "/x")
 		h.run(3000)
 		o := h.servers[3]
+		h.lose(o) // it begins with a snapshot
+		h.run(5000)
 		o.spoil("/x")
 		h.work(5000)
 		if replaced := o.replaced() == 1 && !o.wrong("/x"); replaced == masters || o.named() != 1 {

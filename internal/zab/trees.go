@@ -158,13 +158,16 @@ func (l *Leader) noteTree(t *treeState, e TreeReport) {
 // comparesTrees reports whether a learner can be asked.
 func (k *link) comparesTrees() bool { return k.digests && k.state == linkServing }
 
-// doubted reports whether there is a reason to compare the trees.
+// doubted reports whether there is a reason to compare the trees. Without another voter nothing can be found.
 func (l *Leader) doubted() bool {
+	if !slices.ContainsFunc(l.order, func(k *link) bool { return k.comparesTrees() && !k.observer }) {
+		return false
+	}
 	if own := &l.trees.own.report; own.Differs != 0 || own.Copied {
 		return true
 	}
 	return slices.ContainsFunc(l.order, func(k *link) bool {
-		return k.comparesTrees() && (k.tree.report.Differs != 0 || l.isCopied(k) && (!k.observer || l.trees.forced[k.server]))
+		return k.comparesTrees() && (k.tree.report.Differs != 0 || l.isCopied(k))
 	})
 }
 

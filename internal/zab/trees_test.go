@@ -275,13 +275,18 @@ func TestTreesAreComparedOnDemand(t *testing.T) {
 		}
 		l.trees = newTrees()
 	}
-	l.servers[4].tree.report.Copied = true // an observer counts nowhere, so nobody has to know
-	if ids := asked(); len(ids) > 0 {
+	l.servers[4].tree.report.Copied = true // if it differs later, the leader has to know whether it was right before
+	if ids := asked(); !slices.Equal(ids, []ensemble.ServerID{1, 2, 4}) {
 		t.Errorf("asks %v because an observer is a copy", ids)
 	}
+	l.servers[4].tree, l.trees.until = treeState{}, 0
 	l.servers[1].tree.report.Differs, l.servers[2].digests = 5, false
 	if ids := asked(); !slices.Equal(ids, []ensemble.ServerID{1, 4}) {
 		t.Errorf("asks %v, of which server 2 does not know the packet", ids)
+	}
+	l.trees.until, l.servers[1].digests, l.servers[4].tree.report.Differs = 0, false, 5
+	if ids := asked(); len(ids) > 0 {
+		t.Errorf("asks %v, although no other voter can answer", ids)
 	}
 }
 
