@@ -375,18 +375,6 @@ func (l *Leader) treeSent(k *link) {
 	}
 }
 
-// isMember reports whether a server is a member, also as an observer, so that its place is bounded.
-func (l *Leader) isMember(id ensemble.ServerID) bool {
-	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
-		if m != nil {
-			if _, ok := m.Server(id); ok {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // treeArrived notes that a learner has the history. A learner that was owed a snapshot has got it.
 func (l *Leader) treeArrived(k *link) { delete(l.trees.owed, k.server) }
 
