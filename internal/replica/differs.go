@@ -16,8 +16,8 @@ import (
 // one. It names the transaction, raises an alarm, and tells its leader, which compares the trees of
 // all servers (zab/trees.go). If a quorum has another tree than this server, the leader closes
 // the link and sends a snapshot when this server comes back. If this server's tree is found wrong once more in
-// the same term, although a quorum had confirmed the snapshot, its memory or its disk is at fault, and it stops if the
-// others can spare it. If the leader's tree is the wrong one, the leader ends its term.
+// the same term, although a quorum had confirmed the snapshot, its memory or its disk is at fault, and it stops: the
+// others are a quorum. If the leader's tree is the wrong one, the leader ends its term.
 //
 // A server whose tree a quorum has found wrong keeps the verdict until a snapshot replaces the tree or a quorum confirms it. The
 // other voters do not know the verdict. If they elect this server, it compares the trees from the first tick, and transfers

@@ -29,7 +29,7 @@ func (g *testEnsemble) confirmed(book *lockedBuffer) {
 // and shows again what the others show. The figures for the alarm stay above 0. When its tree is made wrong again, its process ends
 // with the reason, and the others go on.
 func TestServerWhoseTreeDiffers(t *testing.T) {
-	g := newTestEnsemble(t, 5, 0, false) // of three the others could not spare it
+	g := newTestEnsemble(t, 3, 0, false)
 	book := new(lockedBuffer)
 	g.book = book
 	for _, m := range g.servers {

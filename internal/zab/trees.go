@@ -289,7 +289,7 @@ func (l *Leader) confirmTrees(digest uint64) {
 //
 //	the learner's tree                        what happens
 //	a copy of this leader's                   the alarm stays: the snapshot may be the wrong one
-//	one whose copy was confirmed before       the learner stops, if the others can spare it; otherwise the alarm stays
+//	one whose copy was confirmed before       the learner stops; the others are a quorum, since they have outvoted it
 //	another one, while a snapshot is owed     nothing yet
 //	 or a forced one is not confirmed
 //	another one                               the learner gets a snapshot
@@ -300,10 +300,8 @@ func (l *Leader) replaceTree(k *link, digest uint64) {
 	switch {
 	case t.copied[k.server]:
 		wrong.Then, task = "it comes from a snapshot of this server, whose memory may be the faulty one", 0
-	case t.forced[k.server] && l.spares(k.server):
-		wrong.Then, task = "a snapshot has replaced it before and was confirmed, so that server stops", peerwire.TreeWrongAgain
 	case t.forced[k.server]:
-		wrong.Then, task = "a snapshot has replaced it before and was confirmed; that server does not stop, because the others need it", 0
+		wrong.Then, task = "a snapshot has replaced it before and was confirmed, so that server stops", peerwire.TreeWrongAgain
 	case l.replacing():
 		return
 	default:
@@ -322,24 +320,6 @@ func (l *Leader) replaceTree(k *link, digest uint64) {
 // replacing reports whether a learner is owed a snapshot, or has got one that is not confirmed.
 func (l *Leader) replacing() bool {
 	return len(l.Wrong()) > 0 || slices.ContainsFunc(l.order, func(k *link) bool { return l.trees.forced[k.server] && l.trees.copied[k.server] })
-}
-
-// spares reports whether a quorum of servers is left without a server and without any further one.
-func (l *Leader) spares(id ensemble.ServerID) bool {
-	for _, m := range []*ensemble.Membership{l.committed, l.lastSeen} {
-		if m == nil {
-			continue
-		}
-		for _, further := range m.Voters() {
-			if !l.quorum(func(v ensemble.ServerID) bool {
-				k := l.linkOf(v)
-				return v != id && v != further && (v == l.self || k != nil && k.state == linkServing && !k.observer)
-			}) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // outvoted ends the term, because this server's tree is wrong. The next leader should be one of
