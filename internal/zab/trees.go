@@ -65,6 +65,7 @@ type treeState struct {
 	told     bool // it was told the result for the present question
 	blamed   bool // a difference that this leader leaves to the operator was reported
 	outvotes bool // it has the tree of a quorum, and this leader has not
+	replaced bool // it is sent a snapshot because its tree is wrong
 }
 
 // trees is what a leader knows about the trees of its learners.
@@ -81,6 +82,7 @@ type trees struct {
 	owed map[ensemble.ServerID]int64
 	// forced holds the learners that have got such a snapshot in this term.
 	forced map[ensemble.ServerID]bool
+	pause  int64 // until then no server is told that its tree is wrong, because one has just stopped
 }
 
 func newTrees() trees {
@@ -289,21 +291,23 @@ func (l *Leader) confirmTrees(digest uint64) {
 //
 //	the learner's tree                        what happens
 //	a copy of this leader's                   the alarm stays: the snapshot may be the wrong one
-//	one whose copy was confirmed before       the learner stops; the others are a quorum, since they have outvoted it
 //	another one, while a snapshot is owed     nothing yet
-//	 or a forced one is not confirmed
+//	 or a forced one is not confirmed, or
+//	 a server has just stopped
+//	one whose copy was confirmed before       the learner stops; the others are a quorum, since they have outvoted it
 //	another one                               the learner gets a snapshot
 func (l *Leader) replaceTree(k *link, digest uint64) {
 	t := &l.trees
 	wrong := WrongTree{Learner: k.name(), Zxid: t.zxid, Digest: k.tree.report.Digest, Right: digest, Then: "that server gets a snapshot"}
 	task := peerwire.TreeReplaced
 	switch {
-	case t.copied[k.server]:
+	case t.copied[k.server] && !k.tree.report.Wrong: // a learner that was found wrong and still says so has not got a snapshot
 		wrong.Then, task = "it comes from a snapshot of this server, whose memory may be the faulty one", 0
-	case t.forced[k.server]:
-		wrong.Then, task = "a snapshot has replaced it before and was confirmed, so that server stops", peerwire.TreeWrongAgain
 	case l.replacing():
 		return
+	case t.forced[k.server]:
+		wrong.Then, task = "a snapshot has replaced it before and was confirmed, so that server stops", peerwire.TreeWrongAgain
+		t.pause = l.now + l.opt.InitLimit*l.opt.TickMS
 	default:
 		t.owed[k.server] = l.now + l.opt.InitLimit*l.opt.TickMS
 	}
@@ -317,9 +321,9 @@ func (l *Leader) replaceTree(k *link, digest uint64) {
 	}
 }
 
-// replacing reports whether a learner is owed a snapshot, or has got one that is not confirmed.
+// replacing reports whether a learner is owed a snapshot, or has got one that is not confirmed, or one has just stopped.
 func (l *Leader) replacing() bool {
-	return len(l.Wrong()) > 0 || slices.ContainsFunc(l.order, func(k *link) bool { return l.trees.forced[k.server] && l.trees.copied[k.server] })
+	return l.now < l.trees.pause || len(l.Wrong()) > 0 || slices.ContainsFunc(l.order, func(k *link) bool { return l.trees.forced[k.server] && l.trees.copied[k.server] })
 }
 
 // outvoted ends the term, because this server's tree is wrong. The next leader should be one of
@@ -347,8 +351,9 @@ func (l *Leader) outvoted(digest uint64) {
 func (l *Leader) treeSent(k *link) {
 	t := &l.trees
 	owed := t.owes(k.server, l.now)
-	if owed {
-		t.forced[k.server] = true
+	if owed { // also if this snapshot does not arrive, and the learner must come back once more
+		t.owed[k.server] = l.now + 2*l.opt.InitLimit*l.opt.TickMS
+		k.tree.replaced = true
 	}
 	if owed || l.isMember(k.server) {
 		t.copied[k.server] = true
@@ -356,7 +361,12 @@ func (l *Leader) treeSent(k *link) {
 }
 
 // treeArrived notes that a learner has the history. A learner that was owed a snapshot has got it.
-func (l *Leader) treeArrived(k *link) { delete(l.trees.owed, k.server) }
+func (l *Leader) treeArrived(k *link) {
+	delete(l.trees.owed, k.server)
+	if k.tree.replaced {
+		l.trees.forced[k.server] = true
+	}
+}
 
 // Wrong names the learners whose trees were found wrong and that have not come back yet; empty
 // if there are none.

@@ -359,11 +359,17 @@ func (l *Leader) answer(id ensemble.ServerID, report peerwire.TreeReport) {
 
 // returns lets a learner whose link was closed connect again, after a snapshot.
 func (l *Leader) returns(id ensemble.ServerID, observer bool) *link {
+	k := l.connects(id, observer)
+	l.treeSent(k)
+	l.treeArrived(k)
+	return k
+}
+
+// connects adds the link of a learner.
+func (l *Leader) connects(id ensemble.ServerID, observer bool) *link {
 	k := &link{id: LinkID(100 + id), server: id, state: linkServing, native: true, canTransfer: true, digests: true, observer: observer, heard: l.now}
 	k.adopted, k.durable = true, l.log.last
 	l.links[k.id], l.servers[id], l.order = k, k, append(l.order, k)
-	l.treeSent(k)
-	l.treeArrived(k)
 	return k
 }
 
@@ -409,11 +415,16 @@ func TestOneSnapshotForEachServer(t *testing.T) {
 	l.ask("acaaad")
 	expect("the copy is confirmed", "follower 2: that server gets a snapshot", 2)
 	l.returns(2, false)
-	l.ask("baaaad")
-	expect("the first one is wrong again, and the observer's turn comes", "follower 1: a snapshot has replaced it before and was confirmed, so that server stops; observer 6: that server gets a snapshot", 6)
+	l.ask("baaaaa")
+	expect("the first one is wrong again", "follower 1: a snapshot has replaced it before and was confirmed, so that server stops")
 	if l.linkOf(1) != nil {
 		t.Error("the link of a server that stops is open")
 	}
+	l.ask("-aaaad")
+	expect("a server has just stopped", "")
+	l.now = l.trees.pause
+	l.ask("-aaaad")
+	expect("the observer's turn", "observer 6: that server gets a snapshot", 6)
 	l.returns(6, true)
 	l.ask("-aaaaa")
 	l.Ready()
@@ -424,8 +435,38 @@ func TestOneSnapshotForEachServer(t *testing.T) {
 	}
 	l.ask("-baaaa")
 	expect("another one is wrong again", "follower 2: a snapshot has replaced it before and was confirmed, so that server stops")
+	l.now = l.trees.pause
 	l.ask("--aaab")
 	expect("the observer is wrong again, and no voter", "observer 6: a snapshot has replaced it before and was confirmed, so that server stops")
+}
+
+// TestSnapshotThatDoesNotArrive: a server whose forced snapshot has broken off still says that its tree was found wrong, and gets another
+// snapshot, also long after.
+func TestSnapshotThatDoesNotArrive(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		l := compared(t, 3, serverLines(3, 0), "")
+		l.ask("baa")
+		k := l.connects(1, false)
+		l.treeSent(k)
+		l.now += l.opt.InitLimit * l.opt.TickMS
+		l.drop(k, "silent")
+		if later {
+			l.now += 2 * l.opt.InitLimit * l.opt.TickMS
+		} else if !l.trees.owes(1, l.now) {
+			t.Error("no snapshot is owed after one that did not arrive")
+		}
+		k = l.connects(1, false)
+		l.treeArrived(k) // by DIFF
+		l.trees.until = 0
+		l.compareTrees()
+		for id, digest := range map[ensemble.ServerID]uint64{2: 'a', 3: 'a'} {
+			l.answer(id, peerwire.TreeReport{Digest: digest})
+		}
+		l.answer(1, peerwire.TreeReport{Digest: 'b', Differs: 5, Wrong: true})
+		if got := l.Wrong(); !slices.Equal(got, []ensemble.ServerID{1}) || l.trees.forced[1] {
+			t.Errorf("later %v: owed %v, forced %v", later, got, l.trees.forced)
+		}
+	}
 }
 
 // TestObserverThatGetsAVote: an observer that has got the tree of a wrong leader, restarts, and gets a vote, is still a copy.
