@@ -28,7 +28,7 @@ func (c lockTally) See(o any) string {
 // reports all its locks holds each of them, and that in the end no client waits forever.
 func TestMultiLocks(t *testing.T) {
 	all := lockTally{}
-	for seed := range uint64(3) {
+	for seed := range uint64(4) {
 		s := New(Options{
 			Seed: seed + 1, Events: 100_000, Recipe: client.MultiLocks, Lies: -1,
 			Voters: 3, Observers: -1, Clients: -1, Candidates: 4, TickMS: 200, SessionTicks: 8,
