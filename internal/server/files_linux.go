@@ -19,15 +19,6 @@ func openFiles() int64 {
 	return int64(len(names)) - 1 // d itself
 }
 
-// maxFiles returns how many descriptors the process may have open; -1 if that is unknown.
-func maxFiles() int64 {
-	var lim syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &lim) != nil {
-		return -1
-	}
-	return int64(min(lim.Cur, 1<<62))
-}
-
 // spaceOf returns the space of the file system that holds a folder.
 func spaceOf(dir string) diskSpace {
 	var fs syscall.Statfs_t
