@@ -120,11 +120,9 @@ func (f serveFlags) checkEnsemble() (host string, port int, err error) {
 	if f.servers < 1 || f.servers > ensembleMax {
 		return "", 0, fmt.Errorf("--ensemble %d: want from 1 to %d servers", f.servers, ensembleMax)
 	}
-	_, _, out, err := f.logger(io.Discard)
-	if err != nil {
+	if _, _, err := f.logHandler(); err != nil {
 		return "", 0, err
 	}
-	out.close()
 	if f.listen == "" {
 		return "127.0.0.1", 2181, nil
 	}

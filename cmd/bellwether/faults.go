@@ -31,10 +31,11 @@ func (f serveFlags) ensembleWithFaults(ctx context.Context, stdout, stderr io.Wr
 	if err != nil {
 		return shell.Usage(err)
 	}
-	log, _, out, err := f.logger(stderr)
+	handler, _, err := f.logHandler()
 	if err != nil {
 		return shell.Usage(err)
 	}
+	log, out := newLog(stderr, handler)
 	defer out.close()
 	if f.memory {
 		f.data = ""

@@ -137,10 +137,11 @@ func (f serveFlags) start(cmd *cobra.Command) error {
 }
 
 func (f serveFlags) run(ctx context.Context, stdout, stderr io.Writer) error {
-	log, level, out, err := f.logger(stderr)
+	handler, level, err := f.logHandler()
 	if err != nil {
 		return shell.Usage(err)
 	}
+	log, out := newLog(stderr, handler)
 	defer out.close()
 	c, err := f.load()
 	if err != nil {
@@ -199,25 +200,23 @@ func environment() map[string]string {
 	return env
 }
 
-// logger returns the log, its level, which can be changed later, and its output, which the caller must close.
-func (f serveFlags) logger(w io.Writer) (*slog.Logger, *slog.LevelVar, *logOutput, error) {
+// logHandler returns a function that makes the handler of the log for an output, and the log's level, which can be changed
+// later.
+func (f serveFlags) logHandler() (func(io.Writer) slog.Handler, *slog.LevelVar, error) {
 	level := new(slog.LevelVar)
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(f.logLevel)); err != nil {
-		return nil, nil, nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
+		return nil, nil, fmt.Errorf("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}
 	level.Set(l)
 	o := &slog.HandlerOptions{Level: level}
-	handler := func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, o) }
 	switch f.logFormat {
 	case "text":
+		return func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, o) }, level, nil
 	case "json":
-		handler = func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, o) }
+		return func(w io.Writer) slog.Handler { return slog.NewJSONHandler(w, o) }, level, nil
 	case "brief":
-		handler = func(w io.Writer) slog.Handler { return newBrief(w, level) }
-	default:
-		return nil, nil, nil, fmt.Errorf("--log-format %q: want text, json or brief", f.logFormat)
+		return func(w io.Writer) slog.Handler { return newBrief(w, level) }, level, nil
 	}
-	log, out := newLog(w, handler)
-	return log, level, out, nil
+	return nil, nil, fmt.Errorf("--log-format %q: want text, json or brief", f.logFormat)
 }
