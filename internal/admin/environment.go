@@ -1,13 +1,12 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
-	"math"
 	"os"
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"bellwether/internal/server"
@@ -53,25 +52,9 @@ func (w *Admin) environment() [][2]string {
 		{"java.class.path", program}, {"java.library.path", notAvailable}, {"java.io.tmpdir", os.TempDir()}, {"java.compiler", notAvailable},
 		{"os.name", javaOS(runtime.GOOS)}, {"os.arch", javaArch(runtime.GOARCH)}, {"os.version", osVersion()},
 		{"user.name", name}, {"user.home", home}, {"user.dir", known(os.Getwd())},
-		{"os.memory.free", mb(mem.HeapIdle - mem.HeapReleased)}, {"os.memory.max", mb(memoryMax(mem.Sys))}, {"os.memory.total", mb(mem.Sys)},
+		{"os.memory.free", mb(mem.HeapIdle - mem.HeapReleased)}, {"os.memory.max", mb(cmp.Or(uint64(server.MemoryMax()), mem.Sys))}, {"os.memory.total", mb(mem.Sys)},
 		{"go.version", runtime.Version()},
 	}
-}
-
-// memoryMax returns how much memory the process may use: GOMEMLIMIT, or the memory of the machine or container. It is
-// held if neither is known.
-func memoryMax(held uint64) uint64 {
-	limit := int64(math.MaxInt64)
-	if os.Getenv("GOMEMLIMIT") != "" { // without it the program itself may have set a limit
-		limit = debug.SetMemoryLimit(-1)
-	}
-	if machine := server.MemoryMax(); machine > 0 {
-		limit = min(limit, machine)
-	}
-	if limit == math.MaxInt64 {
-		return held
-	}
-	return uint64(limit)
 }
 
 // known returns text, or notAvailable if err is not nil.

@@ -1,9 +1,8 @@
 package scrape
 
 import (
+	"cmp"
 	"math"
-	"os"
-	"runtime/debug"
 	"runtime/metrics"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -73,7 +72,7 @@ func (j *jvm) Collect(ch chan<- prometheus.Metric) {
 	committed := n(heapUsed) + n(heapFree) + n(heapIdle)
 	gauge(j.used, n(heapUsed), "heap")
 	gauge(j.committed, committed, "heap")
-	gauge(j.max, j.limit(), "heap")
+	gauge(j.max, cmp.Or(float64(j.memory), -1), "heap")
 	rest := n(total) - n(returned) - committed
 	gauge(j.used, rest, "nonheap")
 	gauge(j.committed, rest, "nonheap")
@@ -81,20 +80,4 @@ func (j *jvm) Collect(ch chan<- prometheus.Metric) {
 	gauge(j.threads, n(threads))
 	gauge(j.deadlocked, 0)
 	ch <- prometheus.MustNewConstSummary(j.cycles, uint64(n(collections)), n(collecting), nil, "go")
-}
-
-// limit returns how large the heap may grow: the limit that the operator has set
-// (GOMEMLIMIT), or the memory that the process may use; -1: not known.
-func (j *jvm) limit() float64 {
-	limit := int64(math.MaxInt64)
-	if os.Getenv("GOMEMLIMIT") != "" { // without it the program itself may have set a limit
-		limit = debug.SetMemoryLimit(-1)
-	}
-	if j.memory > 0 {
-		limit = min(limit, j.memory)
-	}
-	if limit == math.MaxInt64 {
-		return -1
-	}
-	return float64(limit)
 }

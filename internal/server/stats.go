@@ -2,6 +2,8 @@ package server
 
 import (
 	"math"
+	"os"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -170,8 +172,18 @@ func (s *Server) lookAtDisk() {
 	}
 }
 
-// MemoryMax returns how many bytes of memory the process may use; 0: not known.
-func MemoryMax() int64 { return machineMemory() }
+// MemoryMax returns how many bytes of memory the process may use: what the operator allows (GOMEMLIMIT), or the memory of the
+// machine or the container if that is less; 0: not known.
+func MemoryMax() int64 {
+	most := machineMemory()
+	if os.Getenv("GOMEMLIMIT") == "" { // the limit, if there is one, is the program's own
+		return most
+	}
+	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 && (most == 0 || limit < most) {
+		return limit
+	}
+	return most
+}
 
 // micro converts ns to thousandths of a ms, the unit that a summary of ms observes.
 func micro(ns int64) int64 { return ns / 1000 }
