@@ -173,7 +173,16 @@ func (c *cluster) curveSetting(servers string, pids []int) bench.Setting {
 // standalone starts one server, and calls f with a client.
 func (r *run) standalone(ctx context.Context, system string, s setup, f func(c *cluster, client *zk.Client) ([]figure, error)) (all []figure, err error) {
 	s.servers = 1
-	err = r.with(ctx, system, s, func(c *cluster) error {
+	err = r.withClient(ctx, system, s, func(c *cluster, client *zk.Client) (err error) {
+		all, err = f(c, client)
+		return err
+	})
+	return all, err
+}
+
+// withClient starts servers, and calls f with a client.
+func (r *run) withClient(ctx context.Context, system string, s setup, f func(*cluster, *zk.Client) error) error {
+	return r.with(ctx, system, s, func(c *cluster) error {
 		if err := c.settled(ctx); err != nil {
 			return err
 		}
@@ -182,10 +191,8 @@ func (r *run) standalone(ctx context.Context, system string, s setup, f func(c *
 			return err
 		}
 		defer client.Detach()
-		all, err = f(c, client)
-		return err
+		return f(c, client)
 	})
-	return all, err
 }
 
 // grown returns the resident memory of the servers, and by how much it has grown for each of n items.

@@ -160,15 +160,7 @@ func (r *run) divide(n int) int { return max(1, n/max(r.divided, 1)) }
 // onFilled calls f with servers that have many znodes.
 func (r *run) onFilled(ctx context.Context, system string, s setup, f func(*cluster) error) error {
 	s.settings = append(s.settings, fmt.Sprintf("snapCount=%d", neverSnapshot))
-	return r.with(ctx, system, s, func(c *cluster) error {
-		if err := c.settled(ctx); err != nil {
-			return err
-		}
-		client, err := connect(ctx, c.Clients())
-		if err != nil {
-			return err
-		}
-		defer client.Detach()
+	return r.withClient(ctx, system, s, func(c *cluster, client *zk.Client) error {
 		if err := bench.Fill(ctx, client, "/filled", r.divide(workZnodes), size); err != nil {
 			return err
 		}
