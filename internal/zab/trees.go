@@ -19,11 +19,11 @@ import (
 // asks all learners for the digests of their trees after the last proposal. Links keep their order, so
 // no learner has applied anything later when it is asked, and all digests are those after the same transaction.
 //
-//	who has the same digest                   what the leader does
-//	a quorum of voters with this server       closes the link of a learner that has another one, and
+//	equal trees have                          the leader
+//	a quorum of voters and this leader        closes the link of a learner with another tree, and
 //	                                          sends it a snapshot when it comes back (replaceTree)
-//	a quorum of voters without this server    transfers leadership to one of them, or ends its term
-//	no quorum                                 nothing
+//	a quorum of voters, but not this leader   transfers leadership to one of them, or ends its term
+//	no quorum                                 does nothing
 //
 // The first two exclude each other, because two quorums have a server in common. Only answers of
 // the present links count, and only digests after the same transaction, so nothing is gained by waiting

@@ -100,13 +100,18 @@ type quorums struct {
 	invited map[wire.Epoch]bool              // the epoch's leader has sent NEWLEADER
 	terms   map[zab.LinkID]wire.Epoch        // the epoch that was announced on a link
 	to      map[promiseOfEpoch]ensemble.ServerID
-	joined  map[ensemble.ServerID]map[ensemble.ServerID]wire.Epoch // by leader: who has joined it since it announced an epoch last, with the epoch that it had accepted
-	// chosenBy holds the leaders that have announced an epoch. Several can announce the same one, because a leader does so
+	// joined holds, for each leader, the servers that have joined it since it announced an epoch, each with the epoch that it
+	// had accepted.
+	joined map[ensemble.ServerID]acceptedEpochs
+	// announced holds the epochs that leaders have announced. Several leaders can announce the same one, because a leader does so
 	// before a quorum has promised it.
-	chosenBy map[announcement]bool
-	commits  int
-	met      [quorumRules]int
+	announced map[announcement]bool
+	commits   int
+	met       [quorumRules]int
 }
+
+// acceptedEpochs are the epochs that servers have accepted.
+type acceptedEpochs map[ensemble.ServerID]wire.Epoch
 
 // promiseOfEpoch is a server's promise to follow the leader of an epoch.
 type promiseOfEpoch struct {
@@ -129,7 +134,7 @@ const commitsEvery = 64
 
 func newQuorums(p Present) *quorums {
 	return &quorums{present: p, leaders: map[wire.Epoch]ensemble.ServerID{}, invited: map[wire.Epoch]bool{},
-		terms: map[zab.LinkID]wire.Epoch{}, to: map[promiseOfEpoch]ensemble.ServerID{}, joined: map[ensemble.ServerID]map[ensemble.ServerID]wire.Epoch{}, chosenBy: map[announcement]bool{}}
+		terms: map[zab.LinkID]wire.Epoch{}, to: map[promiseOfEpoch]ensemble.ServerID{}, joined: map[ensemble.ServerID]acceptedEpochs{}, announced: map[announcement]bool{}}
 }
 
 func (*quorums) Name() string { return "Quorums" }
@@ -176,7 +181,7 @@ func (c *quorums) sent(e *Promised) string {
 	switch z := e.Packet.Zxid; e.Packet.Type {
 	case peerwire.PacketFollowerInfo:
 		if c.joined[e.To.Server] == nil {
-			c.joined[e.To.Server] = map[ensemble.ServerID]wire.Epoch{}
+			c.joined[e.To.Server] = acceptedEpochs{}
 		}
 		c.joined[e.To.Server][e.Server] = z.Epoch()
 	case peerwire.PacketLeaderInfo:
@@ -198,10 +203,10 @@ func (c *quorums) sent(e *Promised) string {
 // earlier epochs.
 func (c *quorums) chosen(leader ensemble.ServerID, epoch wire.Epoch) string {
 	a := announcement{leader, epoch}
-	if c.chosenBy[a] {
+	if c.announced[a] {
 		return ""
 	}
-	c.chosenBy[a] = true
+	c.announced[a] = true
 	joined := c.joined[leader]
 	delete(c.joined, leader)
 	v := find(c.present.Servers(), leader)
