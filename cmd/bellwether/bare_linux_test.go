@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"io"
 	"os"
 	"os/exec"
@@ -32,16 +31,7 @@ func TestBareSystem(t *testing.T) {
 	must(t, err)
 	must(t, serve.Start())
 	defer serve.Process.Kill()
-	address := ""
-	lines := bufio.NewScanner(log)
-	for address == "" && lines.Scan() {
-		if m := serving.FindStringSubmatch(lines.Text()); m != nil {
-			address = m[1]
-		}
-	}
-	if address == "" {
-		t.Fatal("the server does not serve")
-	}
+	address, _ := awaitServing(t, log)
 
 	for _, c := range []struct{ args, want string }{
 		{"create /a b", "Created /a\n"},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -24,13 +25,7 @@ func TestClientsCannotTakeAllDescriptors(t *testing.T) {
 	must(t, err)
 	must(t, serve.Start())
 	defer serve.Process.Kill()
-	address := ""
-	lines := bufio.NewScanner(log)
-	for address == "" && lines.Scan() {
-		if m := serving.FindStringSubmatch(lines.Text()); m != nil {
-			address = m[1]
-		}
-	}
+	address, lines := awaitServing(t, log)
 	rest := make(chan []string)
 	go func() {
 		var all []string
@@ -62,4 +57,17 @@ func TestClientsCannotTakeAllDescriptors(t *testing.T) {
 	if err := serve.Wait(); err != nil {
 		t.Errorf("%v: %q", err, all)
 	}
+}
+
+// awaitServing reads the log of a server until it serves, and returns the address and the rest of the log.
+func awaitServing(t *testing.T, log io.Reader) (address string, rest *bufio.Scanner) {
+	t.Helper()
+	rest = bufio.NewScanner(log)
+	for rest.Scan() {
+		if m := serving.FindStringSubmatch(rest.Text()); m != nil {
+			return m[1], rest
+		}
+	}
+	t.Fatal("the server does not serve")
+	return "", nil
 }

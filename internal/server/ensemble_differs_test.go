@@ -25,16 +25,22 @@ func (g *testEnsemble) confirmed(book *lockedBuffer) {
 	})
 }
 
-// TestServerWhoseTreeDiffers: a follower whose tree was made wrong names the transaction, gets a snapshot from its leader,
-// and shows again what the others show. The figures for the alarm stay above 0. When its tree is made wrong again, its process ends
-// with the reason, and the others go on.
-func TestServerWhoseTreeDiffers(t *testing.T) {
+// newLoggedEnsemble starts three servers. Their log goes to the buffer.
+func newLoggedEnsemble(t *testing.T) (*testEnsemble, *lockedBuffer) {
 	g := newTestEnsemble(t, 3, 0, false)
 	book := new(lockedBuffer)
 	g.book = book
 	for _, m := range g.servers {
 		g.start(m)
 	}
+	return g, book
+}
+
+// TestServerWhoseTreeDiffers: a follower whose tree was made wrong names the transaction, gets a snapshot from its leader,
+// and shows again what the others show. The figures for the alarm stay above 0. When its tree is made wrong again, its process ends
+// with the reason, and the others go on.
+func TestServerWhoseTreeDiffers(t *testing.T) {
+	g, book := newLoggedEnsemble(t)
 	l := g.settled()
 	c := l.connect()
 	c.create("/x", "right")
@@ -90,12 +96,7 @@ func TestServerWhoseTreeDiffers(t *testing.T) {
 // TestLeaderWhoseTreeIsWrong: a leader whose tree was made wrong transfers leadership. Then its tree is replaced, and those of
 // the others are not.
 func TestLeaderWhoseTreeIsWrong(t *testing.T) {
-	g := newTestEnsemble(t, 3, 0, false)
-	book := new(lockedBuffer)
-	g.book = book
-	for _, m := range g.servers {
-		g.start(m)
-	}
+	g, book := newLoggedEnsemble(t)
 	old := g.settled()
 	c := g.follower().connect()
 	c.create("/x", "right")
