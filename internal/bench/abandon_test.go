@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,15 +19,15 @@ func TestAbandon(t *testing.T) {
 	for _, hold := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l, ops := scripted(Load{}, time.Minute, succeed)
-			open := 0
+			var open atomic.Int32 // connections are opened side by side
 			dial := l.Raw.Dial
 			l.Raw.Dial = func(ctx context.Context, server string) (net.Conn, error) {
-				open++
+				open.Add(1)
 				return dial(ctx, server)
 			}
 			_, end, err := Abandon{Setting: Setting{Raw: l.Raw, Root: "/root"}, Sessions: 3, Ephemerals: true, Hold: hold}.Run(t.Context())
-			if err != nil || open != 3 {
-				t.Fatal(open, err)
+			if err != nil || open.Load() != 3 {
+				t.Fatal(open.Load(), err)
 			}
 			time.Sleep(time.Second)
 			synctest.Wait()
