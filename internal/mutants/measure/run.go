@@ -30,6 +30,8 @@ type Runner struct {
 	// Log gets a line for each result.
 	Log io.Writer
 
+	sound string // the simulator without a mutant
+
 	building  sync.RWMutex // held for writing while the cache is emptied
 	mu        sync.Mutex   // guards what follows, and the file of results
 	known     mutants.Results
@@ -56,7 +58,7 @@ func (r *Runner) Run(ctx context.Context, s Selection) error {
 	}
 	defer os.RemoveAll(dir)
 	if s.Simulator {
-		if err := r.checkSimulator(ctx, dir); err != nil {
+		if err := r.buildSimulator(ctx, dir); err != nil {
 			return err
 		}
 	}

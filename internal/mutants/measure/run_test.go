@@ -237,7 +237,7 @@ func TestEndless(t *testing.T) { Endless(3) }
 }
 
 // TestBrokenBaseline shows that nothing is judged while a test or the simulator fails without
-// a mutant.
+// a mutant, and that a seed that fails in any case kills no mutant.
 func TestBrokenBaseline(t *testing.T) {
 	r, dir := smallRunner(t)
 	write(t, dir, map[string]string{"internal/election/a_test.go": strings.Replace(small["internal/election/a_test.go"], "!Larger", "Larger", 1)})
@@ -249,6 +249,14 @@ func TestBrokenBaseline(t *testing.T) {
 	write(t, dir, map[string]string{"internal/election/a.go": strings.Replace(small["internal/election/a.go"], "return a }", "return a + 1 }", 1)})
 	s.Simulator, s.Unit = true, false
 	if err := r.Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), "seed 3 breaks Agreement without a mutant") {
+		t.Error(err)
+	}
+	write(t, dir, map[string]string{
+		"internal/election/a.go":     small["internal/election/a.go"],
+		"cmd/bellwether-sim/main.go": strings.Replace(small["cmd/bellwether-sim/main.go"], "got != seed && seed > 2", "seed == 7", 1),
+	})
+	r.Budget = time.Minute
+	if err := r.Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), "seed 7 breaks Agreement without a mutant") {
 		t.Error(err)
 	}
 	if text := read(t, r.Results); text != "" {

@@ -57,6 +57,9 @@ func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay 
 		}
 		spent += took
 		if out.Seconds = spent.Seconds(); rule != "" {
+			if err := r.checkSeed(ctx, seed); err != nil {
+				return out, err
+			}
 			out.Verdict, out.Where, out.By = mutants.Killed, rule, strconv.Itoa(seed)
 			return out, nil
 		}
@@ -65,25 +68,30 @@ func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay 
 	return out, nil
 }
 
-// soundSeeds is how many seeds must break no rule without a mutant.
+// soundSeeds is how many seeds must break no rule without a mutant before the first one is judged.
 const soundSeeds = 5
 
-// checkSimulator shows that the simulator finds nothing without a mutant.
-func (r *Runner) checkSimulator(ctx context.Context, dir string) error {
-	program := filepath.Join(dir, "bellwether-sim")
-	if text, err := r.goCommand(ctx, "build", "-ldflags=-s -w", "-o", program, simulatorProgram); err != nil {
+// buildSimulator builds the simulator without a mutant in a folder, and plays the first seeds.
+func (r *Runner) buildSimulator(ctx context.Context, dir string) error {
+	r.sound = filepath.Join(dir, "bellwether-sim")
+	if text, err := r.goCommand(ctx, "build", "-ldflags=-s -w", "-o", r.sound, simulatorProgram); err != nil {
 		return fmt.Errorf("build the simulator: %w\n%s", err, text)
 	}
 	for seed := 1; seed <= soundSeeds; seed++ {
-		rule, _, err := r.seed(ctx, program, seed)
-		if err != nil {
+		if err := r.checkSeed(ctx, seed); err != nil {
 			return err
-		}
-		if rule != "" {
-			return fmt.Errorf("seed %d breaks %s without a mutant, so no score would mean anything: correct that first", seed, rule)
 		}
 	}
 	return nil
+}
+
+// checkSeed shows that a seed breaks no rule without a mutant.
+func (r *Runner) checkSeed(ctx context.Context, seed int) error {
+	rule, _, err := r.seed(ctx, r.sound, seed)
+	if err == nil && rule != "" {
+		err = fmt.Errorf("seed %d breaks %s without a mutant, so no score would mean anything: correct that first", seed, rule)
+	}
+	return err
 }
 
 var brokenRule = regexp.MustCompile(` breaks (\w+)`)
