@@ -3,6 +3,8 @@ package replica
 import (
 	"math/rand/v2"
 	"testing"
+
+	"bellwether/wire"
 )
 
 // leaderless returns an ensemble of which one server is up.
@@ -127,5 +129,29 @@ func TestKeptConnectionsLeaveAStalledServer(t *testing.T) {
 	}
 	if h.run(500); !c.closed {
 		t.Error("the connection waits for a server that cannot serve")
+	}
+}
+
+// TestNothingBehindAnEndInTheLastBatch: a leader loses its quorum and gets, in the same batch, the end of a session
+// and a create behind it. The next leader gets the end only.
+func TestNothingBehindAnEndInTheLastBatch(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	c, id := h.connect(s[0], 0)
+	for link := range h.links {
+		h.breakLink(link)
+	}
+	s[0].inbox = append(s[0].inbox, &Request{Conn: id, Xid: 1, Op: wire.OpCloseSession})
+	h.create(s[0], id, 2, "/behind")
+	h.run(1000)
+	if _, open := h.leader().r.tree.Session(c.session); open {
+		t.Error("the session is still open")
+	}
+	for _, o := range c.replies {
+		if o.Request.Xid > 1 {
+			t.Errorf("answer %+v", o)
+		}
+	}
+	if z := h.leader().r.member.log.Last(); z.Counter() != 1 {
+		t.Errorf("the term of the next leader has proposed up to %v, want only the end of the session", z)
 	}
 }

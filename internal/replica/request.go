@@ -113,6 +113,7 @@ func (r *Replica) write(c *conn, q *Request) {
 		r.postpone(zab.Input{}, c)
 	case code == wire.OK: // the term is about to end: the next leader gets the request, or the connection is closed
 		q.zxid = forwarded
+		c.closing = q.Op == wire.OpCloseSession
 	default:
 		q.verdict = code
 	}
