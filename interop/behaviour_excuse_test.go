@@ -20,6 +20,8 @@ var excused = []excuse{
 		`(multi of .*flags[^:]*: xid [0-9]+ zxid base\+[0-9]+) err request could not be decoded body none`),
 	excuseOf("persistent-watch-removal", "raw null fields", `(removeWatches [a-z]+ [45]: xid [0-9]+ zxid base\+[0-9]+) err request could not be decoded .*`,
 		`(removeWatches [a-z]+ [45]: xid [0-9]+ zxid base\+[0-9]+) err no such watch .*`),
+	excuseOf("null-check-watches", "raw null fields", `(checkWatches null [1-5]: xid [0-9]+ zxid base\+[0-9]+) err request could not be decoded .*`,
+		`(checkWatches null [1-5]: xid [0-9]+ zxid base\+[0-9]+) err no such watch .*`),
 	excuseOf("null-watch-lists", "raw null watches", `(what setData brings first, null [a-z ]+): event NodeDataChanged .*`,
 		`(what setData brings first, null [a-z ]+): xid 1 .* err ok .*`),
 	excuseOf("read-only-unknown-session", readOnlyBody, `(a session that this server does not know): ok 37 bytes, timeout 0, .*`,

@@ -166,6 +166,18 @@ func TestUndecodableRecords(t *testing.T) {
 	}
 }
 
+// TestNullPathHasNoWatch: there is no watch on a null path, and asking for one uses no zxid, as in ZooKeeper 3.9.
+func TestNullPathHasNoWatch(t *testing.T) {
+	c := start(t, Options{}).connect()
+	last := c.must(wire.OpPing, nil, nil).Zxid
+	for _, op := range []wire.OpCode{wire.OpCheckWatches, wire.OpRemoveWatches} {
+		c.write(raw(9, op, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, byte(wire.WatcherAny)))
+		if h := c.reply(nil); h.Xid != 9 || h.Err != wire.ErrNoWatcher || h.Zxid != last {
+			t.Errorf("%v: %+v, want zxid %v", op, h, last)
+		}
+	}
+}
+
 // TestUndecodableCredentials: a packet with credentials that cannot be decoded closes its
 // connection without a reply, as in ZooKeeper.
 func TestUndecodableCredentials(t *testing.T) {

@@ -323,14 +323,13 @@ func (c *conn) watch(t *tree.Tree, op wire.OpCode, in *wire.Coder) (wire.Code, w
 			break
 		}
 		switch {
-		case op == wire.OpRemoveWatches && q.NullPath:
+		case q.NullPath:
 			t.Reserve(c)
 			return wire.ErrNoWatcher, nil
 		case op == wire.OpRemoveWatches:
 			return t.RemoveWatches(c, q.Path, q.Type), nil
-		case !q.NullPath:
-			return t.CheckWatches(c, q.Path, q.Type), nil
 		}
+		return t.CheckWatches(c, q.Path, q.Type), nil
 	}
 	return c.undecodable(t), nil
 }
