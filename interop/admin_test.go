@@ -128,7 +128,11 @@ func TestAdminCommands(t *testing.T) {
 	}
 	for _, method := range []string{"POST", "PUT", "TRACE"} {
 		status, _, _ := adminAnswer(t, method, urls[0]+"/ruok")
-		if got, _, _ := adminAnswer(t, method, urls[1]+"/ruok"); got != status {
+		got, _, _ := adminAnswer(t, method, urls[1]+"/ruok")
+		if target.OtherZooKeeper() && method == "POST" && status == http.StatusInternalServerError {
+			status = http.StatusMethodNotAllowed // 3.9 throws a NullPointerException
+		}
+		if got != status {
 			t.Errorf("%s: status %d, want %d", method, got, status)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"bellwether/interop/target"
 	"bellwether/wire"
 )
 
@@ -19,6 +20,7 @@ const (
 // name the same few znodes. It leaves out what differences.md lists: a difference would
 // change all later replies.
 func seeRandomRequests(s *seen) {
+	s.shifted = target.OtherZooKeeper()
 	g := &generator{Rand: rand.New(rand.NewPCG(randomSeed, 0))}
 	var r *rawConn
 	for i := range randomRequests {

@@ -41,7 +41,10 @@ type seen struct {
 	root   string
 	base   wire.Zxid
 	blind  bool // zxids are not compared, because sessions may end meanwhile
-	lines  []string
+	// shifted hides all zxids, also those of stats. ZooKeeper 3.9 gives no zxid to writes whose fields
+	// it cannot read, unlike 3.8 and Bellwether, so that all later zxids are shifted.
+	shifted bool
+	lines   []string
 }
 
 // say adds a line to the transcript.
@@ -65,6 +68,9 @@ func result(err error) string {
 func (s *seen) z(z wire.Zxid) string {
 	if z == 0 {
 		return "0"
+	}
+	if s.shifted {
+		return "base+0"
 	}
 	return fmt.Sprintf("base%+d", int64(z-s.base))
 }
@@ -176,7 +182,7 @@ func TestBehaviourIsTheSame(t *testing.T) {
 		})
 	}
 	for _, d := range excused {
-		if len(target.Kinds()) == 2 && !t.Failed() && !used[d.tag] && d.body != readOnlyBody && d.body != watchWordsBody {
+		if len(target.Kinds()) == 2 && !t.Failed() && !target.OtherZooKeeper() && !used[d.tag] && d.body != readOnlyBody && d.body != watchWordsBody {
 			t.Errorf("the difference %q did not occur: if it no longer exists, remove it from excused", d.tag)
 		}
 	}
@@ -241,7 +247,11 @@ func line(lines []string, i int) string {
 }
 
 func excuseFor(body, apache, ours string) string {
-	for _, d := range excused {
+	known := excused
+	if target.OtherZooKeeper() {
+		known = slices.Concat(excused, excusedLater)
+	}
+	for _, d := range known {
 		a, b := d.apache.FindStringSubmatch(apache), d.bellwether.FindStringSubmatch(ours)
 		if (d.body == "" || d.body == body) && a != nil && b != nil && a[1] == b[1] {
 			return d.tag
@@ -265,7 +275,7 @@ func listedDifferences(t *testing.T) map[string]bool {
 			tags[m[1]] = true
 		}
 	}
-	for _, d := range excused {
+	for _, d := range slices.Concat(excused, excusedLater) {
 		if !tags[d.tag] {
 			t.Errorf("docs/differences.md has no complete row for %q", d.tag)
 		}

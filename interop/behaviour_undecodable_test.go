@@ -3,6 +3,7 @@ package interop
 import (
 	"fmt"
 
+	"bellwether/interop/target"
 	"bellwether/wire"
 )
 
@@ -13,6 +14,7 @@ var null = []byte{0xff, 0xff, 0xff, 0xff}
 // records, for each length, the error code and the zxid, and shows that the connection stays
 // usable.
 func seeCutWrites(s *seen) {
+	s.shifted = target.OtherZooKeeper()
 	create := wire.CreateRequest{Path: s.at("/x"), Data: []byte("d"), ACL: wire.OpenACL()}
 	ttl := wire.CreateTTLRequest{CreateRequest: create, TTL: 1000}
 	ttl.Flags = wire.FlagPersistentTTL
@@ -43,6 +45,7 @@ func seeCutWrites(s *seen) {
 
 // seeNullFields sends writes with null fields and shows which check comes first.
 func seeNullFields(s *seen) {
+	s.shifted = target.OtherZooKeeper()
 	r := dialRaw(s, nil)
 	xid := int32(0)
 	do := func(what string, op wire.OpCode, parts ...[]byte) {

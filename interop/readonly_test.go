@@ -118,13 +118,13 @@ func TestReadOnlyIsTheSame(t *testing.T) {
 }
 
 // compareBody compares the transcripts of a body that uses its own servers. It fails if one of
-// the body's listed differences did not occur.
+// the body's listed differences did not occur with ZooKeeper 3.8.0.
 func compareBody(t *testing.T, body string, saw map[target.Kind][]string) {
 	t.Helper()
 	used := map[string]bool{}
 	compare(t, body, saw[target.Apache], saw[target.Bellwether], listedDifferences(t), used)
 	for _, d := range excused {
-		if d.body == body && !t.Failed() && !used[d.tag] {
+		if d.body == body && !t.Failed() && !target.OtherZooKeeper() && !used[d.tag] {
 			t.Errorf("the difference %q did not occur: if it no longer exists, remove it from excused", d.tag)
 		}
 	}
@@ -230,7 +230,9 @@ func useReadOnly(s *seen) *rawConn {
 	try("setData", wire.OpSetData, &wire.SetDataRequest{Path: path, Version: -1})
 	try("sync", wire.OpSync, &wire.PathRequest{Path: path})
 	try("multi of nothing", wire.OpMulti, &wire.MultiRequest{})
-	try("check", wire.OpCheck, &wire.PathVersionRequest{Path: path, Version: 0})
+	if !target.OtherZooKeeper() { // 3.9.5 refuses a check outside a multi as unknown and closes the connection
+		try("check", wire.OpCheck, &wire.PathVersionRequest{Path: path, Version: 0})
+	}
 	try("reconfig", wire.OpReconfig, &wire.ReconfigRequest{ConfigID: -1})
 	try("setACL", wire.OpSetACL, &wire.SetACLRequest{Path: path, ACL: acl, Version: -1})
 	try("getData with a watch", wire.OpGetData, &wire.PathWatchRequest{Path: path, Watch: true})

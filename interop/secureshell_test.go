@@ -34,6 +34,7 @@ func startSecured(t *testing.T, kind target.Kind, certs string, properties ...st
 		Extra: target.SecureKeys("ssl.", certs, map[string]string{
 			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 			"authProvider.1": saslProvider, "4lw.commands.whitelist": "*",
+			"ssl.enabledProtocols": target.OldAndNewTLS,
 		}),
 	})
 	return s.Addr, "127.0.0.1:" + port

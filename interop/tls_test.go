@@ -47,6 +47,7 @@ func TestTLSClients(t *testing.T) {
 		port := freePort(t)
 		s := target.StartFor(t, kind, target.Options{Extra: target.SecureKeys("ssl.", dir, map[string]string{
 			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+			"ssl.enabledProtocols": target.OldAndNewTLS,
 		})})
 		at := "127.0.0.1:" + port
 		ctx, cancel := context.WithTimeout(t.Context(), electionWait)

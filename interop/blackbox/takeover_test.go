@@ -45,7 +45,7 @@ func overTLS(t *testing.T) variant {
 	ca, pem := filepath.Join(dir, authority.CertFile), filepath.Join(dir, "client.pem")
 	lines := target.SecureKeys("ssl.", dir, map[string]string{
 		"secureClientPort": securePort, "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory", "sslQuorum": "true",
-		"ssl.enabledProtocols": "TLSv1.3,TLSv1.2", // Java's client of 3.8 knows only TLS 1.2, and 3.9 alone accepts only 1.3
+		"ssl.enabledProtocols": target.OldAndNewTLS,
 	})
 	return variant{
 		lines:  target.SecureKeys("ssl.quorum.", dir, lines),

@@ -28,6 +28,10 @@ const (
 // start. It must contain everything that these need. Without it, they start Debian's ZooKeeper.
 const zooKeeperEnv = "INTEROP_ZOOKEEPER"
 
+// OtherZooKeeper reports whether the tests start another ZooKeeper than Debian's 3.8.0. It need not have the
+// differences from Bellwether that are listed for 3.8.0.
+func OtherZooKeeper() bool { return os.Getenv(zooKeeperEnv) != "" }
+
 // ClassPath returns the class path of a Java program of ZooKeeper, with the named logger of
 // slf4j and the libraries of netty.
 func ClassPath(logger string) string {

@@ -25,6 +25,10 @@ func Certificates(t testing.TB, hosts []string, others ...string) string {
 	return dir
 }
 
+// OldAndNewTLS is a value of ssl.enabledProtocols. Java's client of ZooKeeper 3.8 knows only TLS 1.2, and a server of 3.9
+// without this key accepts only TLS 1.3.
+const OldAndNewTLS = "TLSv1.3,TLSv1.2"
+
 // SecureKeys returns the lines of zoo.cfg for a family of TLS keys, such as ssl.quorum., and those in also.
 func SecureKeys(family, dir string, also map[string]string) map[string]string {
 	keys := map[string]string{
