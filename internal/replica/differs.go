@@ -80,7 +80,7 @@ func (r *Replica) startComparing(e *zab.Established) {
 			r.observe(TreeReplaced{Leader: r.member.decision.Vote.Leader, Zxid: r.tree.LastZxid()})
 		}
 	}
-	d.why, d.since, d.asked = "", 0, false
+	d.why, d.since = "", 0
 	d.known, _ = r.tree.DigestMismatches()
 }
 
@@ -147,17 +147,18 @@ func (r *Replica) treeOrdered(o zab.TreeOrder) {
 	}
 }
 
-// answerTree tells the digest of the tree after the transaction that the leader has named. It says that it cannot tell
-// if the tree is beyond it, or not exact.
+// answerTree tells the digest of the tree after the transaction that the leader has named, once the term serves. It says that it
+// cannot tell if the tree is beyond it, or not exact.
 func (r *Replica) answerTree() {
 	m, d := r.member, &r.differs
+	if !d.asked || !m.serving {
+		return
+	}
 	z, digest, exact := r.tree.ExactDigest()
 	if z < d.at {
 		return
 	}
-	if d.asked = false; !m.serving {
-		return
-	}
+	d.asked = false
 	m.unsettled = true
 	t := r.treeReport()
 	m.toldTree = t

@@ -601,3 +601,33 @@ func TestConfirmationOfAnEarlierTree(t *testing.T) {
 	}
 	_ = h
 }
+
+// TestQuestionWithUpToDate: a follower that gets UPTODATE and the leader's question in one batch answers as soon as it serves, not only the
+// next question, which comes after syncLimit.
+func TestQuestionWithUpToDate(t *testing.T) {
+	h, late := differing(t, 3)
+	wrong, l := h.servers[1], h.leader()
+	h.kill(late)
+	held := false
+	h.delay = func(to *server, e Event) bool {
+		if z, ok := e.(Zab); ok && to == late {
+			r, received := z.Event.(zab.Received)
+			held = held || received && r.Packet.Type == peerwire.PacketUpToDate
+			return held && received
+		}
+		return false
+	}
+	h.start(late)
+	h.run(100)
+	wrong.spoil("/x")
+	h.connect(l, 0)
+	h.run(2500) // longer than a tick
+	if !held || wrong.named() != 1 || wrong.replaced() > 0 {
+		t.Fatalf("held: %v, %d alarms, %d snapshots", held, wrong.named(), wrong.replaced())
+	}
+	h.release()
+	h.run(50)
+	if wrong.replaced() != 1 {
+		t.Error("the question that came with UPTODATE is not answered")
+	}
+}

@@ -166,6 +166,7 @@ func (r *Replica) reset() {
 	m.leader, m.learner, m.serving, m.wakeZab = nil, nil, false, Never
 	m.postponed, m.told, m.toldTree = nil, "", peerwire.TreeReport{}
 	m.redial = redial{}
+	r.differs.asked = false
 	m.term++
 	m.serverOf, m.endedSessions = map[wire.SessionID]ensemble.ServerID{}, endedSessions{}
 	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}

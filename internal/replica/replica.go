@@ -281,9 +281,7 @@ func (r *Replica) apply(txn *record.Txn) {
 	for _, h := range r.tree.Observations() {
 		r.observe(h)
 	}
-	if r.differs.asked {
-		r.answerTree()
-	}
+	r.answerTree()
 	if r.abandoned.count > 0 {
 		r.reportAbandoned(txn, res)
 	}

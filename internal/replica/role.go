@@ -283,6 +283,7 @@ func (r *Replica) serve(e *zab.Established) {
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.tellFitness()
 	r.tellTree()
+	r.answerTree() // the question can have come with UPTODATE
 	r.locals.renew(r.now.Mono)
 	r.settleTerm(e.Epoch)
 	r.track()
