@@ -180,8 +180,8 @@ func (r *Replica) postponedUntil() int64 {
 }
 
 // takePostponed carries out the postponed requests if it is time, or if a quorum of a membership
-// that one of them asks for follows this leader. A request may be postponed again. It
-// reports whether there were any.
+// that one of them asks for follows this leader. A request may be postponed again. A request whose
+// connection has ended is dropped. takePostponed reports whether there were any.
 func (r *Replica) takePostponed() bool {
 	m := r.member
 	due := r.now.Mono >= r.postponedUntil()
@@ -192,9 +192,9 @@ func (r *Replica) takePostponed() bool {
 	m.postponed = nil
 	for _, p := range all {
 		switch {
-		case p.conn == nil:
+		case p.conn == nil && m.leader.Connected(&p.in):
 			r.input(p.in)
-		case !p.conn.ended:
+		case p.conn != nil && !p.conn.ended:
 			r.beginHeld(p.conn)
 		}
 	}

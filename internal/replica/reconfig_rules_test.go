@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"bellwether/internal/election"
@@ -186,5 +187,65 @@ func TestWaitingReconfigurationEndsWithTheTerm(t *testing.T) {
 	h.run(50)
 	if st := s[0].r.Status(); st.Serving || len(m.postponed) > 0 || s[0].r.postponedUntil() != Never {
 		t.Errorf("%+v, %d requests wait", st, len(m.postponed))
+	}
+}
+
+// TestWaitingReconfigurationOfALostLink: a learner has forwarded a reconfiguration, which waits. Its link breaks, so its client may have
+// left. Nothing of that is carried out later, also if the same observer master passes the observer's requests on again.
+func TestWaitingReconfigurationOfALostLink(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		servers  int
+		observer bool
+		down     ensemble.ServerID
+		leaving  string
+		lost     bool
+	}{
+		{"a follower", 5, false, 4, "1,2,3", true},
+		{"a follower that stays", 5, false, 4, "1,2,3", false},
+		{"an observer behind a follower", 4, true, 2, "1", true},
+		{"an observer that stays", 4, true, 2, "1", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lines, at := memberLines(c.servers), 0
+			if c.observer {
+				at = c.servers - 1
+				lines = strings.Replace(lines, "2004:participant", "2004:observer", 1)
+			}
+			h := emptyCluster(t, true, lines)
+			h.reconfig, h.masters = true, c.observer
+			for id := 1; id <= c.servers; id++ {
+				h.start(h.add(ensemble.ServerID(id)))
+			}
+			h.run(1000)
+			l, s := h.leader(), h.servers[at]
+			master := s.r.Status().Master
+			_, conn := h.ask(s, Connect{TimeoutMS: 40_000})
+			h.kill(h.server(c.down))
+			body := wire.Append(nil, &wire.ReconfigRequest{Leaving: wire.Text(c.leaving), ConfigID: -1})
+			s.inbox = append(s.inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpReconfig, Body: body})
+			h.create(s, conn, 2, "/after")
+			h.run(10)
+			m := l.r.member
+			if len(m.postponed) != 2 {
+				t.Fatalf("%d requests wait", len(m.postponed))
+			}
+			if c.lost {
+				for id, k := range h.links {
+					if k.from == s {
+						h.breakLink(id)
+					}
+				}
+			}
+			h.run(m.joinBy() - 1 - h.now.Mono)
+			if st := s.r.Status(); !st.Serving || st.Master != master || h.leader() != l {
+				t.Fatalf("%+v", st)
+			}
+			h.run(50)
+			refused := l.count(func(o Observation) bool { _, is := o.(ReconfigRefused); return is })
+			if (refused == 0) != c.lost || h.exists("/after") == c.lost || len(m.postponed) > 0 {
+				t.Errorf("checked again %d times, the write after it took effect: %v, %d requests wait", refused, h.exists("/after"), len(m.postponed))
+			}
+		})
 	}
 }

@@ -319,6 +319,7 @@ type Input struct {
 	Identities   []wire.ID // identities of a Request
 	Revalidation *peerwire.Revalidation
 	Touched      []peerwire.TouchedSession
+	route        *route // on a native leader: the follower's registration of the observer; nil: the learner's own input
 }
 
 // Reconfigured is a configuration that the transaction Zxid has committed, and the server

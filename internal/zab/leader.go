@@ -155,7 +155,7 @@ type Leader struct {
 
 	links           map[LinkID]*link
 	lookingMembers  map[ensemble.ServerID]lookingMember
-	routes          map[ensemble.ServerID]LinkID // by observer: the link of the follower that serves it
+	routes          map[ensemble.ServerID]*route // by observer, if a follower serves it
 	order           []*link                      // the links, in the order in which the learners connected
 	pings           pingRounds
 	trees           trees
@@ -184,7 +184,7 @@ func NewLeader(now int64, o LeaderOptions, log *Log) *Leader {
 		opt: o, log: log, now: now, began: now,
 		commitment: commitment{self: o.ID, committed: o.Committed, lastSeen: newer(o.Committed, o.LastSeen), servers: map[ensemble.ServerID]*link{}},
 		epoch:      max(o.Accepted, o.Above) + 1, summary: summary{o.Current, max(log.Last(), o.Claims)}, generation: o.Generation + 1,
-		links: map[LinkID]*link{}, lookingMembers: map[ensemble.ServerID]lookingMember{}, routes: map[ensemble.ServerID]LinkID{}, nextLinkCheck: now + o.HeartbeatMS, pings: pingRounds{due: now + o.HeartbeatMS}, trees: newTrees(), nextQuorumCheck: now + o.TickMS,
+		links: map[LinkID]*link{}, lookingMembers: map[ensemble.ServerID]lookingMember{}, routes: map[ensemble.ServerID]*route{}, nextLinkCheck: now + o.HeartbeatMS, pings: pingRounds{due: now + o.HeartbeatMS}, trees: newTrees(), nextQuorumCheck: now + o.TickMS,
 	}
 	l.ready.Sync = true // currentEpoch may be saved only when the log is durable
 	l.enter(discovering)
@@ -345,7 +345,7 @@ func (l *Leader) remove(k *link) {
 		delete(l.servers, k.server)
 	}
 	if k.relays {
-		maps.DeleteFunc(l.routes, func(_ ensemble.ServerID, id LinkID) bool { return id == k.id })
+		maps.DeleteFunc(l.routes, func(_ ensemble.ServerID, t *route) bool { return t.link == k.id })
 	}
 	l.order = slices.DeleteFunc(l.order, func(o *link) bool { return o == k })
 }

@@ -8,6 +8,10 @@ import (
 	"bellwether/wire"
 )
 
+// route says that an observer is connected to a follower, which passes on what the observer sends. Each
+// connection has its own.
+type route struct{ link LinkID } // of the follower
+
 // registerObserver handles the news that an observer has connected to a follower, which passes on what the
 // observer sends. From here on nothing counts that the observer has sent on another way: its
 // clients may have left the connections on which they had sent those requests. The follower
@@ -26,7 +30,7 @@ func (l *Leader) registerObserver(k *link, p *peerwire.QuorumPacket) string {
 		l.drop(old, fmt.Sprintf("the same server has connected to server %d", k.server))
 	}
 	l.startRelays(k)
-	l.routes[o.Server] = k.id
+	l.routes[o.Server] = &route{k.id}
 	l.answerRelay(k, p.Zxid, true)
 	return ""
 }
@@ -64,9 +68,18 @@ func (l *Leader) inputOf(k *link, p *peerwire.QuorumPacket) (Input, bool) {
 		return in, true
 	}
 	in.Server, in.Native = o.Server, o.Native && k.native
-	if k.native && l.routes[o.Server] != k.id {
+	if !k.native {
+		return in, true
+	}
+	if in.route = l.routes[o.Server]; in.route == nil || in.route.link != k.id {
 		l.answerRelay(k, p.Zxid, false)
 		return in, false
 	}
 	return in, true
+}
+
+// Connected reports whether the connection on which an input came still exists: the learner's, and that of the observer for
+// which a follower has passed the input on. Otherwise its client may have left, and an input that has waited has no effect.
+func (l *Leader) Connected(in *Input) bool {
+	return l.links[in.Link] != nil && (in.route == nil || l.routes[in.Server] == in.route)
 }
