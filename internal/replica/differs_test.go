@@ -631,3 +631,43 @@ func TestQuestionWithUpToDate(t *testing.T) {
 		t.Error("the question that came with UPTODATE is not answered")
 	}
 }
+
+// TestOutvotedLeaderTriesEachServer: the server to which an outvoted leader transfers leadership cannot be reached by the others, so the
+// former leader is elected again. Then it chooses another one. If none can lead, it stays, with the alarm, and tries again at growing
+// intervals.
+func TestOutvotedLeaderTriesEachServer(t *testing.T) {
+	transfers := func(s *server) (to []ensemble.ServerID) {
+		for _, o := range s.seen {
+			if x, ok := o.(zab.TransferBegan); ok {
+				to = append(to, x.To)
+			}
+		}
+		return to
+	}
+	for _, offset := range []int64{0, 20, 150} {
+		h, s := differing(t, 3)
+		h.offsets(offset)
+		l := h.leader()
+		h.remote = h.servers[1:2]
+		l.spoil("/x")
+		h.busy(20_000, func() {})
+		if h.leader() != s || !slices.Equal(transfers(l), []ensemble.ServerID{2, 1}) || l.wrong("/x") {
+			t.Errorf("offset %d: server %d leads after transfers to %v; wrong: %v", offset, h.leader().id, transfers(l), l.wrong("/x"))
+		}
+
+		h, _ = differing(t, 3)
+		h.offsets(offset)
+		l = h.leader()
+		h.remote = h.servers[:2]
+		l.spoil("/x")
+		h.busy(600_000, func() {})
+		if n := len(transfers(l)); h.leader() != l || n < 6 || n > 14 || !strings.Contains(l.r.Status().Differs, "its tree was wrong") {
+			t.Errorf("offset %d: server %d leads after transfers to %v; the alarm says %q", offset, h.leader().id, transfers(l), l.r.Status().Differs)
+		}
+		h.remote = nil
+		h.busy(1_200_000, func() {})
+		if h.leader() == l || l.wrong("/x") || l.replaced() != 1 {
+			t.Errorf("offset %d: server %d leads, wrong: %v, %d snapshots", offset, h.leader().id, l.wrong("/x"), l.replaced())
+		}
+	}
+}

@@ -43,8 +43,9 @@ type cluster struct {
 	// delay selects events that are delivered only when release is called.
 	delay   func(to *server, e Event) bool
 	delayed []delivery
-	away    *server // its dials do not succeed
-	spoils  *server // its snapshots have other data in /x than its tree has, as if its memory were faulty
+	away    *server   // its dials do not succeed
+	remote  []*server // no dial to them succeeds
+	spoils  *server   // its snapshots have other data in /x than its tree has, as if its memory were faulty
 	// snapshots counts all that were sent.
 	snapshots int
 	silent    map[*server]bool // servers whose disks answer nothing
@@ -225,7 +226,7 @@ func (h *cluster) dial(s *server) bool {
 		return false
 	}
 	to := h.server(s.dials)
-	if s.master && !to.observes || !s.master && !to.listens {
+	if s.master && !to.observes || !s.master && !to.listens || slices.Contains(h.remote, to) {
 		return false
 	}
 	h.last++

@@ -19,7 +19,7 @@ import (
 // So followers tell their leader of it, and a leader does not give way to such a follower, nor
 // to a server whose own term has ended badly within avoidMS. Without other faults there are in
 // that time at most as many such transfers as servers. After a transfer that has failed, so that
-// this server leads again, it waits, twice as long each time.
+// this server leads again, it waits, twice as long each time, and then prefers another server.
 
 const (
 	// lateMS is by how much a tick must be late to count, longer than the lease of a leader.
@@ -48,9 +48,10 @@ type health struct {
 	noRoom bool
 	late   [lateTicksMax]int64 // Mono times of the last late ticks; 0: none
 	next   int                 // where late goes on
-	// tried counts the transfers because of this state since this server last served under
-	// another leader, and retry is the Mono time before which there is no further one.
-	tried int
+	// tried holds the servers to which this server has transferred leadership since it last served under
+	// another leader. waits counts the waits after such transfers, and retry is the Mono time at which the last one ends.
+	tried map[ensemble.ServerID]bool
+	waits int
 	retry int64
 }
 
@@ -75,6 +76,26 @@ func (h *health) reason(now int64) string {
 	return ""
 }
 
+// wait begins a wait, unless one is not over.
+func (h *health) wait(now int64) {
+	if now >= h.retry {
+		h.retry = now + doubled(retryMS, h.waits, avoidMS)
+		h.waits++
+	}
+}
+
+// transferred notes a leadership transfer of this server.
+func (h *health) transferred(next *zab.Successor, from ensemble.ServerID, now int64) {
+	if next == nil || next.From != from {
+		return
+	}
+	if h.tried == nil {
+		h.tried = map[ensemble.ServerID]bool{}
+	}
+	h.tried[next.Leader] = true
+	h.wait(now)
+}
+
 // giveWay transfers leadership if another server should lead and one can.
 func (r *Replica) giveWay() {
 	m, h := r.member, &r.health
@@ -86,23 +107,31 @@ func (r *Replica) giveWay() {
 	if to == peerwire.NoServer {
 		return
 	}
-	h.retry = r.now.Mono + doubled(retryMS, h.tried, avoidMS)
-	h.tried++
+	if h.tried[to] { // so were all others that can lead
+		h.tried = nil
+	}
+	h.wait(r.now.Mono)
 	r.observe(GivesWay{Server: to, Why: why})
 	m.leader.Step(r.now.Mono, zab.TransferLeadership{To: to, Stalled: h.noRoom})
 }
 
-// healthier returns the best server that can lead in place of this one: the one with the highest
+// healthier returns the best server that can lead in place of this one: one that was not tried, with the highest
 // priority, and of those the one that has most on its disk. A leader without room may not be able
 // to promise the next epoch, so it does not count in the next quorum.
 func (r *Replica) healthier() ensemble.ServerID {
 	m, priority := r.member, r.priority()
+	untried := func(id ensemble.ServerID) int {
+		if r.health.tried[id] {
+			return 0
+		}
+		return 1
+	}
 	best := zab.LearnerStatus{Server: peerwire.NoServer}
 	for _, k := range m.leader.Learners() {
 		if _, err := m.leader.Successor(k.Server, r.health.noRoom); err != nil || m.preference.avoids(k.Server, r.now.Mono) {
 			continue
 		}
-		better := cmp.Or(cmp.Compare(priority(k.Server), priority(best.Server)),
+		better := cmp.Or(cmp.Compare(untried(k.Server), untried(best.Server)), cmp.Compare(priority(k.Server), priority(best.Server)),
 			cmp.Compare(k.Acked, best.Acked), cmp.Compare(k.Server, best.Server)) > 0
 		if best.Server == peerwire.NoServer || better {
 			best = k

@@ -84,7 +84,7 @@ func (r *Replica) take(d election.Decision) {
 	if d.State == peerwire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
 			TermStart: r.terms(), CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), HeartbeatMS: m.opt.HeartbeatMS, LeaseMS: m.opt.LeaseMS,
-			Above: m.above, Claims: m.claims(), DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
+			Above: m.above, Claims: m.claims(), Tried: r.health.tried, DiskLog: m.opt.DiskLog, CounterMax: m.opt.CounterMax,
 		}, m.log)
 	}
 }
@@ -137,6 +137,7 @@ func (r *Replica) leave(why string) {
 // leadership, and named if a reconfiguration has ended the term.
 func (r *Replica) ended(why string, next *zab.Successor, named *zab.Reconfigured) {
 	if named == nil {
+		r.health.transferred(next, r.opt.ServerID, r.now.Mono)
 		r.failedTerm(why)
 		r.wrongTreeEnds(next)
 		r.member.noteEnd(next, r.now.Mono)
@@ -278,7 +279,7 @@ func (r *Replica) serve(e *zab.Established) {
 	m.noteServes(e.Epoch)
 	r.startComparing(e)
 	if m.learner != nil {
-		r.health.tried, r.health.retry = 0, 0
+		r.health.tried, r.health.waits, r.health.retry = nil, 0, 0
 	}
 	m.election.Step(r.now.Mono, election.Established{Epoch: e.Epoch})
 	r.tellFitness()

@@ -97,6 +97,9 @@ type LeaderOptions struct {
 	// Claims is the zxid that this server's vote has claimed, if that zxid is later than
 	// the end of the log. It then has epoch Current and counter 0.
 	Claims wire.Zxid
+	// Tried holds the servers to which this server has transferred leadership since it last followed a
+	// leader: none of them has led.
+	Tried map[ensemble.ServerID]bool
 	// CounterMax is the last counter of an epoch (0: 0xfffffffe). The term ends when
 	// the transaction with this counter is committed.
 	CounterMax uint32

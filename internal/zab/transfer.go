@@ -91,7 +91,8 @@ func (l *Leader) Successor(to ensemble.ServerID, apart bool) (ensemble.ServerID,
 }
 
 // bestSuccessor returns the server that has most on its disk among those that can lead
-// next, but one that says that it should not lead only if all say so. If two have the same, it
+// next, but one that says that it should not lead only if all say so, and one that did not lead after an
+// earlier transfer only if all others were tried. If two have the same, it
 // returns the larger id. It returns NoServer if no server can lead next.
 func (l *Leader) bestSuccessor() ensemble.ServerID {
 	var best *link
@@ -116,6 +117,9 @@ func (l *Leader) better(k, o *link) bool {
 	}
 	if fit := l.whyUnfit(k) == ""; fit != (l.whyUnfit(o) == "") {
 		return fit
+	}
+	if tried := l.opt.Tried[k.server]; tried != l.opt.Tried[o.server] {
+		return !tried
 	}
 	return k.durable > o.durable || k.durable == o.durable && k.server > o.server
 }

@@ -159,6 +159,12 @@ func TestSuccessor(t *testing.T) {
 		{"one that should not lead", 1, false, func(w *world, l *Leader) { l.servers[1].unfit = "its disk is full" }, 0, "server 1 should not lead: its disk is full"},
 		{"the other of one that should not", peerwire.NoServer, false, func(w *world, l *Leader) { l.servers[2].unfit = "x" }, 1, ""},
 		{"the best of those that should not", peerwire.NoServer, true, func(w *world, l *Leader) { l.servers[1].unfit, l.servers[2].unfit = "x", "y" }, 2, ""},
+		{"the other of one that was tried", peerwire.NoServer, false, func(_ *world, l *Leader) { l.opt.Tried = map[ensemble.ServerID]bool{2: true} }, 1, ""},
+		{"one that was tried rather than one that should not", peerwire.NoServer, false, func(_ *world, l *Leader) {
+			l.opt.Tried, l.servers[1].unfit = map[ensemble.ServerID]bool{2: true}, "x"
+		}, 2, ""},
+		{"the best if all were tried", peerwire.NoServer, false, func(_ *world, l *Leader) { l.opt.Tried = map[ensemble.ServerID]bool{1: true, 2: true} }, 2, ""},
+		{"one that was tried, by name", 2, false, func(_ *world, l *Leader) { l.opt.Tried = map[ensemble.ServerID]bool{2: true} }, 2, ""},
 		{"before it serves", peerwire.NoServer, false, func(_ *world, l *Leader) { l.phase = synchronising }, 0, "does not lead"},
 	} {
 		w := servingWorld(false)

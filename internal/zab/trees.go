@@ -22,7 +22,7 @@ import (
 //	equal trees have                          the leader
 //	a quorum of voters and this leader        closes the link of a learner with another tree, and
 //	                                          sends it a snapshot when it comes back (replaceTree)
-//	a quorum of voters, but not this leader   transfers leadership to one of them, or ends its term
+//	a quorum of voters, but not this leader   transfers leadership to one of them, or ends its term (outvoted)
 //	no quorum                                 does nothing
 //
 // The first two exclude each other, because two quorums have a server in common. Only answers of
@@ -63,7 +63,7 @@ type treeState struct {
 	asked    bool // it has to answer the present question
 	answered bool // it has answered it with a digest, report.Digest
 	told     bool // it was told the result for the present question
-	blamed   bool // a difference that this leader leaves to the operator was reported
+	blamed   bool // a difference that stays was reported
 	outvotes bool // it has the tree of a quorum, and this leader has not
 	replaced bool // it is sent a snapshot because its tree is wrong
 }
@@ -270,7 +270,7 @@ func (l *Leader) confirmTrees(digest uint64) {
 	if !t.own.told && (t.own.report.Copied || t.own.report.Differs != 0) {
 		l.ready.TreeOrders = append(l.ready.TreeOrders, TreeOrder{Zxid: t.zxid, TreeOrder: peerwire.TreeOrder{Task: peerwire.TreeConfirmed, Digest: digest}})
 	}
-	t.own.told = true
+	t.own.told, t.own.blamed = true, false
 	for _, k := range slices.Clone(l.order) {
 		switch {
 		case !k.tree.answered || k.tree.told:
@@ -327,18 +327,25 @@ func (l *Leader) replacing() bool {
 }
 
 // outvoted ends the term, because this server's tree is wrong. The next leader should be one of
-// the servers that have the right one.
+// the servers that have the right one. If none of them has led after an earlier transfer, the term goes on, because
+// another attempt would only leave another gap. The caller may transfer leadership later.
 func (l *Leader) outvoted(digest uint64) {
 	t := &l.trees
 	for _, k := range l.order {
 		k.tree.outvotes = k.tree.answered && k.tree.report.Digest == digest
 	}
 	t.own.report.Wrong = true
-	l.ready.TreeOrders = append(l.ready.TreeOrders, TreeOrder{Zxid: t.zxid, TreeOrder: peerwire.TreeOrder{Task: TreeOutvoted, Digest: digest}})
-	l.report(Outvoted{Zxid: t.zxid, Digest: t.own.report.Digest, Right: digest})
+	if !t.own.blamed {
+		t.own.blamed = true
+		l.ready.TreeOrders = append(l.ready.TreeOrders, TreeOrder{Zxid: t.zxid, TreeOrder: peerwire.TreeOrder{Task: TreeOutvoted, Digest: digest}})
+		l.report(Outvoted{Zxid: t.zxid, Digest: t.own.report.Digest, Right: digest})
+	}
 	to := l.bestSuccessor()
-	if k := l.linkOf(to); k == nil || !k.tree.outvotes {
+	switch k := l.linkOf(to); {
+	case k == nil || !k.tree.outvotes:
 		l.giveUp("its tree is wrong")
+		return
+	case l.opt.Tried[to]:
 		return
 	}
 	l.beginTransfer(TransferLeadership{To: to})

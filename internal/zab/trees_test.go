@@ -544,3 +544,33 @@ func TestQuestionWaitsForAnswers(t *testing.T) {
 		t.Error("does not ask again after syncLimit")
 	}
 }
+
+// TestOutvotedLeaderStays: an outvoted leader does not transfer leadership once more to a server that did not lead after that. If it has tried
+// all, it stays and reports it once. It reports it again after a confirmation.
+func TestOutvotedLeaderStays(t *testing.T) {
+	for tried, want := range map[ensemble.ServerID]ensemble.ServerID{0: 2, 1: 2, 2: 1} {
+		l := compared(t, 3, serverLines(3, 0), "")
+		l.opt.Tried = map[ensemble.ServerID]bool{tried: true}
+		l.ask("aab")
+		if r := l.Ready(); r.Successor == nil || r.Successor.Leader != want {
+			t.Errorf("server %d was tried: %+v, want server %d", tried, r.Successor, want)
+		}
+	}
+	l := compared(t, 3, serverLines(3, 0), "")
+	l.opt.Tried = map[ensemble.ServerID]bool{1: true, 2: true}
+	for _, c := range []struct {
+		digests string
+		want    int
+	}{{"aab", 1}, {"aab", 0}, {"aaa", 0}, {"aab", 1}} {
+		l.ask(c.digests)
+		r, n := l.Ready(), 0
+		for _, o := range r.TreeOrders {
+			if o.Task == TreeOutvoted {
+				n++
+			}
+		}
+		if r.GiveUp != "" || l.transfer != nil || n != c.want {
+			t.Errorf("%s: ends %q, reported %d times, want %d", c.digests, r.GiveUp, n, c.want)
+		}
+	}
+}
