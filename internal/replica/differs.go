@@ -23,15 +23,20 @@ import (
 // other voters do not know the verdict. If they elect this server, it compares the trees from the first tick, and transfers
 // leadership to a server that can lead.
 //
-// A ZooKeeper leader, an older native one, and an observer master compare nothing. Under them a
+// An observer master compares nothing. If an observer behind one has had the alarm for syncLimit, it connects to the
+// leader, which treats it like its other learners (askLeader). By then the voters have found out if the leader's tree is the wrong
+// one, so that not all observers come at once. The observer stays with the leader until that link ends.
+//
+// A ZooKeeper leader and an older native one compare nothing. Under them, and behind a ZooKeeper master, a
 // server raises the alarm and goes on.
 
 // differs is what a server knows about a difference between its tree and that of others. It is kept
 // across terms.
 type differs struct {
-	why   string    // what differs in this term; empty: nothing
-	since wire.Zxid // the first transaction after which it did
-	known int64     // mismatches of the tree when the term began to serve
+	why     string    // what differs in this term; empty: nothing
+	since   wire.Zxid // the first transaction after which it did
+	known   int64     // mismatches of the tree when the term began to serve
+	noticed int64     // Mono time at which the term began to serve, or a difference was noticed since
 
 	copied   bool    // the tree comes from a snapshot of another server, and was not confirmed since
 	verdict  verdict // a quorum has found the tree wrong
@@ -41,6 +46,8 @@ type differs struct {
 	asked  bool // the leader wants to know the digest after the transaction at
 	at     wire.Zxid
 	digest uint64 // the last answer
+
+	asks int // how often this observer has left its master since its tree was last replaced or confirmed
 }
 
 // verdict says that a quorum had another tree than this server, as a learner or as the leader. The zero value says that none had.
@@ -74,13 +81,13 @@ func (d *differs) alarm(now int64) string {
 func (r *Replica) startComparing(e *zab.Established) {
 	d := &r.differs
 	if e.Installed {
-		d.copied = true
+		d.copied, d.asks = true, 0
 		if d.verdict.why != "" {
 			d.replaced, d.before, d.verdict = max(r.now.Mono, 1), d.verdict.why, verdict{}
 			r.observe(TreeReplaced{Leader: r.member.decision.Vote.Leader, Zxid: r.tree.LastZxid()})
 		}
 	}
-	d.why, d.since = "", 0
+	d.why, d.since, d.noticed = "", 0, r.now.Mono
 	d.known, _ = r.tree.DigestMismatches()
 }
 
@@ -99,7 +106,7 @@ func (r *Replica) compare() {
 	if d.known < int64(len(first)) {
 		z = first[d.known]
 	}
-	d.since = z
+	d.since, d.noticed = z, r.now.Mono
 	d.why = fmt.Sprintf("its tree differs from that of server %d since %v", m.decision.Vote.Leader, z)
 	if m.leader != nil {
 		d.why = fmt.Sprintf("its tree differs from its own transactions since %v", z)
@@ -137,7 +144,7 @@ func (r *Replica) treeOrdered(o zab.TreeOrder) {
 		if r.compare(); max(d.since, d.verdict.zxid) > o.Zxid {
 			return // it says nothing about the present tree; the next comparison does
 		}
-		d.why, d.since, d.verdict, d.copied = "", 0, verdict{}, false
+		d.why, d.since, d.verdict, d.copied, d.asks = "", 0, verdict{}, false, 0
 		d.known, _ = r.tree.DigestMismatches()
 		r.member.unsettled = true
 		r.observe(TreeConfirmed{Zxid: o.Zxid})
@@ -177,12 +184,26 @@ func (r *Replica) treeWrong(o zab.TreeOrder) {
 	if o.Task == zab.TreeOutvoted {
 		return // the leader itself reports that
 	}
+	m.masters.leaderNext() // it sends the snapshot
 	r.observe(TreeWrong{Zxid: o.Zxid, Digest: d.digest, Right: o.Digest})
 	if o.Task == peerwire.TreeWrongAgain {
 		m.ready.Stop = fmt.Sprintf("the tree of this server is wrong again, after a snapshot of its leader has replaced it: its digest after %v is %d, "+
 			"that of server %d and a quorum is %d; the others go on without this server: check its memory and its disk, "+
 			"then start it with an empty data directory", o.Zxid, d.digest, m.decision.Vote.Leader, o.Digest)
 	}
+}
+
+// askLeader lets an observer whose tree differs leave its master and connect to the leader. It waits longer before each further
+// attempt, because the leader may not be reachable, or not know which tree is wrong.
+func (r *Replica) askLeader() {
+	m, d := r.member, &r.differs
+	if !m.serving || !m.usesMaster() || !m.learner.Native() || !d.doubted() || r.now.Mono-d.noticed < doubled(m.opt.SyncLimit*m.tickMS, d.asks, avoidMS) {
+		return
+	}
+	d.asks++
+	m.masters.leaderNext()
+	r.observe(AsksLeader{Master: m.master(), Leader: m.decision.Vote.Leader})
+	r.leave("its tree differs, and only the leader compares trees")
 }
 
 // wrongTreeEnds ranks the leader of a term that ends now behind others for a while if its tree is
@@ -210,6 +231,13 @@ func (h TreeDiffers) String() string {
 		again = " again, although a snapshot has replaced it"
 	}
 	return fmt.Sprintf("after %v this tree differs from the leader's%s: one of them is wrong; a Bellwether leader compares the trees of all servers", h.Zxid, again)
+}
+
+// AsksLeader says that this observer leaves its observer master for the leader, because its tree differs.
+type AsksLeader struct{ Master, Leader ensemble.ServerID }
+
+func (h AsksLeader) String() string {
+	return fmt.Sprintf("the tree of this observer differs, and its master, server %d, does not compare trees: it connects to the leader, server %d", h.Master, h.Leader)
 }
 
 // TreeWrong says that this learner has another tree than its leader and a quorum.

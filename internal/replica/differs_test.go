@@ -335,8 +335,8 @@ func TestLeaderChangesBeforeTheSnapshot(t *testing.T) {
 	}
 }
 
-// TestWrongTreeOfAnObserver: an observer of the leader gets a snapshot and later stops, as a follower does. An observer whose
-// master is a follower only raises the alarm. A follower whose tree is in doubt serves no observers.
+// TestWrongTreeOfAnObserver: an observer gets a snapshot of the leader and later stops, as a follower does. If its master is a follower, it connects
+// to the leader after a while. A follower whose tree is in doubt serves no observers.
 func TestWrongTreeOfAnObserver(t *testing.T) {
 	for _, masters := range []bool{false, true} {
 		h := observed(t, 4, func(h *cluster) { h.masters = masters })
@@ -346,15 +346,22 @@ func TestWrongTreeOfAnObserver(t *testing.T) {
 		o := h.servers[3]
 		h.lose(o) // it begins with a snapshot
 		h.run(5000)
+		if m := h.masterOf(o); (m == h.leader()) == masters {
+			t.Fatalf("the observer learns from server %d", m.id)
+		}
 		o.spoil("/x")
 		h.work(5000)
-		if replaced := o.replaced() == 1 && !o.wrong("/x"); replaced == masters || o.named() != 1 {
+		if (o.replaced() == 1) == masters || o.named() != 1 {
+			t.Errorf("masters %v: after 5 s %d snapshots, %d alarms", masters, o.replaced(), o.named())
+		}
+		h.work(15_000)
+		if o.replaced() != 1 || o.wrong("/x") || h.masterOf(o) != h.leader() {
 			t.Errorf("masters %v: %d snapshots, wrong: %v, %d alarms", masters, o.replaced(), o.wrong("/x"), o.named())
 		}
 		o.spoil("/x")
 		h.work(5000)
-		if stopped := o.stopped != ""; stopped == masters {
-			t.Errorf("masters %v: stopped by %q", masters, o.stopped)
+		if !strings.Contains(o.stopped, "wrong again") || o.replaced() != 1 {
+			t.Errorf("masters %v: stopped by %q, %d snapshots", masters, o.stopped, o.replaced())
 		}
 	}
 	h := observed(t, 3, nil)
@@ -668,6 +675,95 @@ func TestOutvotedLeaderTriesEachServer(t *testing.T) {
 		h.busy(1_200_000, func() {})
 		if h.leader() == l || l.wrong("/x") || l.replaced() != 1 {
 			t.Errorf("offset %d: server %d leads, wrong: %v, %d snapshots", offset, h.leader().id, l.wrong("/x"), l.replaced())
+		}
+	}
+}
+
+// behindMasters starts three voters with a znode /x and two observers, whose masters are followers. The last voter leads.
+func behindMasters(t *testing.T, set func(*cluster)) (h *cluster, four, five *server) {
+	h = observed(t, 5, set)
+	_, c := h.connect(h.leader(), 0)
+	h.create(h.leader(), c, 1, "/x")
+	h.run(3000)
+	h.offsets(40)
+	return h, h.server(4), h.server(5)
+}
+
+// asked counts how often an observer has left its master to connect to the leader.
+func (s *server) asked() int {
+	return s.count(func(o Observation) bool { _, ok := o.(AsksLeader); return ok })
+}
+
+// TestWrongMaster: the tree of an observer master is wrong, and an observer has got it by a snapshot. Both get a snapshot of the leader, and
+// the observer that has the right tree keeps it.
+func TestWrongMaster(t *testing.T) {
+	h, four, five := behindMasters(t, nil)
+	l, master := h.leader(), h.masterOf(four)
+	master.spoil("/x")
+	h.lose(four)
+	for h.run(1500); h.masterOf(four) != master; h.run(1500) { // with the other master it would get the right tree
+		h.lose(four)
+	}
+	if !four.wrong("/x") {
+		t.Fatal("the observer has the right tree")
+	}
+	h.busy(30_000, func() {
+		if five.wrong("/x") || l.wrong("/x") {
+			t.Fatal("a right tree is replaced")
+		}
+	})
+	for _, s := range []*server{master, four} {
+		if s.wrong("/x") || s.replaced() != 1 || s.stopped != "" {
+			t.Errorf("server %d: wrong %v, %d snapshots, stopped by %q", s.id, s.wrong("/x"), s.replaced(), s.stopped)
+		}
+	}
+	if five.asked() > 0 || h.leader() != l {
+		t.Errorf("observer 5 has left its master %d times, server %d leads", five.asked(), h.leader().id)
+	}
+}
+
+// TestWrongLeaderOfObservers: observers behind followers notice that the leader's tree is wrong. They stay with their masters, because the
+// voters find out which tree is wrong, and keep their trees.
+func TestWrongLeaderOfObservers(t *testing.T) {
+	h, four, five := behindMasters(t, nil)
+	l := h.leader()
+	l.spoil("/x")
+	h.busy(30_000, func() {
+		if four.wrong("/x") || five.wrong("/x") {
+			t.Fatal("an observer has taken over the wrong tree")
+		}
+	})
+	if l.wrong("/x") || four.named() == 0 || four.asked()+five.asked() > 0 || four.doubts() || five.doubts() {
+		t.Errorf("wrong leader: %v, %d alarms, asked %d and %d times, in doubt: %v, %v", l.wrong("/x"), four.named(), four.asked(), five.asked(), four.doubts(), five.doubts())
+	}
+}
+
+// TestObserverCannotReachTheLeader: an observer whose tree differs and that cannot connect to the leader goes on with its masters, with the
+// alarm, and tries at growing intervals. It does not leave them because the leader, or its master, compares no trees.
+func TestObserverCannotReachTheLeader(t *testing.T) {
+	h, o, _ := behindMasters(t, nil)
+	h.remote = []*server{h.leader()}
+	o.spoil("/x")
+	h.busy(300_000, func() {})
+	if m := h.masterOf(o); m == nil || m == h.leader() || !o.wrong("/x") || !o.doubts() || o.asked() < 3 || o.asked() > 5 {
+		t.Errorf("%+v, wrong: %v, asked %d times", o.r.Status(), o.wrong("/x"), o.asked())
+	}
+	h.remote = nil
+	h.busy(400_000, func() {})
+	if o.wrong("/x") || o.replaced() != 1 {
+		t.Errorf("wrong: %v, %d snapshots", o.wrong("/x"), o.replaced())
+	}
+	for _, compatible := range [][]ensemble.ServerID{{3}, {1, 2}, {4}} {
+		h, o, _ := behindMasters(t, func(h *cluster) {
+			h.compatible = map[ensemble.ServerID]bool{}
+			for _, id := range compatible {
+				h.compatible[id] = true
+			}
+		})
+		o.spoil("/x")
+		h.busy(60_000, func() {})
+		if h.leader().id != 3 || o.named() != 1 || o.asked() > 0 || !o.wrong("/x") {
+			t.Errorf("compatible servers %v: %d alarms, asked %d times, wrong: %v", compatible, o.named(), o.asked(), o.wrong("/x"))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"math"
 	"slices"
 
 	"bellwether/internal/ensemble"
@@ -79,6 +80,9 @@ func (r *Replica) chooseMaster() {
 		s.rounds++
 	}
 }
+
+// leaderNext lets the next attempt go to the leader, as after attempts with all followers.
+func (s *masters) leaderNext() { s.tries = math.MaxInt }
 
 // nextMaster goes on with the next server after a pause, because the present one has ended the
 // connection at once.

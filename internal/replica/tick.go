@@ -33,6 +33,7 @@ func (r *Replica) tick() {
 		r.compare()
 		r.tellFitness()
 		r.tellTree()
+		r.askLeader()
 		r.zabReady() // first take the touches that arrived before this tick
 	}
 	if gap > lateTicks*r.opt.TickMS {
