@@ -2,6 +2,7 @@ package interop
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"testing"
 	"time"
@@ -98,12 +99,17 @@ func TestTreeDiffersFromZooKeeper(t *testing.T) {
 	}
 }
 
-// TestWrongTreesAreReplaced: the disk of a server of three processes is made wrong while they are down. Whether that server follows or
-// leads after the start, it gets a snapshot of a leader whose tree is right, and the others keep their trees.
+// TestWrongTreesAreReplaced: the disk of a server of four processes is made wrong while they are down. Whether that server follows or
+// leads after the start, or is an observer that learns from a follower, it gets a snapshot of a leader whose tree is right, and the others
+// keep their trees.
 func TestWrongTreesAreReplaced(t *testing.T) {
 	t.Parallel()
 	b := target.Bellwether
-	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{b, b, b}, Extra: map[string]string{"initLimit": "50", "syncLimit": "20"}})
+	o := target.EnsembleOptions{Observers: 1, Extra: map[string]string{"initLimit": "50", "syncLimit": "20", "observerMasterPort": "2889"}}
+	for i := range 4 { // each has its own address, because all have the same observer master port
+		o.Kinds, o.Places = append(o.Kinds, b), append(o.Places, target.Place{Host: fmt.Sprintf("127.33.0.%d", i+1)})
+	}
+	e := target.EnsembleFor(t, o)
 	if _, err := e.AwaitWhole(idsTimeout); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +124,7 @@ func TestWrongTreesAreReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	replaced := regexp.MustCompile(`zk_tree_replaced_count\t[1-9]`)
-	for _, wrong := range []int{0, 2} { // of servers with the same history, the last one leads
+	for _, wrong := range []int{0, 2, 3} { // of voters with the same history, the last one leads; the last server is the observer
 		if _, err := e.AwaitWhole(idsTimeout); err != nil {
 			t.Fatal(err)
 		}

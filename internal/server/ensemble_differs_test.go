@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/config"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/wire"
@@ -116,5 +117,45 @@ func TestLeaderWhoseTreeIsWrong(t *testing.T) {
 		if got := m.connect().data("/x"); got != "right" || m != old && m.figure("tree_replaced_count") > 0 {
 			t.Errorf("server %d: /x is %q", m.id, got)
 		}
+	}
+}
+
+// TestObserverWhoseTreeDiffers: an observer that learns from a follower connects to the leader when its tree has been wrong for syncLimit, and
+// gets a snapshot. Its master and the other observer keep their trees.
+func TestObserverWhoseTreeDiffers(t *testing.T) {
+	g := newObserverEnsemble(t, 2)
+	port := g.change
+	g.change = func(c *config.Config) {
+		port(c)
+		c.Ensemble.SyncLimit = 10
+	}
+	book := new(lockedBuffer)
+	g.book = book
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	g.mastersChosen()
+	l, o := g.leader(), g.servers[3]
+	c := l.connect()
+	c.create("/x", "right")
+	g.equal()
+	o.spoil("/x")
+	n := 0
+	eventually(t, "the snapshot has replaced the tree", func() bool {
+		n++
+		c.create(fmt.Sprintf("/more%d", n), "y")
+		return o.figure("tree_replaced_count") == 1 && o.serves(peerwire.Observing)
+	})
+	g.equal()
+	if got, master := o.connect().data("/x"), o.ReplicaStatus().Master; got != "right" || master != l.id {
+		t.Errorf("/x is %q, the observer learns from server %d", got, master)
+	}
+	for _, m := range g.servers {
+		if m != o && m.figure("tree_replaced_count") > 0 {
+			t.Errorf("the tree of server %d was replaced", m.id)
+		}
+	}
+	if want := fmt.Sprintf("it connects to the leader, server %d", l.id); !strings.Contains(book.String(), want) {
+		t.Errorf("no %q in the log", want)
 	}
 }
