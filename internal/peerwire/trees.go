@@ -12,7 +12,8 @@ type TreeReport struct {
 	// to have had the same tree since.
 	Copied bool
 	// Wrong says that a quorum had another tree, and that neither a snapshot has replaced this one nor a
-	// quorum has confirmed it since.
+	// quorum has confirmed it since. To its observer master an observer says with it that its tree has differed for
+	// a while.
 	Wrong bool
 	// Known says that the packet answers a TreeReportDue. Digest is then the digest of the tree
 	// after exactly the transactions up to the packet's zxid.

@@ -23,9 +23,10 @@ import (
 // other voters do not know the verdict. If they elect this server, it compares the trees from the first tick, and transfers
 // leadership to a server that can lead.
 //
-// An observer master compares nothing. If an observer behind one has had the alarm for syncLimit, it connects to the
-// leader, which treats it like its other learners (askLeader). By then the voters have found out if the leader's tree is the wrong
-// one, so that not all observers come at once. The observer stays with the leader until that link ends.
+// An observer master compares nothing. If an observer behind one has had the alarm for syncLimit, it tells its master. The master
+// closes the link if its own tree is the leader's, and the observer connects to the leader, which treats it like its other learners
+// (askLeader). The observer stays with the leader until that link ends. If the leader's tree is the wrong one, the
+// observers keep their masters, so that not all of them connect to the leader at once.
 //
 // A ZooKeeper leader and an older native one compare nothing. Under them, and behind a ZooKeeper master, a
 // server raises the alarm and goes on.
@@ -36,7 +37,7 @@ type differs struct {
 	why     string    // what differs in this term; empty: nothing
 	since   wire.Zxid // the first transaction after which it did
 	known   int64     // mismatches of the tree when the term began to serve
-	noticed int64     // Mono time at which the term began to serve, or a difference was noticed since
+	noticed int64     // Mono time at which the term began to serve, a difference was noticed, or askLeader has acted
 
 	copied   bool    // the tree comes from a snapshot of another server, and was not confirmed since
 	verdict  verdict // a quorum has found the tree wrong
@@ -47,7 +48,7 @@ type differs struct {
 	at     wire.Zxid
 	digest uint64 // the last answer
 
-	asks int // how often this observer has left its master since its tree was last replaced or confirmed
+	asks int // how often askLeader has acted since its tree was last replaced or confirmed
 }
 
 // verdict says that a quorum had another tree than this server, as a learner or as the leader. The zero value says that none had.
@@ -197,13 +198,14 @@ func (r *Replica) treeWrong(o zab.TreeOrder) {
 // attempt, because the leader may not be reachable, or not know which tree is wrong.
 func (r *Replica) askLeader() {
 	m, d := r.member, &r.differs
-	if !m.serving || !m.usesMaster() || !m.learner.Native() || !d.doubted() || r.now.Mono-d.noticed < doubled(m.opt.SyncLimit*m.tickMS, d.asks, avoidMS) {
+	if !m.serving || !d.doubted() || m.learner == nil || !m.learner.CanLeaveMaster() || r.now.Mono-d.noticed < doubled(m.opt.SyncLimit*m.tickMS, d.asks, avoidMS) {
 		return
 	}
+	d.noticed = r.now.Mono
 	d.asks++
 	m.masters.leaderNext()
 	r.observe(AsksLeader{Master: m.master(), Leader: m.decision.Vote.Leader})
-	r.leave("its tree differs, and only the leader compares trees")
+	m.learner.Step(r.now.Mono, zab.LeaveMaster{})
 }
 
 // wrongTreeEnds ranks the leader of a term that ends now behind others for a while if its tree is
@@ -233,11 +235,11 @@ func (h TreeDiffers) String() string {
 	return fmt.Sprintf("after %v this tree differs from the leader's%s: one of them is wrong; a Bellwether leader compares the trees of all servers", h.Zxid, again)
 }
 
-// AsksLeader says that this observer leaves its observer master for the leader, because its tree differs.
+// AsksLeader says that this observer wants to leave its observer master for the leader, because its tree differs.
 type AsksLeader struct{ Master, Leader ensemble.ServerID }
 
 func (h AsksLeader) String() string {
-	return fmt.Sprintf("the tree of this observer differs, and its master, server %d, does not compare trees: it connects to the leader, server %d", h.Master, h.Leader)
+	return fmt.Sprintf("the tree of this observer differs, and only the leader, server %d, compares trees: unless the tree of its master, server %d, differs too, it connects to the leader", h.Leader, h.Master)
 }
 
 // TreeWrong says that this learner has another tree than its leader and a quorum.

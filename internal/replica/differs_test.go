@@ -689,7 +689,7 @@ func behindMasters(t *testing.T, set func(*cluster)) (h *cluster, four, five *se
 	return h, h.server(4), h.server(5)
 }
 
-// asked counts how often an observer has left its master to connect to the leader.
+// asked counts how often an observer has asked its master to let it connect to the leader.
 func (s *server) asked() int {
 	return s.count(func(o Observation) bool { _, ok := o.(AsksLeader); return ok })
 }
@@ -738,8 +738,27 @@ func TestWrongLeaderOfObservers(t *testing.T) {
 	}
 }
 
+// TestObserversOfAWrongLeaderStay: the leader's tree is wrong, and no quorum finds that. The observers stay with their master, whose tree
+// differs from the leader's too. They raise the alarm and keep their trees.
+func TestObserversOfAWrongLeaderStay(t *testing.T) {
+	h, four, five := behindMasters(t, nil)
+	h.kill(h.servers[1])
+	h.run(3000)
+	l, master := h.leader(), h.servers[0]
+	l.spoil("/x")
+	h.busy(120_000, func() {})
+	for _, o := range []*server{four, five} {
+		if o.wrong("/x") || h.masterOf(o) != master || o.named() != 1 || o.asked() < 2 {
+			t.Errorf("observer %d: wrong %v, %d alarms, asked %d times, %+v", o.id, o.wrong("/x"), o.named(), o.asked(), o.r.Status())
+		}
+	}
+	if h.leader() != l || !l.wrong("/x") || !master.doubts() {
+		t.Error("another server leads, or nothing is in doubt")
+	}
+}
+
 // TestObserverCannotReachTheLeader: an observer whose tree differs and that cannot connect to the leader goes on with its masters, with the
-// alarm, and tries at growing intervals. It does not leave them because the leader, or its master, compares no trees.
+// alarm, and tries at growing intervals. It does not ask if the leader or its master is a ZooKeeper server.
 func TestObserverCannotReachTheLeader(t *testing.T) {
 	h, o, _ := behindMasters(t, nil)
 	h.remote = []*server{h.leader()}

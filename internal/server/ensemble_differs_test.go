@@ -155,7 +155,7 @@ func TestObserverWhoseTreeDiffers(t *testing.T) {
 			t.Errorf("the tree of server %d was replaced", m.id)
 		}
 	}
-	if want := fmt.Sprintf("it connects to the leader, server %d", l.id); !strings.Contains(book.String(), want) {
+	if want := fmt.Sprintf("only the leader, server %d, compares trees", l.id); !strings.Contains(book.String(), want) {
 		t.Errorf("no %q in the log", want)
 	}
 }

@@ -101,6 +101,7 @@ type Learner struct {
 	early   int // number of pings that Heartbeat has answered and that Step has not received yet
 	syncs   fifo.Queue[pendingSync]
 	master  *observerMaster // nil: this learner serves no observers
+	doubted bool            // the tree of this server differs from the leader's, or was found wrong
 
 	ready Ready
 }
@@ -160,6 +161,8 @@ func (r *Learner) Step(now int64, e Event) {
 		r.tellFitness(e)
 	case TreeReport:
 		r.reportTree(e)
+	case LeaveMaster:
+		r.leaveMaster()
 	case Leave:
 		r.giveUp(e.Why)
 	case Tick:

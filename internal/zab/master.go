@@ -195,8 +195,10 @@ func (m *observerMaster) packet(k *observer, p *peerwire.QuorumPacket) string {
 		return m.revalidate(k, p)
 	case peerwire.PacketTouch:
 		return m.touched(k, p)
-	case peerwire.PacketFitness, peerwire.PacketDigest:
-		return "" // an observer cannot lead, and this server compares no trees
+	case peerwire.PacketDigest:
+		return m.treeWrong(k, p)
+	case peerwire.PacketFitness:
+		return "" // an observer cannot lead
 	}
 	if !k.unexpectedReported {
 		k.unexpectedReported = true

@@ -124,3 +124,44 @@ func TestMasterDropsSilentObservers(t *testing.T) {
 		t.Errorf("%d observers\n%s", n, strings.Join(w.output, "\n"))
 	}
 }
+
+// TestObserverLeavesItsMaster: an observer whose tree differs tells its master, which ends the link unless its own tree is in doubt too. An older
+// master, and a leader, are told nothing.
+func TestObserverLeavesItsMaster(t *testing.T) {
+	for name, c := range map[string]struct {
+		set    func(o, master *Learner)
+		leaves bool
+	}{
+		"a right master": {func(_, _ *Learner) {}, true},
+		"a master that differs": {func(_, master *Learner) {
+			master.Step(master.now, TreeReport{TreeReport: peerwire.TreeReport{Differs: 5}})
+		}, false},
+		"a master that was found wrong": {func(_, master *Learner) {
+			master.Step(master.now, TreeReport{TreeReport: peerwire.TreeReport{Wrong: true}})
+		}, false},
+		"a master that was confirmed": {func(_, master *Learner) {
+			master.Step(master.now, TreeReport{TreeReport: peerwire.TreeReport{Differs: 5}})
+			master.Step(master.now, TreeReport{})
+		}, true},
+		"an older master": {func(o, _ *Learner) { o.extension = peerwire.ExtensionDigest - 1 }, false},
+		"the leader":      {func(o, _ *Learner) { o.opt.Master = o.opt.Leader }, false},
+	} {
+		w, master, _, o := behindMaster(t, nil)
+		c.set(o.learner, master.learner)
+		w.step(o, LeaveMaster{})
+		w.settle()
+		if leaves := len(master.learner.Observers()) == 0 && o.gaveUp != ""; leaves != c.leaves || master.learner.step != following {
+			t.Errorf("%s: %v, %q", name, leaves, o.gaveUp)
+		}
+	}
+	w, master, _, _ := behindMaster(t, nil)
+	link := master.learner.master.order[0].id
+	master.learner.Step(w.now, Received{link, &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Data: wire.Append(nil, &peerwire.TreeReport{})}})
+	if r := master.learner.Ready(); len(r.Close) > 0 {
+		t.Error("the link ends although the report says nothing")
+	}
+	master.learner.Step(w.now, Received{link, &peerwire.QuorumPacket{Type: peerwire.PacketDigest, Data: []byte{0}}})
+	if r := master.learner.Ready(); len(r.Close) != 1 || r.GiveUp != "" {
+		t.Errorf("after a packet that cannot be read: closes %v, ends %q", r.Close, r.GiveUp)
+	}
+}

@@ -100,8 +100,39 @@ func (r *Learner) ComparesTrees() bool {
 	return r.extension >= peerwire.ExtensionDigest && r.opt.Master == r.opt.Leader
 }
 
+// LeaveMaster (learner) says that the tree of this observer has differed for a while, and that its master should end
+// the link, so that the observer can connect to the leader. The master does so only if its own tree is that of the leader.
+// Otherwise the leader's tree is probably the wrong one, and not all observers should connect to the leader.
+type LeaveMaster struct{}
+
+func (LeaveMaster) event() {}
+
+// CanLeaveMaster reports whether this learner has a master that knows LeaveMaster.
+func (r *Learner) CanLeaveMaster() bool {
+	return r.step == following && r.extension >= peerwire.ExtensionDigest && r.opt.Master != r.opt.Leader
+}
+
+func (r *Learner) leaveMaster() {
+	if r.CanLeaveMaster() {
+		r.send(&peerwire.QuorumPacket{Type: peerwire.PacketDigest, Data: wire.Append(nil, &peerwire.TreeReport{Wrong: true})})
+	}
+}
+
+// treeWrong handles the report of an observer whose tree differs.
+func (m *observerMaster) treeWrong(k *observer, p *peerwire.QuorumPacket) string {
+	var t peerwire.TreeReport
+	if err := wire.Decode(p.Data, &t); err != nil {
+		return "sent a digest that cannot be read: " + err.Error()
+	}
+	if t.Wrong && !m.r.doubted {
+		m.drop(k, "its tree differs, and only the leader compares trees")
+	}
+	return ""
+}
+
 // reportTree sends a report to the leader.
 func (r *Learner) reportTree(e TreeReport) {
+	r.doubted = e.Differs != 0 || e.Wrong
 	if r.step != following || !r.ComparesTrees() {
 		return
 	}

@@ -290,7 +290,7 @@ func TestTreesAreComparedOnDemand(t *testing.T) {
 	}
 }
 
-// TestDigestIsNegotiated: older leaders and observer masters get no DIGEST. A packet that cannot be read ends the link.
+// TestDigestIsNegotiated: older leaders and observer masters get no report. A packet that cannot be read ends the link.
 func TestDigestIsNegotiated(t *testing.T) {
 	for _, c := range []struct {
 		version int32
