@@ -185,7 +185,7 @@ func (r *Replica) treeWrong(o zab.TreeOrder) {
 	if o.Task == zab.TreeOutvoted {
 		return // the leader itself reports that
 	}
-	m.masters.leaderNext() // it sends the snapshot
+	m.masters.leader = true // it sends the snapshot
 	r.observe(TreeWrong{Zxid: o.Zxid, Digest: d.digest, Right: o.Digest})
 	if o.Task == peerwire.TreeWrongAgain {
 		m.ready.Stop = fmt.Sprintf("the tree of this server is wrong again, after a snapshot of its leader has replaced it: its digest after %v is %d, "+
@@ -203,7 +203,7 @@ func (r *Replica) askLeader() {
 	}
 	d.noticed = r.now.Mono
 	d.asks++
-	m.masters.leaderNext()
+	m.masters.leader = true
 	r.observe(AsksLeader{Master: m.master(), Leader: m.decision.Vote.Leader})
 	m.learner.Step(r.now.Mono, zab.LeaveMaster{})
 }

@@ -755,6 +755,13 @@ func TestObserversOfAWrongLeaderStay(t *testing.T) {
 	if h.leader() != l || !l.wrong("/x") || !master.doubts() {
 		t.Error("another server leads, or nothing is in doubt")
 	}
+	h.start(h.servers[1])
+	h.busy(20_000, func() {})
+	for _, o := range []*server{four, five} {
+		if m := h.masterOf(o); h.leader() == l || m == h.leader() || o.doubts() || o.wrong("/x") {
+			t.Errorf("with a quorum: observer %d: in doubt %v, wrong %v, %+v", o.id, o.doubts(), o.wrong("/x"), o.r.Status())
+		}
+	}
 }
 
 // TestObserverCannotReachTheLeader: an observer whose tree differs and that cannot connect to the leader goes on with its masters, with the

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"math"
 	"slices"
 
 	"bellwether/internal/ensemble"
@@ -37,6 +36,7 @@ type masters struct {
 	rounds int               // how often all followers were tried since the last term that served
 	at     ensemble.ServerID // the server of this attempt, or of this term; NoServer: not chosen yet
 	until  int64             // Mono time at which the next server is tried
+	leader bool              // the leader is tried next, if it still leads, because the tree of this observer differs (askLeader)
 }
 
 // usesMasters reports whether this server is an observer that learns from followers.
@@ -69,8 +69,8 @@ func (r *Replica) chooseMaster() {
 	s, leader := &m.masters, m.decision.Vote.Leader
 	ring := slices.DeleteFunc(slices.Clone(m.memberships().Committed.Voters()), func(id ensemble.ServerID) bool { return id == leader })
 	s.until = r.now.Mono + doubled(masterTryMS, s.rounds, masterTryMaxMS)
-	if s.tries >= masterRounds*len(ring) { // the ring may be empty, or smaller than before
-		s.at, s.tries = leader, 0
+	if s.leader || s.tries >= masterRounds*len(ring) { // the ring may be empty, or smaller than before
+		s.at, s.tries, s.leader = leader, 0, false
 		return
 	}
 	first := int(r.opt.ServerID % ensemble.ServerID(len(ring)))
@@ -80,9 +80,6 @@ func (r *Replica) chooseMaster() {
 		s.rounds++
 	}
 }
-
-// leaderNext lets the next attempt go to the leader, as after attempts with all followers.
-func (s *masters) leaderNext() { s.tries = math.MaxInt }
 
 // nextMaster goes on with the next server after a pause, because the present one has ended the
 // connection at once.

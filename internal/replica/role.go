@@ -79,6 +79,7 @@ func (r *Replica) take(d election.Decision) {
 	if m.disabled != "" {
 		return
 	}
+	m.masters.leader = m.masters.leader && d.Vote.Leader == m.decision.Vote.Leader
 	m.role, m.decision, m.decided = d.State, d, r.now.Mono
 	m.masters.at = peerwire.NoServer
 	if d.State == peerwire.Leading {
@@ -275,7 +276,7 @@ func (r *Replica) serve(e *zab.Established) {
 		m.compatible = e.Epoch
 	}
 	m.failed = nil
-	m.masters.tries, m.masters.rounds = 0, 0
+	m.masters.tries, m.masters.rounds, m.masters.leader = 0, 0, false
 	m.noteServes(e.Epoch)
 	r.startComparing(e)
 	if m.learner != nil {
