@@ -84,7 +84,7 @@ func (h *health) wait(now int64) {
 	}
 }
 
-// transferred notes a leadership transfer of this server.
+// transferred notes a leadership transfer of this server. If nothing was wrong with this server, it does not wait before the next one.
 func (h *health) transferred(next *zab.Successor, from ensemble.ServerID, now int64) {
 	if next == nil || next.From != from {
 		return
@@ -93,7 +93,9 @@ func (h *health) transferred(next *zab.Successor, from ensemble.ServerID, now in
 		h.tried = map[ensemble.ServerID]bool{}
 	}
 	h.tried[next.Leader] = true
-	h.wait(now)
+	if next.Avoid {
+		h.wait(now)
+	}
 }
 
 // giveWay transfers leadership if another server should lead and one can.

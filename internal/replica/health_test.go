@@ -123,6 +123,26 @@ func TestFailedTransferIsNotRepeatedAtOnce(t *testing.T) {
 	}
 }
 
+// TestFailedPreferenceDoesNotDelayGivingWay: the preferred server cannot be reached by the others, so a leader has transferred leadership to it
+// again and again in vain. When its disk has no room, it gives way to another server at once.
+func TestFailedPreferenceDoesNotDelayGivingWay(t *testing.T) {
+	h := preferring(t, map[ensemble.ServerID]int{1: 1})
+	l := h.leader()
+	h.remote = h.servers[:1]
+	for h.preferences() < 9 {
+		h.busy(2*preferMS, func() {})
+	}
+	h.busy(5000, func() {})
+	if h.leader() != l {
+		t.Fatalf("server %d leads", h.leader().id)
+	}
+	l.inbox = append(l.inbox, NoRoom{})
+	h.busy(5000, func() {})
+	if h.leader().id != 2 {
+		t.Errorf("server %d leads after transfers to %v", h.leader().id, givesWay(l))
+	}
+}
+
 // TestLeaderGivesWayToAHealthyServer: a leader whose disk has no room does not give way to a follower that
 // says the same, although its priority is higher, and says which follower that is. When that follower has
 // room again, it can lead. A follower tells each new leader.
