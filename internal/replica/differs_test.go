@@ -679,6 +679,30 @@ func TestOutvotedLeaderTriesEachServer(t *testing.T) {
 	}
 }
 
+// TestOutvotedLeaderGivesWayToAnAvoidedServer: the last terms of both followers have ended badly, and at first the others cannot reach them. An
+// outvoted leader gives way to one of them nevertheless as soon as that one can lead, but rather to one whose last term has not ended badly.
+func TestOutvotedLeaderGivesWayToAnAvoidedServer(t *testing.T) {
+	for _, avoided := range [][]ensemble.ServerID{{1, 2}, {2}, {1}} {
+		h, _ := differing(t, 3)
+		h.offsets(20)
+		l := h.leader()
+		for _, id := range avoided {
+			l.r.member.preference.avoid[id] = badEnd{at: h.now.Mono}
+		}
+		h.remote = h.servers[:2]
+		l.spoil("/x")
+		h.busy(15_000, func() {})
+		if h.leader() != l {
+			t.Fatalf("server %d leads", h.leader().id)
+		}
+		h.remote = nil
+		h.busy(40_000, func() {})
+		if next := h.leader(); next == l || l.wrong("/x") || len(avoided) == 1 && next.id == avoided[0] {
+			t.Errorf("servers %v are avoided: server %d leads, wrong: %v", avoided, next.id, l.wrong("/x"))
+		}
+	}
+}
+
 // behindMasters starts three voters with a znode /x and two observers, whose masters are followers. The last voter leads.
 func behindMasters(t *testing.T, set func(*cluster)) (h *cluster, four, five *server) {
 	h = observed(t, 5, set)

@@ -118,22 +118,27 @@ func (r *Replica) giveWay() {
 }
 
 // healthier returns the best server that can lead in place of this one: one that was not tried, with the highest
-// priority, and of those the one that has most on its disk. A leader without room may not be able
+// priority, and of those the one that has most on its disk. A server whose last term has ended badly comes only into
+// question if the tree of this one was found wrong, and then behind others. A leader without room may not be able
 // to promise the next epoch, so it does not count in the next quorum.
 func (r *Replica) healthier() ensemble.ServerID {
-	m, priority := r.member, r.priority()
-	untried := func(id ensemble.ServerID) int {
+	m, priority, wrong := r.member, r.priority(), r.differs.verdict.why != ""
+	// rank is lower if the server was not tried, and then if no term of it has ended badly.
+	rank := func(id ensemble.ServerID) (n int) {
 		if r.health.tried[id] {
-			return 0
+			n = 2
 		}
-		return 1
+		if m.preference.avoids(id, r.now.Mono) {
+			n++
+		}
+		return n
 	}
 	best := zab.LearnerStatus{Server: peerwire.NoServer}
 	for _, k := range m.leader.Learners() {
-		if _, err := m.leader.Successor(k.Server, r.health.noRoom); err != nil || m.preference.avoids(k.Server, r.now.Mono) {
+		if _, err := m.leader.Successor(k.Server, r.health.noRoom); err != nil || !wrong && m.preference.avoids(k.Server, r.now.Mono) {
 			continue
 		}
-		better := cmp.Or(cmp.Compare(untried(k.Server), untried(best.Server)), cmp.Compare(priority(k.Server), priority(best.Server)),
+		better := cmp.Or(cmp.Compare(rank(best.Server), rank(k.Server)), cmp.Compare(priority(k.Server), priority(best.Server)),
 			cmp.Compare(k.Acked, best.Acked), cmp.Compare(k.Server, best.Server)) > 0
 		if best.Server == peerwire.NoServer || better {
 			best = k
