@@ -198,6 +198,9 @@ func (r *Replica) treeWrong(o zab.TreeOrder) {
 // attempt, because the leader may not be reachable, or not know which tree is wrong.
 func (r *Replica) askLeader() {
 	m, d := r.member, &r.differs
+	if m.serving && m.usesMaster() {
+		m.masters.leader = false // a tick after the last attempt the master has kept this observer
+	}
 	if !m.serving || !d.doubted() || m.learner == nil || !m.learner.CanLeaveMaster() || r.now.Mono-d.noticed < doubled(m.opt.SyncLimit*m.tickMS, d.asks, avoidMS) {
 		return
 	}

@@ -779,6 +779,15 @@ func TestObserversOfAWrongLeaderStay(t *testing.T) {
 	if h.leader() != l || !l.wrong("/x") || !master.doubts() {
 		t.Error("another server leads, or nothing is in doubt")
 	}
+	h.kill(master)
+	h.run(500)
+	h.start(master)
+	h.run(3000)
+	for _, o := range []*server{four, five} {
+		if m := h.masterOf(o); h.leader() != l || m != master {
+			t.Errorf("after the leader was elected again: %+v", o.r.Status())
+		}
+	}
 	h.start(h.servers[1])
 	h.busy(20_000, func() {})
 	for _, o := range []*server{four, five} {
