@@ -48,7 +48,7 @@ type differs struct {
 	at     wire.Zxid
 	digest uint64 // the last answer
 
-	asks int // how often askLeader has acted since its tree was last replaced or confirmed
+	asks int // how often askLeader has acted in this epoch since the tree was last replaced or confirmed
 }
 
 // verdict says that a quorum had another tree than this server, as a learner or as the leader. The zero value says that none had.

@@ -826,3 +826,19 @@ func TestObserverCannotReachTheLeader(t *testing.T) {
 		}
 	}
 }
+
+// TestAttemptsToReachTheLeaderBeginAnew: an observer that could not connect to the former leader for long does not wait longer with the next one.
+func TestAttemptsToReachTheLeaderBeginAnew(t *testing.T) {
+	h, o, _ := behindMasters(t, nil)
+	l := h.leader()
+	h.remote = []*server{l}
+	o.spoil("/x")
+	h.busy(300_000, func() {})
+	if h.kill(l); o.asked() < 3 {
+		t.Fatalf("asked %d times", o.asked())
+	}
+	h.busy(30_000, func() {})
+	if o.wrong("/x") || o.replaced() != 1 {
+		t.Errorf("wrong: %v, %d snapshots, asked %d times", o.wrong("/x"), o.replaced(), o.asked())
+	}
+}

@@ -278,6 +278,9 @@ func (r *Replica) serve(e *zab.Established) {
 	m.failed = nil
 	m.masters.tries, m.masters.rounds, m.masters.leader = 0, 0, false
 	m.noteServes(e.Epoch)
+	if e.Epoch != before {
+		r.differs.asks = 0
+	}
 	r.startComparing(e)
 	if m.learner != nil {
 		r.health.tried, r.health.waits, r.health.retry = nil, 0, 0
