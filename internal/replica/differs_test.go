@@ -746,6 +746,28 @@ func TestWrongMaster(t *testing.T) {
 	}
 }
 
+// TestFaultyMemoryOfAMaster: the snapshots of an observer master are wrong, but not its tree. An observer that gets one, more than once in a
+// term, gets each time a snapshot of the leader. It is not stopped.
+func TestFaultyMemoryOfAMaster(t *testing.T) {
+	h, o, _ := behindMasters(t, nil)
+	l, master := h.leader(), h.masterOf(o)
+	h.spoils = master
+	for range 3 {
+		h.lose(o)
+		for h.run(1500); h.masterOf(o) != master; h.run(1500) {
+			h.lose(o)
+		}
+		if !o.wrong("/x") {
+			t.Fatal("the observer has the right tree")
+		}
+		before := o.replaced()
+		h.busy(30_000, func() {})
+		if o.stopped != "" || o.wrong("/x") || o.replaced() != before+1 || h.leader() != l {
+			t.Fatalf("wrong: %v, %d snapshots, stopped by %q, server %d leads", o.wrong("/x"), o.replaced()-before, o.stopped, h.leader().id)
+		}
+	}
+}
+
 // TestWrongLeaderOfObservers: observers behind followers notice that the leader's tree is wrong. They stay with their masters, because the
 // voters find out which tree is wrong, and keep their trees.
 func TestWrongLeaderOfObservers(t *testing.T) {

@@ -318,7 +318,8 @@ func (l *Leader) confirmTrees(digest uint64) {
 }
 
 // replaceTree closes the link of a learner whose tree is wrong. When it comes back, it gets a snapshot,
-// whatever its log says. One learner at a time gets one, and each at most once in a term.
+// whatever its log says. One learner at a time gets one, and each at most once in a term. Only an observer
+// gets another one, if an observer master has sent it a wrong one since.
 //
 //	the learner's tree                        what happens
 //	a copy of this leader's                   the alarm stays: the snapshot may be the wrong one
@@ -336,7 +337,7 @@ func (l *Leader) replaceTree(k *link, digest uint64) {
 		wrong.Then, task = "it comes from a snapshot of this server, whose memory may be the faulty one", 0
 	case l.replacing():
 		return
-	case t.forced[k.server]:
+	case t.forced[k.server] && !(k.observer && k.tree.report.Copied): // such an observer has got a later snapshot of an observer master
 		wrong.Then, task = "a snapshot has replaced it before and was confirmed, so that server stops", peerwire.TreeWrongAgain
 		t.pause = l.now + l.opt.InitLimit*l.opt.TickMS
 	default:

@@ -440,6 +440,25 @@ func TestOneSnapshotForEachServer(t *testing.T) {
 	expect("the observer is wrong again, and no voter", "observer 6: a snapshot has replaced it before and was confirmed, so that server stops")
 }
 
+// TestSnapshotOfAMaster: an observer whose tree was replaced and confirmed is wrong again and says that its tree is a copy. Then an observer master has
+// sent a wrong snapshot, and the observer gets another one. A voter gets snapshots only from the leader, and stops.
+func TestSnapshotOfAMaster(t *testing.T) {
+	for id, again := range map[ensemble.ServerID]bool{1: false, 4: true} {
+		l := compared(t, 3, serverLines(3, 1), "")
+		l.ask(map[ensemble.ServerID]string{1: "baa-", 4: "-aab"}[id])
+		l.returns(id, id == 4)
+		l.ask("aaaa")
+		if !l.trees.forced[id] || l.trees.copied[id] {
+			t.Fatalf("server %d: forced %v, copied %v", id, l.trees.forced, l.trees.copied)
+		}
+		l.ask("-aa-")
+		l.answer(id, peerwire.TreeReport{Digest: 'b', Differs: 5, Copied: true})
+		if got := slices.Contains(l.Wrong(), id); got != again || l.linkOf(id) != nil {
+			t.Errorf("server %d gets a snapshot: %v", id, got)
+		}
+	}
+}
+
 // TestSnapshotThatDoesNotArrive: a server whose forced snapshot has broken off still says that its tree was found wrong, and gets another
 // snapshot, also long after.
 func TestSnapshotThatDoesNotArrive(t *testing.T) {
