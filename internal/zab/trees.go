@@ -372,6 +372,9 @@ func (l *Leader) outvoted(digest uint64) {
 		l.ready.TreeOrders = append(l.ready.TreeOrders, TreeOrder{Zxid: t.zxid, TreeOrder: peerwire.TreeOrder{Task: TreeOutvoted, Digest: digest}})
 		l.report(Outvoted{Zxid: t.zxid, Digest: t.own.report.Digest, Right: digest})
 	}
+	if l.triedOutvoters() {
+		return // also if they are late at the moment, so that none of them could lead
+	}
 	to := l.bestSuccessor()
 	switch k := l.linkOf(to); {
 	case k == nil || !k.tree.outvotes:
@@ -384,6 +387,14 @@ func (l *Leader) outvoted(digest uint64) {
 	if l.transfer == nil {
 		l.giveUp("its tree is wrong")
 	}
+}
+
+// triedOutvoters reports whether this server has transferred leadership to all servers that outvote it, since it last
+// followed a leader.
+func (l *Leader) triedOutvoters() bool {
+	return len(l.opt.Tried) > 0 && !slices.ContainsFunc(l.order, func(k *link) bool {
+		return k.tree.outvotes && l.electable(k.server) && !l.opt.Tried[k.server]
+	})
 }
 
 // treeSent notes that a learner gets a snapshot.

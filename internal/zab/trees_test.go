@@ -564,6 +564,32 @@ func TestQuestionWaitsForAnswers(t *testing.T) {
 	}
 }
 
+// TestOutvotedLeaderStaysWithLateFollowers: an outvoted leader that has tried all servers with the right tree stays also while they are late. It
+// does not count an observer with the right tree, which cannot lead. If one was not tried, it ends its term.
+func TestOutvotedLeaderStaysWithLateFollowers(t *testing.T) {
+	for _, c := range []struct {
+		tried []ensemble.ServerID
+		stays bool
+	}{{[]ensemble.ServerID{1, 2}, true}, {[]ensemble.ServerID{2}, false}, {nil, false}} {
+		l := compared(t, 3, serverLines(3, 1), "")
+		l.opt.Tried = map[ensemble.ServerID]bool{}
+		for _, id := range c.tried {
+			l.opt.Tried[id] = true
+		}
+		for _, k := range l.order {
+			k.watched, k.watchedAt = l.log.last, l.now
+		}
+		l.now += transferMax + 1
+		l.ask("aaba")
+		if to := l.bestSuccessor(); to != peerwire.NoServer {
+			t.Fatalf("server %d is not late", to)
+		}
+		if r := l.Ready(); r.GiveUp == "" != c.stays || l.transfer != nil {
+			t.Errorf("%v were tried: ends %q", c.tried, r.GiveUp)
+		}
+	}
+}
+
 // TestOutvotedLeaderStays: an outvoted leader does not transfer leadership once more to a server that did not lead after that. If it has tried
 // all, it stays and reports it once. It reports it again after a confirmation.
 func TestOutvotedLeaderStays(t *testing.T) {
