@@ -24,9 +24,9 @@ import (
 // leadership to a server that can lead.
 //
 // An observer master compares nothing. If an observer behind one has had the alarm for syncLimit, it tells its master. The master
-// closes the link if its own tree is the leader's, and the observer connects to the leader, which treats it like its other learners
-// (askLeader). The observer stays with the leader until that link ends. If the leader's tree is the wrong one, the
-// observers keep their masters, so that not all of them connect to the leader at once.
+// closes the link if the leader compares trees and its own tree is the leader's, and the observer connects to the leader,
+// which treats it like its other learners (askLeader). The observer stays with the leader until that link ends. If the leader's
+// tree is the wrong one, the observers keep their masters, so that not all of them connect to the leader at once.
 //
 // A ZooKeeper leader and an older native one compare nothing. Under them, and behind a ZooKeeper master, a
 // server raises the alarm and goes on.

@@ -125,8 +125,8 @@ func TestMasterDropsSilentObservers(t *testing.T) {
 	}
 }
 
-// TestObserverLeavesItsMaster: an observer whose tree differs tells its master, which ends the link unless its own tree is in doubt too. An older
-// master, and a leader, are told nothing.
+// TestObserverLeavesItsMaster: an observer whose tree differs tells its master, which ends the link unless its own tree is in doubt too, or the leader
+// is an older one, which compares no trees. An older master, and a leader, are told nothing.
 func TestObserverLeavesItsMaster(t *testing.T) {
 	for name, c := range map[string]struct {
 		set    func(o, master *Learner)
@@ -143,6 +143,7 @@ func TestObserverLeavesItsMaster(t *testing.T) {
 			master.Step(master.now, TreeReport{TreeReport: peerwire.TreeReport{Differs: 5}})
 			master.Step(master.now, TreeReport{})
 		}, true},
+		"an older leader": {func(_, master *Learner) { master.extension = peerwire.ExtensionDigest - 1 }, false},
 		"an older master": {func(o, _ *Learner) { o.extension = peerwire.ExtensionDigest - 1 }, false},
 		"the leader":      {func(o, _ *Learner) { o.opt.Master = o.opt.Leader }, false},
 	} {

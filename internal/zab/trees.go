@@ -101,8 +101,8 @@ func (r *Learner) ComparesTrees() bool {
 }
 
 // LeaveMaster (learner) says that the tree of this observer has differed for a while, and that its master should end
-// the link, so that the observer can connect to the leader. The master does so only if its own tree is that of the leader.
-// Otherwise the leader's tree is probably the wrong one, and not all observers should connect to the leader.
+// the link, so that the observer can connect to the leader. The master does so only if the leader compares trees, and if its own
+// tree is that of the leader. If it is not, the leader's tree is probably the wrong one, and not all observers should connect to the leader.
 type LeaveMaster struct{}
 
 func (LeaveMaster) event() {}
@@ -124,7 +124,7 @@ func (m *observerMaster) treeWrong(k *observer, p *peerwire.QuorumPacket) string
 	if err := wire.Decode(p.Data, &t); err != nil {
 		return "sent a digest that cannot be read: " + err.Error()
 	}
-	if t.Wrong && !m.r.doubted {
+	if t.Wrong && m.r.ComparesTrees() && !m.r.doubted {
 		m.drop(k, "its tree differs, and only the leader compares trees")
 	}
 	return ""
