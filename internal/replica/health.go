@@ -17,8 +17,8 @@ import (
 //
 // The state is often the same on several servers, because they have equal disks and equal work.
 // So followers tell their leader of it, and a leader does not give way to such a follower, nor
-// to a server whose own term has ended badly within avoidMS. Without other faults there are in
-// that time at most as many such transfers as servers. After a transfer that has failed, so that
+// to a server whose own term has ended badly within avoidMS, unless its own tree was found wrong. Without other faults
+// there are in that time at most as many such transfers as servers. After a transfer that has failed, so that
 // this server leads again, it waits, twice as long each time, and then prefers another server.
 
 const (
