@@ -22,6 +22,7 @@ type conn struct {
 	v           *server
 	tcp         *tcpConn // the server has end 1
 	session     wire.SessionID
+	identities  []wire.ID
 	readOnly    bool // the session is that of a server without a quorum
 	ended       bool // nothing is answered any more
 	timeoutMS   int32
@@ -39,8 +40,8 @@ type conn struct {
 // Session and the next four methods make a conn a tree.Client.
 func (c *conn) Session() wire.SessionID { return c.session }
 
-// Identities returns nothing: simulated clients have no identities.
-func (c *conn) Identities() []wire.ID { return nil }
+// Identities returns what the client has proven.
+func (c *conn) Identities() []wire.ID { return c.identities }
 
 // Notify sends an event to the client.
 func (c *conn) Notify(e tree.Event) { c.tcp.send(1, e) }
@@ -79,6 +80,7 @@ func (c *conn) take(load any) {
 	switch q := load.(type) {
 	case client.Hello:
 		c.v.sim.see(check.Heard{Session: q.Session})
+		c.identities = []wire.ID{q.Identity}
 		if c.hello = q.Seen; q.Seen.Counter() == 0 {
 			c.seen = q.Seen
 		}
@@ -97,7 +99,7 @@ func (c *conn) take(load any) {
 		}
 		c.outstanding++
 		c.closing = c.closing || q.Op == wire.OpCloseSession
-		r := &replica.Request{Conn: c.id, Xid: q.Xid, Op: q.Op, Body: q.Body, Started: c.now()}
+		r := &replica.Request{Conn: c.id, Xid: q.Xid, Op: q.Op, Body: q.Body, Identities: c.identities, Started: c.now()}
 		if q.Op == wire.OpReconfig {
 			r.Identities = []wire.ID{{Scheme: "super"}}
 		}
@@ -169,12 +171,12 @@ func (c *conn) read(xid int32, op wire.OpCode, body []byte) {
 	c.reply(wire.ReplyHeader{Xid: xid, Zxid: c.zxid, Err: code}, record)
 }
 
-// isRare reports whether the request is not about a single znode.
+// isRare reports whether the request is not about a single znode, or about its ACL.
 func isRare(op wire.OpCode) bool {
-	return op == wire.OpSetWatches || op == wire.OpSetWatches2 || op == wire.OpAddWatch || op == wire.OpRemoveWatches || op == wire.OpMultiRead
+	return op == wire.OpSetWatches || op == wire.OpSetWatches2 || op == wire.OpAddWatch || op == wire.OpRemoveWatches || op == wire.OpMultiRead || op == wire.OpGetACL
 }
 
-// readRare carries out a request about watches, or one that consists of many reads.
+// readRare carries out a request about watches or an ACL, or one that consists of many reads.
 func (c *conn) readRare(op wire.OpCode, body []byte) (wire.Code, wire.Record) {
 	decode := func(r wire.Record) {
 		if wire.Decode(body, r) != nil {
@@ -198,6 +200,11 @@ func (c *conn) readRare(op wire.OpCode, body []byte) (wire.Code, wire.Record) {
 		var q wire.WatchesRequest
 		decode(&q)
 		return t.RemoveWatches(c, q.Path, q.Type), nil
+	case wire.OpGetACL:
+		var q wire.PathRequest
+		decode(&q)
+		r := new(wire.ACLResponse)
+		return t.GetACL(c, q.Path, r), r
 	}
 	var q wire.MultiRequest
 	decode(&q)

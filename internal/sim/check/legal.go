@@ -18,12 +18,14 @@ type legal struct {
 	asked         map[attempt]asked
 	open          map[wire.SessionID]bool // false: its end is committed
 	writes, reads int
+	hidden        int // reads of ACLs with passwords by clients that may not change them
 }
 
 // asked is a write that a client has sent.
 type asked struct {
-	op   wire.OpCode
-	body []byte
+	op     wire.OpCode
+	body   []byte
+	client int
 }
 
 func newLegal(h *History) *legal {
@@ -33,14 +35,14 @@ func newLegal(h *History) *legal {
 func (*legal) Name() string { return "Legal" }
 
 func (c *legal) Met() []Count {
-	return []Count{{"a write", c.writes}, {"a read", c.reads}}
+	return []Count{{"a write", c.writes}, {"a read", c.reads}, {"a password is hidden", c.hidden}}
 }
 
 func (c *legal) See(o any) string {
 	switch e := o.(type) {
 	case Issued:
 		if e.Op.IsWrite() {
-			c.asked[attempt{e.Session, e.Xid}] = asked{e.Op, e.Body}
+			c.asked[attempt{e.Session, e.Xid}] = asked{e.Op, e.Body, e.Client}
 		}
 	case Committed:
 		wrong := c.committed(e.Txn)
@@ -85,6 +87,7 @@ func (c *legal) committed(t *record.Txn) string {
 		return "the session has ended before"
 	}
 	c.writes++
+	c.model.who = IdentityOf(q.client)
 	if q.op == wire.OpMulti {
 		return c.multi(t, q.body)
 	}
@@ -194,7 +197,7 @@ func (c *legal) compare() string {
 		n := c.model.znodes[d.path]
 		var r wire.StatResponse
 		code := c.history.Tree.Exists(reader{}, d.path, false, &r)
-		if wrong := n.read(code, &r); wrong != "" && d.path != configPath {
+		if wrong := n.read(code, &r, wire.ID{}); wrong != "" && d.path != configPath {
 			return d.path + " " + wrong
 		}
 	}
@@ -203,7 +206,7 @@ func (c *legal) compare() string {
 
 // answered compares the answer to a read.
 func (c *legal) answered(e *Answered) string {
-	isRead := e.Op == wire.OpGetData || e.Op == wire.OpExists || e.Op == wire.OpGetChildren2
+	isRead := e.Op == wire.OpGetData || e.Op == wire.OpExists || e.Op == wire.OpGetChildren2 || e.Op == wire.OpGetACL
 	if !isRead || e.NoQuorum || e.Header.Zxid <= 0 || e.Path == configPath || e.Header.Err == wire.ErrSessionExpired || e.Header.Err == wire.ErrSessionMoved {
 		return ""
 	}
@@ -212,7 +215,11 @@ func (c *legal) answered(e *Answered) string {
 		return ""
 	}
 	c.reads++
-	if wrong := n.read(e.Header.Err, e.Record); wrong != "" {
+	who := IdentityOf(e.Client)
+	if e.Op == wire.OpGetACL && !n.permits(wire.PermAdmin, who) && !slices.Equal(masked(n.acl), n.acl) {
+		c.hidden++
+	}
+	if wrong := n.read(e.Header.Err, e.Record, who); wrong != "" {
 		return fmt.Sprintf("client %d reads %s at %v and %s", e.Client, e.Path, e.Header.Zxid, wrong)
 	}
 	return ""

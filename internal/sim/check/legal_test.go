@@ -46,7 +46,7 @@ func (a *author) ask(op wire.OpCode, path string, q wire.Record) {
 	body := wire.Append(nil, q)
 	a.see(Issued{Request{Session: 1, Xid: a.xid, Op: op, Path: path, Body: body}})
 	a.last++
-	txn, _ := a.t.Prepare(&tree.Request{Session: 1, Cxid: a.xid, Op: op, Body: body}, a.last, int64(a.xid))
+	txn, _ := a.t.Prepare(&tree.Request{Session: 1, Cxid: a.xid, Op: op, Body: body, Identities: []wire.ID{IdentityOf(0)}}, a.last, int64(a.xid))
 	a.add(txn)
 }
 
@@ -79,6 +79,12 @@ func TestLegalWrites(t *testing.T) {
 	a.ask(wire.OpSetData, "/a", &wire.SetDataRequest{Path: "/a", Data: []byte("x"), Version: 0})
 	a.ask(wire.OpSetACL, "/a", &wire.SetACLRequest{Path: "/a", ACL: wire.ReadACL(), Version: -1})
 	a.create("/a/x", wire.FlagPersistent)
+	a.create("/o", wire.FlagPersistent)
+	for range 2 { // the owner may change the ACL again
+		a.ask(wire.OpSetACL, "/o", &wire.SetACLRequest{Path: "/o", ACL: wire.CreatorACL(), Version: -1})
+	}
+	a.ask(wire.OpSetACL, "/o", &wire.SetACLRequest{Path: "/o", ACL: []wire.ACL{{Perms: wire.PermAll, ID: IdentityOf(1)}}, Version: -1})
+	a.ask(wire.OpSetACL, "/o", &wire.SetACLRequest{Path: "/o", ACL: wire.OpenACL(), Version: -1})
 	a.ask(wire.OpCreateContainer, "/c", &wire.CreateRequest{Path: "/c", ACL: wire.OpenACL(), Flags: wire.FlagContainer})
 	a.ask(wire.OpCreateTTL, "/t", &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/t", ACL: wire.OpenACL(), Flags: wire.FlagPersistentTTL}, TTL: 5})
 	for _, version := range []int32{-1, 7} {
@@ -155,6 +161,17 @@ var brokenMeanings = []struct {
 	{"a TTL that is not over", func(a *author) {
 		a.ask(wire.OpCreateTTL, "/t", &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/t", ACL: wire.OpenACL(), Flags: wire.FlagPersistentTTL}, TTL: 5})
 		a.commit(wire.OpDeleteContainer, &record.DeleteTxn{Path: "/t"})
+	}},
+	{"a password that is shown", func(a *author) {
+		list := []wire.ACL{{Perms: wire.PermRead, ID: anyone}, {Perms: wire.PermAll, ID: IdentityOf(1)}}
+		a.ask(wire.OpCreate, "/a", &wire.CreateRequest{Path: "/a", ACL: list})
+		read := func(client int, list []wire.ACL) Answered {
+			return Answered{Request: Request{Client: client, Op: wire.OpGetACL, Path: "/a"}, Header: wire.ReplyHeader{Zxid: a.last},
+				Record: &wire.ACLResponse{ACL: list, Stat: wire.Stat{Czxid: a.last, Mzxid: a.last, Pzxid: a.last}}}
+		}
+		a.see(read(1, list))
+		a.see(read(2, masked(list)))
+		a.see(read(2, list))
 	}},
 	{"a read of other data", func(a *author) {
 		a.create("/a", wire.FlagPersistent)

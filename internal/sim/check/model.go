@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bellwether/internal/record"
@@ -15,6 +16,7 @@ import (
 // The znodes are values: a write replaces them, so that past keeps all states of a znode.
 type model struct {
 	znodes map[string]modelNode
+	who    wire.ID            // the client whose request is being carried out
 	past   map[string][]state // for reads: ascending by zxid
 	made   []made             // changes of the transaction that is being carried out
 }
@@ -91,10 +93,10 @@ func (m *model) at(path string, z wire.Zxid) (modelNode, bool) {
 // anyone is the identity that everybody has.
 var anyone = wire.ID{Scheme: wire.SchemeWorld, ID: "anyone"}
 
-// permits reports whether clients without an identity have a permission.
-func (n *modelNode) permits(perm int32) bool {
+// permits reports whether a client has one of the permissions in perm.
+func (n *modelNode) permits(perm int32, who wire.ID) bool {
 	for _, a := range n.acl {
-		if a.ID == anyone && a.Perms&perm != 0 {
+		if (a.ID == anyone || a.ID == who) && a.Perms&perm != 0 {
 			return true
 		}
 	}
@@ -134,14 +136,14 @@ func (m *model) create(h *record.TxnHeader, op wire.OpCode, q *wire.CreateReques
 	switch {
 	case !parent.there:
 		return wire.ErrNoNode
-	case !parent.permits(wire.PermCreate):
+	case !parent.permits(wire.PermCreate, m.who):
 		return wire.ErrNoAuth
 	case m.znodes[path].there:
 		return wire.ErrNodeExists
 	case parent.owner > 0 && ttlOf(parent.owner) == 0:
 		return wire.ErrNoChildrenForEphemerals
 	}
-	n := modelNode{data: q.Data, acl: q.ACL, czxid: h.Zxid, mzxid: h.Zxid, pzxid: h.Zxid, mtime: h.Time, there: true}
+	n := modelNode{data: q.Data, acl: resolved(q.ACL, m.who), czxid: h.Zxid, mzxid: h.Zxid, pzxid: h.Zxid, mtime: h.Time, there: true}
 	switch {
 	case op == wire.OpCreateContainer:
 		n.owner = record.OwnerContainer
@@ -169,7 +171,7 @@ func (m *model) delete(h *record.TxnHeader, q *wire.PathVersionRequest) wire.Cod
 	switch {
 	case !parent.there:
 		return wire.ErrNoNode
-	case !parent.permits(wire.PermDelete):
+	case !parent.permits(wire.PermDelete, m.who):
 		return wire.ErrNoAuth
 	case !n.there:
 		return wire.ErrNoNode
@@ -196,7 +198,7 @@ func (m *model) setData(h *record.TxnHeader, q *wire.SetDataRequest) wire.Code {
 	switch {
 	case !n.there:
 		return wire.ErrNoNode
-	case !n.permits(wire.PermWrite):
+	case !n.permits(wire.PermWrite, m.who):
 		return wire.ErrNoAuth
 	case !fits(q.Version, n.version):
 		return wire.ErrBadVersion
@@ -212,12 +214,12 @@ func (m *model) setACL(q *wire.SetACLRequest) wire.Code {
 	switch {
 	case !n.there:
 		return wire.ErrNoNode
-	case !n.permits(wire.PermAdmin):
+	case !n.permits(wire.PermAdmin, m.who):
 		return wire.ErrNoAuth
 	case !fits(q.Version, n.aversion):
 		return wire.ErrBadVersion
 	}
-	n.acl = q.ACL
+	n.acl = resolved(q.ACL, m.who)
 	n.aversion++
 	m.put(q.Path, n)
 	return wire.OK
@@ -228,7 +230,7 @@ func (m *model) check(q *wire.PathVersionRequest) wire.Code {
 	switch {
 	case !n.there:
 		return wire.ErrNoNode
-	case !n.permits(wire.PermRead):
+	case !n.permits(wire.PermRead, m.who):
 		return wire.ErrNoAuth
 	case !fits(q.Version, n.version):
 		return wire.ErrBadVersion
@@ -280,13 +282,13 @@ func (n *modelNode) differs(s *wire.Stat) string {
 	return fmt.Sprintf("has stat %+v, should have %+v", *s, want)
 }
 
-// read says what is wrong with the answer to a read of the znode; "": nothing.
-func (n *modelNode) read(code wire.Code, r wire.Record) string {
+// read says what is wrong with the answer to a client's read of the znode; "": nothing.
+func (n *modelNode) read(code wire.Code, r wire.Record, who wire.ID) string {
 	want := wire.OK
 	switch {
 	case !n.there:
 		want = wire.ErrNoNode
-	case !n.permits(wire.PermRead):
+	case !n.permits(wire.PermRead, who):
 		want = wire.ErrNoAuth
 	}
 	if code != want {
@@ -299,6 +301,14 @@ func (n *modelNode) read(code wire.Code, r wire.Record) string {
 	case *wire.DataResponse:
 		if !bytes.Equal(r.Data, n.data) {
 			return fmt.Sprintf("gets %q, should get %q", r.Data, n.data)
+		}
+	case *wire.ACLResponse:
+		want := n.acl
+		if !n.permits(wire.PermAdmin, who) {
+			want = masked(want)
+		}
+		if !slices.Equal(r.ACL, want) {
+			return fmt.Sprintf("gets the ACL %v, should get %v", r.ACL, want)
 		}
 	case *wire.ChildrenStatResponse:
 		if int32(len(r.Children)) != n.children {

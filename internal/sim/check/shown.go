@@ -50,6 +50,8 @@ func statOf(r wire.Record) *wire.Stat {
 		return &r.Stat
 	case *wire.ChildrenStatResponse:
 		return &r.Stat
+	case *wire.ACLResponse:
+		return &r.Stat
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (c *Client) sendHello() {
 	if c.Reader {
 		c.renew()
 	}
-	h := Hello{ReadOnly: c.Reader, Session: c.Session, TimeoutMS: c.group.Settings().SessionMS, Seen: max(c.Seen, c.lastEvent)}
+	h := Hello{Identity: check.IdentityOf(c.ID), ReadOnly: c.Reader, Session: c.Session, TimeoutMS: c.group.Settings().SessionMS, Seen: max(c.Seen, c.lastEvent)}
 	if c.forged = c.Session != 0 && c.random.Below(32) == 0; c.Session != 0 {
 		p := c.Session.Password()
 		if c.forged {

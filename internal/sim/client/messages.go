@@ -9,7 +9,8 @@ type (
 		Password  []byte
 		TimeoutMS int32
 		Seen      wire.Zxid
-		ReadOnly  bool // the client accepts a server without a quorum
+		ReadOnly  bool    // the client accepts a server without a quorum
+		Identity  wire.ID // stands for an auth packet
 	}
 	Request struct {
 		Xid  int32

@@ -86,7 +86,8 @@ func (c *Client) change() {
 	}
 }
 
-// restrictedPath is a znode whose ACL changes. Everybody may always read it, because caches do.
+// restrictedPath is a znode whose ACL changes. Everybody may always read it, because caches do, and only one user may
+// change the ACL.
 const restrictedPath = "/restricted"
 
 // vary issues one of the requests that recipes seldom or never make: with versions, sequence numbers, containers, TTLs
@@ -95,7 +96,7 @@ func (c *Client) vary(node string) {
 	d := c.random
 	kid := fmt.Sprintf("/n%d/k%d", d.Below(2), d.Below(2))
 	version := int32(d.Below(3)) - 1
-	write := func(op wire.OpCode, path string, r wire.Record) {
+	send := func(op wire.OpCode, path string, r wire.Record) {
 		c.Send(&Call{Op: op, Path: path, Body: wire.Append(nil, r)})
 	}
 	creation := func(path string, flags int32) *wire.CreateRequest {
@@ -104,18 +105,18 @@ func (c *Client) vary(node string) {
 	named := &wire.PathVersionRequest{Path: node, Version: version}
 	switch d.Below(12) {
 	case 0:
-		write(wire.OpCreate2, "/n0/s-", creation("/n0/s-", wire.FlagPersistentSequential))
+		send(wire.OpCreate2, "/n0/s-", creation("/n0/s-", wire.FlagPersistentSequential))
 	case 1:
-		write(wire.OpCreate, "/n1/s-", creation("/n1/s-", wire.FlagEphemeralSequential))
+		send(wire.OpCreate, "/n1/s-", creation("/n1/s-", wire.FlagEphemeralSequential))
 	case 2:
-		write(wire.OpSetData, node, &wire.SetDataRequest{Path: node, Data: []byte(c.UniqueValue()), Version: version})
+		send(wire.OpSetData, node, &wire.SetDataRequest{Path: node, Data: []byte(c.UniqueValue()), Version: version})
 	case 3:
-		write(wire.OpDelete, node, named)
+		send(wire.OpDelete, node, named)
 	case 4: // a sequential child is deleted, so that the number of children and that of creates differ
 		at := fmt.Sprintf("/n0/s-%010d", d.Below(20))
-		write(wire.OpDelete, at, &wire.PathVersionRequest{Path: at, Version: -1})
+		send(wire.OpDelete, at, &wire.PathVersionRequest{Path: at, Version: -1})
 	case 5, 6:
-		write(wire.OpMulti, node, &wire.MultiRequest{Ops: []wire.Op{
+		send(wire.OpMulti, node, &wire.MultiRequest{Ops: []wire.Op{
 			{Type: wire.OpCreate, Request: creation(kid, int32(d.Below(2)))},
 			{Type: wire.OpSetData, Request: &wire.SetDataRequest{Path: kid, Data: []byte{1}, Version: 0}},
 			{Type: wire.OpCheck, Request: named},
@@ -126,24 +127,30 @@ func (c *Client) vary(node string) {
 		c.create(kid+"/x", wire.FlagPersistent)
 		c.delete(kid + "/x")
 	case 7:
-		write(wire.OpCreateContainer, "/container", creation("/container", wire.FlagContainer))
-		write(wire.OpCreate, "/container/k", creation("/container/k", wire.FlagEphemeral))
+		send(wire.OpCreateContainer, "/container", creation("/container", wire.FlagContainer))
+		send(wire.OpCreate, "/container/k", creation("/container/k", wire.FlagEphemeral))
 	case 8:
-		write(wire.OpCreateTTL, "/ttl", &wire.CreateTTLRequest{CreateRequest: *creation("/ttl", wire.FlagPersistentTTL), TTL: 1 + d.Below(2000)})
+		send(wire.OpCreateTTL, "/ttl", &wire.CreateTTLRequest{CreateRequest: *creation("/ttl", wire.FlagPersistentTTL), TTL: 1 + d.Below(2000)})
 		c.Send(Get("/ttl", false))
 	case 9:
 		c.delete("/container/k")
 		c.Send(&Call{Op: wire.OpGetChildren2, Path: "/container", Body: pathWatch("/container", false)})
 	case 10:
+		owner := wire.ID{Scheme: wire.SchemeAuth}
+		if d.Below(2) == 0 {
+			owner = check.IdentityOf(int(d.Below(2)))
+		}
 		r := creation(restrictedPath, wire.FlagPersistent)
-		r.ACL[0].Perms = wire.PermAdmin | wire.PermRead | int32(d.Below(16))
-		write(wire.OpCreate, restrictedPath, r)
-		write(wire.OpSetACL, restrictedPath, &wire.SetACLRequest{Path: restrictedPath, ACL: r.ACL, Version: version})
+		r.ACL[0].Perms = wire.PermRead | int32(d.Below(16))
+		r.ACL = append(r.ACL, wire.ACL{Perms: wire.PermAdmin | int32(d.Below(16)), ID: owner})
+		send(wire.OpCreate, restrictedPath, r)
+		send(wire.OpSetACL, restrictedPath, &wire.SetACLRequest{Path: restrictedPath, ACL: r.ACL, Version: version})
 	default:
 		c.set(restrictedPath)
 		c.create(restrictedPath+"/k", wire.FlagPersistent)
 		c.delete(restrictedPath + "/k")
 		c.Send(Get(restrictedPath, false))
+		send(wire.OpGetACL, restrictedPath, &wire.PathRequest{Path: restrictedPath})
 	}
 }
 
