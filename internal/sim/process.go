@@ -106,6 +106,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	now := v.Clock.Time(v.sim.now)
 	v.replica = replica.New(t, replica.Options{
 		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: v.sessionMax(), ContainerCheckMS: 4 * v.sim.opt.TickMS, Yield: v.heartbeat,
+		ContainersPerMinute: containersPerMinute,
 		Member: &replica.Member{
 			Members: v.members, Reconfig: v.sim.opt.Reconfig > 0, Logged: v.logged.All, VotersMin: 2, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
 			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,
@@ -120,6 +121,10 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.tick()
 	v.scheduleBatch()
 }
+
+// containersPerMinute makes a container or TTL znode that was found unused wait for its removal for a second or more, so
+// that clients may use it meanwhile.
+const containersPerMinute = 60
 
 // sessionMax returns the longest session timeout that the server gives, in ms. With Options.Careless, every second
 // server gives less than clients ask for.

@@ -128,12 +128,23 @@ func (c *Client) vary(node string) {
 		c.delete(kid + "/x")
 	case 7:
 		send(wire.OpCreateContainer, "/container", creation("/container", wire.FlagContainer))
-		send(wire.OpCreate, "/container/k", creation("/container/k", wire.FlagEphemeral))
+		if d.Below(2) == 0 {
+			c.create("/container/k", wire.FlagEphemeral)
+		}
 	case 8:
 		send(wire.OpCreateTTL, "/ttl", &wire.CreateTTLRequest{CreateRequest: *creation("/ttl", wire.FlagPersistentTTL), TTL: 1 + d.Below(2000)})
+		if d.Below(2) == 0 {
+			c.create("/ttl/k", wire.FlagPersistent)
+		} else {
+			c.delete("/ttl/k")
+		}
 		c.Send(Get("/ttl", false))
 	case 9:
-		c.delete("/container/k")
+		if d.Below(2) == 0 {
+			c.create("/container/k", wire.FlagPersistent)
+		} else {
+			c.delete("/container/k")
+		}
 		c.Send(&Call{Op: wire.OpGetChildren2, Path: "/container", Body: pathWatch("/container", false)})
 	case 10:
 		owner := wire.ID{Scheme: wire.SchemeAuth}
