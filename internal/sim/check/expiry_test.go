@@ -155,6 +155,10 @@ var brokenPromises = []broken{
 		k := term(false, 6100*time.Millisecond).Holder
 		return []any{term(false, 6*time.Second), Attached{Session: 1}, TermProven{Holder{}}, TermProven{k}}
 	}},
+	{"a term that lasts as long as the present timeout of the session, which had a smaller one", promisesOf, func(*History) []any {
+		given := func(ms int32) Attached { return Attached{Session: 1, TimeoutMS: ms} }
+		return []any{given(8000), given(9000), term(true, 7420*time.Millisecond), term(true, 7600*time.Millisecond)}
+	}},
 	{"a write that a bid guards which is gone", promisesOf, func(h *History) []any {
 		token := "4294967297"
 		gone := &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, 2), Type: wire.OpDelete}, Body: &record.DeleteTxn{Path: "/bid"}}

@@ -14,15 +14,17 @@ import (
 //   - The token is the zxid of the transaction by which the holder's session made its bid.
 //   - A term has a proof only if the session timeout allows one.
 //   - A term lasts no longer than its window after the client has sent the latest ping that was answered, or after it
-//     has got its session: T - D - 1% with a proof, and two thirds of T without.
+//     has got its session: T - D - 1% with a proof, and two thirds of T without. T is the smallest timeout that a server
+//     has given to the session.
 //   - A write that the bid guards is carried out only while the bid exists.
 //
 // Claims and PossibleLeaders check what only a proof promises.
 type promises struct {
 	present Present
 	history *History
-	alive   map[wire.SessionID]int64 // µs at which the client sent the latest ping that was answered, or got its session
-	bids    map[wire.Zxid]string     // bids by token
+	alive   map[wire.SessionID]int64         // µs at which the client sent the latest ping that was answered, or got its session
+	bids    map[wire.Zxid]string             // bids by token
+	given   map[wire.SessionID]time.Duration // the smallest timeout that a session ever had
 	met     [promiseRules]int
 }
 
@@ -33,11 +35,13 @@ const (
 	proofProlongs
 	windowProlongs
 	guardPasses
+	timeoutGrown
 	promiseRules
 )
 
 func newPromises(p Present, h *History) *promises {
-	return &promises{present: p, history: h, alive: map[wire.SessionID]int64{}, bids: map[wire.Zxid]string{}}
+	return &promises{present: p, history: h, alive: map[wire.SessionID]int64{}, bids: map[wire.Zxid]string{},
+		given: map[wire.SessionID]time.Duration{}}
 }
 
 func (*promises) Name() string { return "Promises" }
@@ -46,13 +50,17 @@ func (*promises) Name() string { return "Promises" }
 func (c *promises) Met() []Count {
 	return []Count{{"a term with a proof begins", c.met[termWithProof]}, {"a term without a proof begins", c.met[termWithoutProof]},
 		{"a term with a proof is prolonged", c.met[proofProlongs]}, {"a term without a proof is prolonged", c.met[windowProlongs]},
-		{"a guarded write is carried out", c.met[guardPasses]}}
+		{"a guarded write is carried out", c.met[guardPasses]},
+		{"a term lasts in a session that has had a smaller timeout", c.met[timeoutGrown]}}
 }
 
 func (c *promises) See(o any) string {
 	switch e := o.(type) {
 	case Attached:
 		c.alive[e.Session] = max(c.alive[e.Session], c.present.Now())
+		if t := time.Duration(e.TimeoutMS) * time.Millisecond; t > 0 && (c.given[e.Session] == 0 || t < c.given[e.Session]) {
+			c.given[e.Session] = t
+		}
 	case Answered:
 		if e.Op == wire.OpPing && !e.NoQuorum {
 			c.alive[e.Session] = max(c.alive[e.Session], e.Issued)
@@ -110,13 +118,18 @@ func creates(t *record.Txn, path string) bool {
 // lasts checks that a term may last as long as the holder takes it to.
 func (c *promises) lasts(k *Holder) string {
 	delay := time.Duration(min(LeaseMS, lateCompatible*c.present.Recipe().TickMS)) * time.Millisecond // the least D of any server
-	lease := claim.Lease{Timeout: k.Timeout, Delay: delay}
-	if k.Proven && lease.Proof() != nil {
-		return fmt.Sprintf("the term of candidate %d has a proof, but the session timeout %v allows none", k.Client, k.Timeout)
+	t := k.Timeout
+	if least := c.given[k.Session]; least > 0 && least < t {
+		t = least
+		c.met[timeoutGrown]++
 	}
-	window := k.Timeout * 2 / 3
+	lease := claim.Lease{Timeout: t, Delay: delay}
+	if k.Proven && lease.Proof() != nil {
+		return fmt.Sprintf("the term of candidate %d has a proof, but the session timeout %v allows none", k.Client, t)
+	}
+	window := t * 2 / 3
 	if k.Proven {
-		window = k.Timeout - delay - k.Timeout/100
+		window = t - delay - t/100
 	}
 	elapsed := time.Duration(c.present.Now()-c.alive[k.Session]) * time.Microsecond
 	if most := window - elapsed + window/100 + time.Millisecond; k.Left > most { // the clocks run at different speeds

@@ -39,7 +39,7 @@ func (k *Candidate) attached() {
 // the lease to the answer, and calls the function then. If the server does not know the question,
 // the delay stays at seven ticks.
 func (c *Client) prove(l *claim.Lease, then func()) {
-	timeout := time.Duration(c.TimeoutMS) * time.Millisecond
+	timeout := time.Duration(c.leastMS) * time.Millisecond
 	tick := time.Duration(c.group.Settings().TickMS) * time.Millisecond
 	*l = claim.Lease{Sent: c.helloAt, Timeout: timeout, Delay: 7 * tick}
 	c.Send(&Call{Op: wire.OpSync, Body: wire.Append(nil, &wire.PathRequest{Path: leasequery.Question}), Then: func(r *Response) {

@@ -19,6 +19,7 @@ type Client struct {
 
 	Session   wire.SessionID
 	TimeoutMS int32
+	leastMS   int32 // the smallest timeout that the session ever had
 	Seen      wire.Zxid
 	Xid       int32
 	Answered  int64 // number of requests that were answered
@@ -269,6 +270,9 @@ func (c *Client) takeWelcome(w Welcome) {
 	}
 	fresh := c.Session == 0
 	c.Session, c.TimeoutMS, c.Attached, c.NoQuorum = w.Session, w.TimeoutMS, true, w.ReadOnly
+	if fresh || w.TimeoutMS < c.leastMS {
+		c.leastMS = w.TimeoutMS
+	}
 	if c.NoQuorum {
 		c.group.Reach(ReadOnly)
 	}
