@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
@@ -18,7 +19,8 @@ import (
 //     quorum that it follows.
 //   - The elected server has a vote and a weight, and leads with the history for which it was elected.
 //   - The vote of a server has no less history than the server itself. A server that may have lost its history, or
-//     whose disk is full, votes for nobody.
+//     whose disk is full, votes for nobody. Nobody votes for another server without weight. A server takes over a vote
+//     only if a voter has sent it.
 //   - Each election is in a later round than the one before.
 //   - Votes reach everybody: a changed vote is sent to all voters, an unanswered one is sent again, a server that
 //     serves tells each voter that looks for a leader who leads, and no server sends the same vote again
@@ -40,6 +42,8 @@ const (
 	voteResent
 	lookerAnswered
 	candidateDialled
+	voteTaken
+	weightlessThere
 	electionRules
 )
 
@@ -95,7 +99,8 @@ func (*elections) Name() string { return "Elections" }
 func (c *elections) Met() []Count {
 	return []Count{{"an election ends with votes", c.met[decidedByVotes]}, {"a server joins a leader", c.met[decidedToJoin]},
 		{"an election begins", c.met[roundBegan]}, {"a vote is sent", c.met[voteSent]}, {"a vote is sent again", c.met[voteResent]},
-		{"a server that serves is asked for the leader", c.met[lookerAnswered]}, {"a candidate is dialled", c.met[candidateDialled]}}
+		{"a server that serves is asked for the leader", c.met[lookerAnswered]}, {"a candidate is dialled", c.met[candidateDialled]},
+		{"a server takes over a vote", c.met[voteTaken]}, {"a server votes where another one has no weight", c.met[weightlessThere]}}
 }
 
 func (c *elections) See(o any) string {
@@ -318,6 +323,9 @@ func (c *elections) sends(e *Electing, v *elector, m *election.Message) string {
 	case v.initial.Zxid >= 0 && n.Zxid >= 0 && n.Leader != v.initial.Leader && v.less(x.Vote) && c.weighs(e.Server, v.initial.Leader):
 		return fmt.Sprintf("server %d votes for %v, which has less history than its own %v", e.Server, x.Vote, v.initial)
 	}
+	if wrong := c.takes(e, v, &x); wrong != "" {
+		return wrong
+	}
 	if v.own.round != x.round {
 		v.roundAt = e.Mono
 		maps.DeleteFunc(v.down, func(_ ensemble.ServerID, batch int64) bool { return batch != e.Batch })
@@ -329,6 +337,29 @@ func (c *elections) sends(e *Electing, v *elector, m *election.Message) string {
 		v.last = x.round
 	}
 	return ""
+}
+
+// takes checks from where a server has its vote.
+func (c *elections) takes(e *Electing, v *elector, x *heardVote) string {
+	s := find(c.present.Servers(), e.Server)
+	if x.Leader == peerwire.NoServer || x.Leader == e.Server || s == nil || s.Members == nil {
+		return ""
+	}
+	if slices.ContainsFunc(s.Members.Voters(), func(id ensemble.ServerID) bool { return weightOf(s.Members, id) == 0 }) {
+		if c.met[weightlessThere]++; s.Members.IsVoter(x.Leader) && weightOf(s.Members, x.Leader) == 0 {
+			return fmt.Sprintf("server %d votes for server %d, which has no weight", e.Server, x.Leader)
+		}
+	}
+	if x.Vote == v.own.Vote && x.round == v.own.round {
+		return ""
+	}
+	c.met[voteTaken]++
+	for id := range v.heard {
+		if (s.Members.IsVoter(id) || s.Proposed != nil && s.Proposed.IsVoter(id)) && v.some(id, func(o *heardVote) bool { return o.Vote == x.Vote }) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("server %d takes over the vote for %v, which no voter has sent", e.Server, x.Vote)
 }
 
 // less reports whether a vote has less history than the server's own one.

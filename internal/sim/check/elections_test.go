@@ -47,10 +47,11 @@ func decided(v election.Vote, round wire.Epoch, how election.Ending) election.De
 	return election.Decided{Decision: d}
 }
 
-// looks is the beginning of an election of server a in round 1, in which it votes for v afterwards.
+// looks is the beginning of an election of server a in round 1, in which it votes for v afterwards, which its
+// candidate has sent before.
 func looks(v election.Vote, more ...any) []any {
 	first, then := votes(own, 1), votes(v, 1)
-	return append([]any{electing(0, &first, began(1)), electing(1, &then)}, more...)
+	return append([]any{electing(0, &first, began(1)), hears(v.Leader, true, votes(v, 0), 1), electing(1, &then)}, more...)
 }
 
 // brokenElections are sequences of observations that break the rules of elections.
@@ -80,6 +81,19 @@ var brokenElections = []broken{
 	{"a vote for less history", electionsOf, func(*History) []any {
 		return looks(election.Vote{Leader: 3, Zxid: z(1, 4), PeerEpoch: 1})
 	}},
+	{"a vote that nobody but an observer has sent", electionsOf, func(*History) []any {
+		first, then := votes(own, 1), votes(best, 1)
+		return []any{electing(0, &first, began(1)), hears(4, false, then, 1), electing(1, &then)}
+	}},
+	{"a vote for a server without weight", func(*History) Checker {
+		p := three()
+		m, err := ensemble.Parse("server.1=h:1:2\nserver.2=h:3:4\nserver.3=h:5:6\ngroup.1=1:2:3\nweight.2=0")
+		if err != nil {
+			panic(err)
+		}
+		p.servers[0].Members = m
+		return newElections(p)
+	}, func(*History) []any { return looks(best) }},
 	{"a vote without a history", electionsOf, func(*History) []any {
 		n := votes(own, 1)
 		e := electing(0, &n, began(1))
