@@ -159,6 +159,15 @@ var brokenPromises = []broken{
 		given := func(ms int32) Attached { return Attached{Session: 1, TimeoutMS: ms} }
 		return []any{given(8000), given(9000), term(true, 7420*time.Millisecond), term(true, 7600*time.Millisecond)}
 	}},
+	{"a bid that is known to exist again", promisesOf, func(*History) []any {
+		return []any{Stayed{Holder: term(true, 1).Holder, Before: 1, Present: 1}, Stayed{Holder: term(true, 0).Holder}, Stayed{Holder: term(true, 1).Holder, Present: 1}}
+	}},
+	{"a bid that is known to exist in another session", promisesOf, func(*History) []any {
+		return []any{Stayed{Holder: term(true, 1).Holder, Before: 1, Present: 1}, Stayed{Holder: term(true, 1).Holder, Before: 1, Present: 2}}
+	}},
+	{"a bid that is known to exist for too long", promisesOf, func(*History) []any {
+		return []any{Stayed{Holder: term(true, 8410*time.Millisecond).Holder, Before: 1, Present: 1}, Stayed{Holder: term(true, 8600*time.Millisecond).Holder, Before: 1, Present: 1}}
+	}},
 	{"a write that a bid guards which is gone", promisesOf, func(h *History) []any {
 		token := "4294967297"
 		gone := &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, 2), Type: wire.OpDelete}, Body: &record.DeleteTxn{Path: "/bid"}}

@@ -137,6 +137,13 @@ type (
 	// TermProven says that the session of a candidate was proven alive, which prolongs its
 	// term. Left is 0 if the candidate holds nothing.
 	TermProven struct{ Holder }
+	// Stayed says how long a bid is known to exist after an event of its client, and how long it was before the
+	// event. Holder.Session is the session that has made the bid, Present the client's present one.
+	Stayed struct {
+		Holder
+		Before  time.Duration
+		Present wire.SessionID
+	}
 	// ResourceUsed says that a candidate has used the resource that the claims protect, or
 	// that the resource has refused it. Holds says whether the candidate's term lasts.
 	ResourceUsed struct {

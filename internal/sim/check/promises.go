@@ -16,6 +16,8 @@ import (
 //   - A term lasts no longer than its window after the client has sent the latest ping that was answered, or after it
 //     has got its session: T - D - 1% with a proof, and two thirds of T without. T is the smallest timeout that a server
 //     has given to the session.
+//   - The time for which a bid is known to exist lasts no longer than a term, ends with the session, and does not
+//     begin again when it has ended.
 //   - A write that the bid guards is carried out only while the bid exists.
 //
 // Claims and PossibleLeaders check what only a proof promises.
@@ -36,6 +38,8 @@ const (
 	windowProlongs
 	guardPasses
 	timeoutGrown
+	stayLasts
+	stayOver
 	promiseRules
 )
 
@@ -51,7 +55,8 @@ func (c *promises) Met() []Count {
 	return []Count{{"a term with a proof begins", c.met[termWithProof]}, {"a term without a proof begins", c.met[termWithoutProof]},
 		{"a term with a proof is prolonged", c.met[proofProlongs]}, {"a term without a proof is prolonged", c.met[windowProlongs]},
 		{"a guarded write is carried out", c.met[guardPasses]},
-		{"a term lasts in a session that has had a smaller timeout", c.met[timeoutGrown]}}
+		{"a term lasts in a session that has had a smaller timeout", c.met[timeoutGrown]},
+		{"a bid is known to exist", c.met[stayLasts]}, {"a bid is not known to exist any more", c.met[stayOver]}}
 }
 
 func (c *promises) See(o any) string {
@@ -72,6 +77,8 @@ func (c *promises) See(o any) string {
 			c.met[prolongs(&e.Holder)]++
 			return c.lasts(&e.Holder)
 		}
+	case Stayed:
+		return c.stayed(&e)
 	case Committed:
 		if token, ok := guardedWrite(e.Txn); ok {
 			return c.guarded(token, e.Txn)
@@ -137,6 +144,23 @@ func (c *promises) lasts(k *Holder) string {
 			k.Client, k.Left, elapsed, window)
 	}
 	return ""
+}
+
+// stayed checks for how long a bid is known to exist.
+func (c *promises) stayed(e *Stayed) string {
+	if e.Before <= 0 {
+		c.met[stayOver]++
+	}
+	switch {
+	case e.Left <= 0:
+		return ""
+	case e.Before <= 0:
+		return fmt.Sprintf("candidate %d takes its bid to exist for %v more, but was not sure of that before", e.Client, e.Left)
+	case e.Session != e.Present:
+		return fmt.Sprintf("candidate %d takes its bid of session %v to exist, but now has session %v", e.Client, e.Session, e.Present)
+	}
+	c.met[stayLasts]++
+	return c.lasts(&e.Holder)
 }
 
 // guarded checks a write that a bid guards.

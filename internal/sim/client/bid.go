@@ -74,6 +74,7 @@ func (k *Candidate) recordTerm(h lines.Leads) {
 		s.holder = k
 		s.Handovers++
 	}
+	k.stays()
 	k.resignLater()
 	if k.termBegan != nil {
 		k.termBegan(t)

@@ -18,6 +18,7 @@ type Candidate struct {
 	parent    string // parent of the bid
 	shared    bool   // the bid is a reader's
 	lease     claim.Lease
+	stay      *stay       // of the last term; nil: there was none
 	keepAlive bool        // it pings every tenth of the timeout
 	termBegan func(*term) // called when a term begins; may be nil
 }
@@ -69,12 +70,13 @@ func (k *Candidate) pingsOften() bool { return k.keepAlive }
 // crashed drops the bid: the next process makes its own.
 func (k *Candidate) crashed() {
 	k.drop()
-	k.keepAlive = false
+	k.keepAlive, k.stay = false, nil
 	k.bid()
 }
 
 // step passes an event to the bid and carries out what the bid asks for.
 func (k *Candidate) step(ev claim.Event) {
+	k.stay.step(k, ev)
 	k.line.Step(k.now(), ev)
 	rd, st := k.line.Ready(), k.line.State()
 	for _, h := range rd.Observations {
