@@ -156,7 +156,7 @@ var brokenPromises = []broken{
 		return []any{term(false, 6*time.Second), Attached{Session: 1}, TermProven{Holder{}}, TermProven{k}}
 	}},
 	{"a term that lasts as long as the present timeout of the session, which had a smaller one", promisesOf, func(*History) []any {
-		given := func(ms int32) Attached { return Attached{Session: 1, TimeoutMS: ms} }
+		given := func(ms int32) Welcomed { return Welcomed{1, ms} }
 		return []any{given(8000), given(9000), term(true, 7420*time.Millisecond), term(true, 7600*time.Millisecond)}
 	}},
 	{"a bid that is known to exist again", promisesOf, func(*History) []any {

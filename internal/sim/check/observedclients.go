@@ -76,6 +76,11 @@ type (
 		TimeoutMS  int32
 		Seen, Zxid wire.Zxid
 	}
+	// Welcomed says that a client learns the timeout of its session.
+	Welcomed struct {
+		Session   wire.SessionID
+		TimeoutMS int32
+	}
 	// Heard says that a server reads something of a session's client.
 	Heard struct{ Session wire.SessionID }
 	// Asked says that a client's ping or sync reaches a server. Replied says that the server answers the

@@ -14,8 +14,8 @@ import (
 //   - The token is the zxid of the transaction by which the holder's session made its bid.
 //   - A term has a proof only if the session timeout allows one.
 //   - A term lasts no longer than its window after the client has sent the latest ping that was answered, or after it
-//     has got its session: T - D - 1% with a proof, and two thirds of T without. T is the smallest timeout that a server
-//     has given to the session.
+//     has got its session: T - D - 1% with a proof, and two thirds of T without. T is the smallest timeout of
+//     the session that its client was ever told.
 //   - The time for which a bid is known to exist lasts no longer than a term, ends with the session, and does not
 //     begin again when it has ended.
 //   - A write that the bid guards is carried out only while the bid exists.
@@ -26,7 +26,7 @@ type promises struct {
 	history *History
 	alive   map[wire.SessionID]int64         // µs at which the client sent the latest ping that was answered, or got its session
 	bids    map[wire.Zxid]string             // bids by token
-	given   map[wire.SessionID]time.Duration // the smallest timeout that a session ever had
+	given   map[wire.SessionID]time.Duration // the smallest timeout that the client of a session was told
 	met     [promiseRules]int
 }
 
@@ -63,7 +63,8 @@ func (c *promises) See(o any) string {
 	switch e := o.(type) {
 	case Attached:
 		c.alive[e.Session] = max(c.alive[e.Session], c.present.Now())
-		if t := time.Duration(e.TimeoutMS) * time.Millisecond; t > 0 && (c.given[e.Session] == 0 || t < c.given[e.Session]) {
+	case Welcomed:
+		if t := time.Duration(e.TimeoutMS) * time.Millisecond; c.given[e.Session] == 0 || t < c.given[e.Session] {
 			c.given[e.Session] = t
 		}
 	case Answered:

@@ -43,6 +43,10 @@ func (c *Client) careless() bool {
 	mine := fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3))
 	switch d.Below(10) {
 	case 0: // requests behind the end of the session
+		if d.Below(3) == 0 { // the end waits behind a sync, perhaps until the session has expired
+			c.sync(check.RegisterPaths[0])
+			c.nap()
+		}
 		c.create(mine, wire.FlagEphemeral)
 		c.Send(&Call{Op: wire.OpCloseSession})
 		for range 2 {
@@ -52,11 +56,15 @@ func (c *Client) careless() bool {
 		if d.Below(2) == 0 {
 			c.Send(&Call{Op: wire.OpCloseSession})
 		}
-	case 1: // a failed create of an ephemeral directly before the end
-		c.Send(&Call{Op: wire.OpMulti, Path: mine, Body: wire.Append(nil, &wire.MultiRequest{Ops: []wire.Op{
+	case 1: // a failed create of an ephemeral, which may replace one that exists, directly before the end
+		ops := []wire.Op{
 			{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: mine, ACL: wire.OpenACL(), Flags: wire.FlagEphemeral}},
 			{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: mine, Version: 7}},
-		}})})
+		}
+		if d.Below(2) == 0 {
+			ops = append([]wire.Op{{Type: wire.OpDelete, Request: &wire.PathVersionRequest{Path: mine, Version: -1}}}, ops...)
+		}
+		c.Send(&Call{Op: wire.OpMulti, Path: mine, Body: wire.Append(nil, &wire.MultiRequest{Ops: ops})})
 		c.Send(&Call{Op: wire.OpCloseSession})
 	case 2, 3: // the session is ended and asked for again
 		c.create(mine, wire.FlagEphemeral)
@@ -67,11 +75,16 @@ func (c *Client) careless() bool {
 	case 4, 5, 6:
 		c.goOn(d)
 	case 7, 8: // nothing is sent until the session has expired
-		c.napUntil = c.group.Now() + int64(c.timeout())*machine.Millisecond + 3*c.group.Settings().TickMS*machine.Millisecond
+		c.nap()
 	default:
 		c.readsUntil = c.group.Now() + int64(c.timeout())*machine.Millisecond*5/2
 	}
 	return true
+}
+
+// nap makes the client send nothing until its session has expired.
+func (c *Client) nap() {
+	c.napUntil = c.group.Now() + int64(c.timeout())*machine.Millisecond + 3*c.group.Settings().TickMS*machine.Millisecond
 }
 
 // goOn connects anew and leaves the old connection open, which sends a few more requests. Their answers go to

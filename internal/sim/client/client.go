@@ -270,6 +270,7 @@ func (c *Client) takeWelcome(w Welcome) {
 	}
 	fresh := c.Session == 0
 	c.Session, c.TimeoutMS, c.Attached, c.NoQuorum = w.Session, w.TimeoutMS, true, w.ReadOnly
+	c.group.See(check.Welcomed{Session: c.Session, TimeoutMS: c.TimeoutMS})
 	if fresh || w.TimeoutMS < c.leastMS {
 		c.leastMS = w.TimeoutMS
 	}

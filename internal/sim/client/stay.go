@@ -18,15 +18,19 @@ func (k *Candidate) stays() {
 	k.stay = &stay{claim.NewStay(k.c.Session, k.lease), k.c.Session}
 }
 
-// step passes an event to the stay, and shows the stay to the checkers.
+// step passes an event to the stay, then the latest proof, as package recipe does, and shows the stay to the checkers.
 func (s *stay) step(k *Candidate, ev claim.Event) {
 	if s == nil {
 		return
 	}
 	now := k.now()
-	h := check.Holder{Client: k.c.ID, Session: s.session, Proven: s.Proof() == nil, Timeout: k.observed().Timeout}
 	before := s.Left(now)
 	s.Step(now, ev)
-	h.Left = s.Left(now)
-	k.c.group.See(check.Stayed{Holder: h, Before: before, Present: k.c.Session})
+	if k.c.Session == s.session {
+		s.Step(now, claim.Confirmed{Lease: k.lease})
+	}
+	k.c.group.See(check.Stayed{
+		Holder: check.Holder{Client: k.c.ID, Session: s.session, Proven: s.Proof() == nil, Left: s.Left(now), Timeout: k.observed().Timeout},
+		Before: before, Present: k.c.Session,
+	})
 }
