@@ -126,6 +126,7 @@ const (
 	termBegins
 	leaderServes
 	txnCommitted
+	bothNeeded
 	quorumRules
 )
 
@@ -142,7 +143,8 @@ func (*quorums) Name() string { return "Quorums" }
 // Met returns the counts of the rules.
 func (c *quorums) Met() []Count {
 	return []Count{{"an epoch is promised", c.met[promisedToLeader]}, {"an epoch is chosen", c.met[epochChosen]}, {"a term begins", c.met[termBegins]},
-		{"a leader serves", c.met[leaderServes]}, {"a commit is compared with the disks", c.met[txnCommitted]}}
+		{"a leader serves", c.met[leaderServes]}, {"a commit is compared with the disks", c.met[txnCommitted]},
+		{"a membership is proposed", c.met[bothNeeded]}}
 }
 
 func (c *quorums) See(o any) string {
@@ -239,8 +241,8 @@ func (c *quorums) promises(e *Promised) string {
 	return ""
 }
 
-// lack says what is wrong if a quorum of the leader's list does not have something on disk: a part of the history,
-// or an epoch.
+// lack says what is wrong if a quorum of the leader's list, or of the one that its log proposes, does not have
+// something on disk: a part of the history, or an epoch.
 func (c *quorums) lack(leader ensemble.ServerID, history bool, does string, has func(*Durable) bool) string {
 	v := find(c.present.Servers(), leader)
 	if v == nil || v.Members == nil {
@@ -248,7 +250,7 @@ func (c *quorums) lack(leader ensemble.ServerID, history bool, does string, has 
 	}
 	disks := c.present.Disks(history)
 	var missing []ensemble.ServerID
-	if HasQuorum(v.Members, func(id ensemble.ServerID) bool {
+	onDisk := func(id ensemble.ServerID) bool {
 		for i := range disks {
 			if d := &disks[i]; d.ID == id {
 				if yes := !d.Known || has(&d.Durable); yes {
@@ -258,9 +260,14 @@ func (c *quorums) lack(leader ensemble.ServerID, history bool, does string, has 
 		}
 		missing = append(missing, id)
 		return false
-	}) {
+	}
+	if v.Proposed != nil {
+		c.met[bothNeeded]++
+	}
+	if HasQuorum(v.Members, onDisk) && (v.Proposed == nil || HasQuorum(v.Proposed, onDisk)) {
 		return ""
 	}
 	slices.Sort(missing)
+	missing = slices.Compact(missing)
 	return fmt.Sprintf("leader %d %s, but no quorum has that on its disks: %v have not", leader, does, missing)
 }

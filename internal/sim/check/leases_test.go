@@ -134,6 +134,17 @@ var brokenLeases = []broken{
 	{"a term that a quorum has not promised", quorumsOf(disk(a, 2, 1), disk(b, 1, 1), Disk{ID: 3, Durable: Durable{Known: true, Accepted: 1}}), func(*History) []any {
 		return []any{packetOf(0, false, peerwire.PacketNewLeader, z(1, 0), nil), packetOf(0, false, peerwire.PacketNewLeader, z(2, 0), nil)}
 	}},
+	{"a term that no quorum of the proposed membership has promised", func(*History) Checker {
+		p := three(disk(a, 2, 1), disk(b, 2, 1), disk(3, 1, 1))
+		m, err := ensemble.Parse("server.1=h:1:2\nserver.3=h:5:6\n")
+		if err != nil {
+			panic(err)
+		}
+		p.servers[0].Proposed = m
+		return newQuorums(p)
+	}, func(*History) []any {
+		return []any{packetOf(0, false, peerwire.PacketNewLeader, z(1, 0), nil), packetOf(0, false, peerwire.PacketNewLeader, z(2, 0), nil)}
+	}},
 	{"a leader that a quorum has not acknowledged", quorumsOf(disk(a, 2, 2), Disk{ID: b}, disk(3, 2, 1)), func(*History) []any {
 		return []any{Established{Server: a, Role: peerwire.Leading, Epoch: 2}, Established{Server: 3, Role: peerwire.Leading, Epoch: 3}}
 	}},

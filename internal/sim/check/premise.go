@@ -80,7 +80,6 @@ var premises = map[string]func(o any) bool{
 	"PrimaryIntegrity":     isA[Committed],
 	"NoHole":               func(o any) bool { e, ok := o.(Ordered); return ok && !e.Void && len(e.Duty.Append) > 0 },
 	"EqualDigest":          isA[Stands],
-	"Memberships":          func(o any) bool { e, ok := o.(Counts); return ok && wire.Zxid(e.Committed.Version()).Counter() > 0 },
 	"NothingUndone":        func(o any) bool { e, ok := o.(Stands); return ok && e.Shown > 0 },
 	"EphemeralsOfSessions": func(o any) bool { return commitOf(o, wire.OpCloseSession) },
 	"LeadershipTransfers": func(o any) bool {

@@ -65,6 +65,16 @@ var brokenRules = []broken{
 		h.Add(x)
 		return []any{Counts{Server: a, Committed: members(z(1, 3))}, Committed{a, 1, x}, Committed{a, 1, setTxn(z(1, 4), "x")}}
 	}},
+	{"a membership that is not taken for committed although another one follows it", func(h *History) Checker { return newMemberships(h) }, func(*History) []any {
+		logs := func(at wire.Zxid) Ordered {
+			t := &record.Txn{TxnHeader: record.TxnHeader{Zxid: at, Type: wire.OpReconfig}, Body: &record.SetDataTxn{Data: []byte(members(at).String())}}
+			return Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{t}}}
+		}
+		return []any{
+			Counts{Server: a, Committed: members(t0), Proposed: members(z(1, 1))}, logs(z(1, 1)), logs(z(1, 2)),
+			Counts{Server: a, Committed: members(t0), Proposed: members(z(1, 2))},
+		}
+	}},
 	{"an older membership in one process", func(h *History) Checker { return newMemberships(h) }, func(h *History) []any {
 		return []any{
 			Counts{Server: a, Committed: members(z(2, 0))}, Restarted{Server: a}, Counts{Server: a, Committed: members(z(1, 0))},
