@@ -254,7 +254,7 @@ func (c *elections) agreed(e *Electing, v *elector, d *election.Decision, s *Ser
 // joins checks the decision to join a leader.
 func (c *elections) joins(e *Electing, v *elector, d *election.Decision, s *Server) string {
 	leader := d.Vote.Leader
-	if !s.Members.IsVoter(leader) && (s.Proposed == nil || !s.Proposed.IsVoter(leader)) {
+	if !s.knows(leader) {
 		return fmt.Sprintf("server %d follows server %d, which has no vote", e.Server, leader)
 	}
 	if leader != e.Server && !v.some(leader, func(x *heardVote) bool { return x.state == peerwire.Leading }) {
@@ -266,7 +266,7 @@ func (c *elections) joins(e *Electing, v *elector, d *election.Decision, s *Serv
 			switch x := &v.heard[id][i]; {
 			case x.state != peerwire.Looking && x.Leader == leader, x.Vote == d.Vote && x.round == d.Round:
 				follows = true
-			case x.state == peerwire.Looking && !x.first && x.batch != e.Batch:
+			case x.state == peerwire.Looking && !x.first && x.batch != e.Batch && (x.Leader == peerwire.NoServer || s.knows(x.Leader)): // others ignore a vote for a server without a vote, as in ZooKeeper
 				follows = false
 			}
 		}
@@ -276,6 +276,11 @@ func (c *elections) joins(e *Electing, v *elector, d *election.Decision, s *Serv
 		return fmt.Sprintf("server %d follows server %d, but no quorum has told it so", e.Server, leader)
 	}
 	return ""
+}
+
+// knows reports whether a server knows another one as a voter.
+func (s *Server) knows(id ensemble.ServerID) bool {
+	return s.Members.IsVoter(id) || s.Proposed != nil && s.Proposed.IsVoter(id)
 }
 
 // quorum reports whether the servers for which has is true are enough to elect a server: to lead, also in a proposed
@@ -355,7 +360,7 @@ func (c *elections) takes(e *Electing, v *elector, x *heardVote) string {
 	}
 	c.met[voteTaken]++
 	for id := range v.heard {
-		if (s.Members.IsVoter(id) || s.Proposed != nil && s.Proposed.IsVoter(id)) && v.some(id, func(o *heardVote) bool { return o.Vote == x.Vote }) {
+		if s.knows(id) && v.some(id, func(o *heardVote) bool { return o.Vote == x.Vote }) {
 			return ""
 		}
 	}
