@@ -110,6 +110,7 @@ func (r *Replica) write(c *conn, q *Request) {
 		r.closing(txn)
 	case r.awaits != nil:
 		q.zxid = held
+		c.closing = q.Op == wire.OpCloseSession
 		r.postpone(zab.Input{}, c)
 	case code == wire.OK: // the term is about to end: the next leader gets the request, or the connection is closed
 		q.zxid = forwarded

@@ -193,3 +193,18 @@ func TestDisabledServerDoesNotLook(t *testing.T) {
 		t.Errorf("%d elections when the log has space again; %+v", n-before, full.r.Status())
 	}
 }
+
+// TestNothingBehindAnEndThatWaits: a leader whose term is about to end keeps the closeSession of a client for the
+// next leader. What the client sends behind it is dropped, as in every other case.
+func TestNothingBehindAnEndThatWaits(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	_, id := h.connect(s[0], 0)
+	r := s[0].r
+	r.member.leader.Step(h.now.Mono, zab.Leave{Why: "no quorum is connected any more"})
+	body := wire.Append(nil, &wire.CreateRequest{Path: "/late", ACL: wire.OpenACL()})
+	r.Step(h.now, &Request{Conn: id, Xid: 1, Op: wire.OpCloseSession})
+	r.Step(h.now, &Request{Conn: id, Xid: 2, Op: wire.OpCreate, Body: body})
+	if n := r.conns[id].waiting.Len(); n != 1 {
+		t.Errorf("%d requests wait, want the closeSession alone", n)
+	}
+}
