@@ -8,6 +8,7 @@ import (
 	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/sim/check"
+	"bellwether/internal/sim/client"
 	"bellwether/internal/sim/machine"
 	"bellwether/internal/zab"
 	"bellwether/wire"
@@ -23,7 +24,7 @@ func (v *server) push(e replica.Event) {
 
 // scheduleBatch schedules a batch, unless one is scheduled.
 func (v *server) scheduleBatch() {
-	if v.due || v.stepped || v.paused || !v.up {
+	if v.due || v.stepped || v.paused || v.crowded || !v.up {
 		return
 	}
 	v.due = true
@@ -49,6 +50,9 @@ func (v *server) tick() {
 // later batch. A tick comes after all events that have arrived.
 func (v *server) batch() {
 	v.due = false
+	if v.crowded {
+		return
+	}
 	v.at, v.began = v.Clock.Time(v.sim.now), v.sim.now
 	n := len(v.inbox)
 	if n > 1 && v.sim.random.Below(8) == 0 {
@@ -56,10 +60,14 @@ func (v *server) batch() {
 			v.sim.reach(situationBatchCut)
 		}
 	}
+	if at := v.cuts(); at > 0 {
+		n = min(n, at)
+	}
 	v.events = slices.Clone(v.inbox[:n])
 	v.inbox = slices.Delete(v.inbox, 0, n)
 	v.stepped = true
 	v.busyAfter = v.drawBusyAfter(v.events)
+	v.shutOut = v.standing.Disabled != ""
 	ticked := v.ticked && len(v.inbox) == 0
 	if ticked {
 		v.ticked = false
@@ -86,10 +94,11 @@ func (v *server) continueBatch() {
 				}
 			}
 			if v.leads() {
-				v.sim.see(check.Ticked{Server: v.id, Epoch: v.standing.Epoch})
+				v.sim.see(check.Ticked{Server: v.id, Epoch: v.standing.Epoch, Mono: v.at.Mono})
 			}
 			v.order.Tick()
 			v.pingLate()
+			v.nearExpiry()
 		case driver.AllStepped:
 			if v.getsBusy(v.continueBatch) || v.pauses() {
 				return
@@ -124,13 +133,8 @@ func (v *server) pingLate() {
 		return
 	}
 	for _, c := range v.conns {
-		if c.session == 0 || c.heard.Load() != driver.Sealed {
-			continue
-		}
-		for _, k := range v.sim.clients.All {
-			if k.Session == c.session && k.At == v.id {
-				k.PingNow()
-			}
+		if c.session != 0 && c.heard.Load() == driver.Sealed {
+			v.clientsOf(c.session, (*client.Client).PingNow)
 		}
 	}
 }
@@ -177,6 +181,7 @@ func (v *server) step(e replica.Event) {
 			v.writer.journal.Reopen()
 			v.endsAt(z.Zxid)
 			v.sim.see(check.Undone{Server: v.id, Zxid: z.Zxid})
+			v.shutOut = v.shutOut || v.replica.Status().Disabled != ""
 		case zab.Installed:
 			v.lacksTree = v.tree.LastZxid() < z.Zxid
 		case zab.Opened:
@@ -187,7 +192,7 @@ func (v *server) step(e replica.Event) {
 	case replica.Disconnected:
 		v.forget(ev.Conn)
 	case replica.LogFree:
-		v.knowsFull = false
+		v.knowsFull, v.shutOut = false, false
 	}
 	v.replica.Step(v.at, e)
 }
@@ -221,7 +226,7 @@ func (v *server) keeps() {
 func (v *server) oneConnectionEach() {
 	for i, c := range v.conns {
 		for _, o := range v.conns[:i] {
-			if c.session != 0 && c.session == o.session && !c.ended && !o.ended && !c.readOnly && !o.readOnly {
+			if c.session != 0 && c.session == o.session && !c.ended && !o.ended && c.readOnly == o.readOnly {
 				v.sim.fail("Sessions", "server %d serves two connections of session %v", v.id, c.session)
 				return
 			}
@@ -279,6 +284,7 @@ func (v *server) queueDuties(duties []replica.Duty) {
 	for i := range duties {
 		v.sim.see(check.Ordered{Server: v.id, Duty: &duties[i], Void: v.writer.journal.Void()})
 		v.recordDuty(&duties[i])
+		v.endsOrdered(&duties[i])
 		v.ordered = max(v.ordered, duties[i].SaveCurrent)
 		v.writer.take(duties[i])
 	}
@@ -348,7 +354,7 @@ func (v *server) connect(rd *replica.Ready) {
 	}
 	if len(rd.Observations) > 0 || len(rd.Votes) > 0 {
 		v.sim.see(check.Electing{Server: v.id, Reports: rd.Observations, Votes: rd.Votes, Batch: v.began, Mono: v.at.Mono, Log: v.log.Last(),
-			Wiped: v.unknown && !v.has && v.ordered == 0, Full: v.knowsFull, Disabled: v.replica.Status().Disabled != ""})
+			Wiped: v.unknown && !v.has && v.ordered == 0, Full: v.knowsFull, Disabled: v.replica.Status().Disabled != "", ShutOut: v.shutOut})
 	}
 }
 

@@ -43,6 +43,10 @@ func (v *server) drawBusyAfter(events []replica.Event) int {
 	if v.longRequest.long > 0 && slices.ContainsFunc(events, v.longRequest.is) {
 		return len(events) + 1
 	}
+	if v.standsStill > 0 && !v.sim.calm {
+		v.longRequest.long, v.standsStill = v.standsStill, 0
+		return len(events) + 1
+	}
 	if v.sim.opt.Busy < 0 || v.sim.calm || v.sim.random.Below(busyIn) != 0 {
 		return 0
 	}

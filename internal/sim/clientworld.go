@@ -5,6 +5,7 @@ import (
 	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/client"
 	"bellwether/internal/sim/machine"
+	"bellwether/wire"
 )
 
 // world is the simulation as clients see it. It is a [client.World].
@@ -34,6 +35,15 @@ func (w world) Detail(format string, args ...any)     { w.s.detail(format, args.
 func (w world) Settings() client.Settings {
 	o := &w.s.opt
 	return client.Settings{Recipe: o.Recipe, Leases: o.Leases, TermMS: o.TermMS, TickMS: o.TickMS, SessionMS: int32(int64(o.SessionTicks) * o.TickMS), ThinkMS: o.ThinkMS, LocalSessions: o.LocalSessions > 0, Careless: o.Careless > 0}
+}
+
+func (w world) Behind(seen wire.Zxid) ensemble.ServerID {
+	for _, v := range w.s.servers {
+		if v.up && v.tree.LastZxid() == seen-1 {
+			return v.id
+		}
+	}
+	return 0
 }
 
 func (w world) Reaches(from *machine.Host, to ensemble.ServerID) bool {

@@ -81,6 +81,9 @@ func (c *conn) take(load any) {
 	case client.Hello:
 		c.v.sim.see(check.Heard{Session: q.Session})
 		c.identities = []wire.ID{q.Identity}
+		if q.Session != 0 {
+			c.v.sim.see(check.Resumes{Conn: c.id})
+		}
 		if c.hello = q.Seen; q.Seen.Counter() == 0 {
 			c.seen = q.Seen
 		}
@@ -99,6 +102,9 @@ func (c *conn) take(load any) {
 		}
 		c.outstanding++
 		c.closing = c.closing || q.Op == wire.OpCloseSession
+		if q.Op.IsWrite() || q.Op == wire.OpCloseSession {
+			c.v.sim.see(check.Received{Server: c.v.id, Conn: c.id, Session: c.session, Xid: q.Xid})
+		}
 		r := &replica.Request{Conn: c.id, Xid: q.Xid, Op: q.Op, Body: q.Body, Identities: c.identities, Started: c.now()}
 		if q.Op == wire.OpReconfig {
 			r.Identities = []wire.ID{{Scheme: "super"}}
@@ -242,7 +248,7 @@ func (v *server) effect(o *replica.Output) {
 		c.session, c.readOnly, c.timeoutMS = o.Session, o.ReadOnly, o.TimeoutMS
 		c.heard.Store(c.now())
 		c.epoch = v.standing.Epoch
-		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly, TimeoutMS: o.TimeoutMS, Seen: c.hello, Zxid: v.tree.LastZxid()})
+		v.sim.see(check.Attached{Server: v.id, Conn: c.id, Session: o.Session, ReadOnly: o.ReadOnly, TimeoutMS: o.TimeoutMS, Seen: c.hello, Zxid: v.tree.LastZxid(), Epoch: v.standing.Epoch})
 		v.sim.left(o.Session, c)
 		if z := v.tree.LastZxid(); !o.ReadOnly && o.Session != 0 && z >= v.sim.attachments[o.Session].zxid { // else this server is behind
 			v.sim.attachments[o.Session] = attachment{v, c.id, z}

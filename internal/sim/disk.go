@@ -101,13 +101,15 @@ func (w *writer) perform(a *driver.Action) {
 		late = f.Below(20 * machine.Millisecond)
 	}
 	w.v.later(w.v.diskTime()/4+late, func() {
-		w.busy = false
-		for _, e := range events {
-			w.v.push(e)
-		}
-		next := w.pick()
-		w.answered(next.At)
-		w.begin(next)
+		w.refusedLate(events, func() {
+			w.busy = false
+			for _, e := range events {
+				w.v.push(e)
+			}
+			next := w.pick()
+			w.answered(next.At)
+			w.begin(next)
+		})
 	})
 }
 

@@ -140,6 +140,7 @@ func (s *Sim) doProcess(v *server, a Act) bool {
 		if v.up && v.Clock.Slept < 0 {
 			v.Clock.Suspend(s.now)
 			v.pause()
+			v.suspended()
 		}
 	case Awake:
 		v.wakeUp()

@@ -244,6 +244,10 @@ func (n *nemesis) act() {
 		if n.focus != nil {
 			a.Value = n.focus.Below(1500)
 		}
+		if l := n.sim.leader(); n.focus != nil && l != nil && n.focus.Below(3) == 0 {
+			n.fillsAlone(l)
+			return
+		}
 		n.sim.Do(a)
 		n.sim.after(long, func() { n.sim.Do(Act{Kind: FullDisk, A: a.A, Value: -1}) })
 	case 16:

@@ -12,6 +12,7 @@ const splitsVoters = 5
 // from all others, and then ends the leader. So the learner has promised an epoch that the others do not know, and
 // that they give to the next leader.
 func (n *nemesis) announced(leader, learner *server, epoch wire.Epoch) {
+	n.fillsAtEpoch(learner)
 	if n.splits == nil || n.sim.calm || epoch <= n.lastSplit || n.sim.opt.Voters < splitsVoters {
 		return
 	}

@@ -103,10 +103,10 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.electionConns = map[ensemble.ServerID]*electionConn{}
 	v.alarm, v.lease, v.led, v.nextHeartbeat, v.busyAfter = 0, driver.Lease{Mono: -1}, false, replica.Never, 0
 	v.standing, v.knowsFull, v.lacksTree, v.ordered = replica.Status{}, false, false, epochs.Current
+	v.shutOut, v.crowded, v.standsStill = false, false, 0
 	now := v.Clock.Time(v.sim.now)
 	v.replica = replica.New(t, replica.Options{
-		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: v.sessionMax(), ContainerCheckMS: 4 * v.sim.opt.TickMS, Yield: v.heartbeat,
-		ContainersPerMinute: containersPerMinute,
+		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: v.sessionMax(), ContainerCheckMS: 4 * v.sim.opt.TickMS, ContainersPerMinute: containersPerMinute, Yield: v.heartbeat,
 		Member: &replica.Member{
 			Members: v.members, Reconfig: v.sim.opt.Reconfig > 0, Logged: v.logged.All, VotersMin: 2, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
 			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,
@@ -123,7 +123,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 }
 
 // containersPerMinute makes a container or TTL znode that was found unused wait for its removal for a second or more, so
-// that clients may use it meanwhile.
+// that clients may use it meanwhile, and a leader that has found several removes them one by one.
 const containersPerMinute = 60
 
 // sessionMax returns the longest session timeout that the server gives, in ms. With Options.Careless, every second

@@ -73,6 +73,7 @@ type server struct {
 	ticked            bool            // the next batch contains a tick
 	nextHeartbeat     int64           // Mono ms at which Heartbeat must be called
 	longRequest       longRequest
+	standsStill       int64        // how long the next batch takes, in µs; 0: as long as others
 	busyAfter         int          // number of events or effects until the batch takes long; 0: it does not
 	alarm             int64        // µs of the next alarm that is set; 0: none
 	lease             driver.Lease // the lease at the end of the last batch
@@ -92,6 +93,8 @@ type server struct {
 	conns             []*conn // connections of clients
 	standing          replica.Status
 	knowsFull         bool // it was told that its disk is full
+	shutOut           bool // it has been disabled since before the event that is stepped
+	crowded           bool // it gets no processor, so that events gather in its inbox
 	lacksTree         bool // it was told that a snapshot is installed, and has not got its tree yet
 	seen              position
 }

@@ -46,6 +46,7 @@ type Sim struct {
 	trace    trace
 	detailed bool
 	nemesis  nemesis
+	moments  *machine.Random // draws critical moments; nil until the first draw
 	failed   *Failure
 
 	promised   map[wire.Epoch]uint64 // for each epoch, the servers that have promised to follow its leader, as bits

@@ -19,8 +19,8 @@ import (
 //     quorum that it follows.
 //   - The elected server has a vote and a weight, and leads with the history for which it was elected.
 //   - The vote of a server has no less history than the server itself. A server that may have lost its history, or
-//     whose disk is full, votes for nobody. Nobody votes for another server without weight. A server takes over a vote
-//     only if a voter has sent it.
+//     whose disk is full, votes for nobody. A server that takes no part because its disk has no room begins no election.
+//     Nobody votes for another server without weight. A server takes over a vote only if a voter has sent it.
 //   - Each election is in a later round than the one before.
 //   - Votes reach everybody: a changed vote is sent to all voters, an unanswered one is sent again, a server that
 //     serves tells each voter that looks for a leader who leads, and no server sends the same vote again
@@ -198,7 +198,9 @@ func (c *elections) begins(e *Electing, v *elector, h *election.Began) string {
 	}
 	clear(v.asked)
 	switch {
-	case h.Round <= last && h.Round != 1: // a changed membership begins to count anew
+	case e.Disabled && e.ShutOut && h.Round != 1: // a changed membership begins to count anew
+		return fmt.Sprintf("server %d begins an election although its disk has no room", e.Server)
+	case h.Round <= last && h.Round != 1:
 		return fmt.Sprintf("server %d begins an election in round %d after round %d", e.Server, h.Round, last)
 	}
 	return ""

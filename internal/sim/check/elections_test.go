@@ -56,6 +56,11 @@ func looks(v election.Vote, more ...any) []any {
 
 // brokenElections are sequences of observations that break the rules of elections.
 var brokenElections = []broken{
+	{"an election of a server without room on its disk", electionsOf, func(*History) []any {
+		adopts, looks := electing(0, nil, began(1)), electing(20, nil, began(2))
+		adopts.Disabled, adopts.ShutOut, looks.Disabled, looks.ShutOut = true, true, true, true
+		return []any{electing(0, nil, began(1)), adopts, looks}
+	}},
 	{"a decision without a quorum", electionsOf, func(*History) []any {
 		return looks(best, hears(b, false, votes(best, 2), 2), electing(20, nil, decided(best, 1, election.Agreed)))
 	}},

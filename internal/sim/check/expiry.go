@@ -19,6 +19,9 @@ import (
 //
 //   - A leader that has proposed the end of a session because its timeout is over answers no ping of it.
 //
+//   - After the loop of a leader has stood still for more than pauseTicks, no session expires for one tick, so that
+//     what clients have sent meanwhile can be read first.
+//
 // A session is heard from when a server reads something of its client, when a server gives the session to a
 // connection or keeps its connection over a change of leaders, and when a write of it is committed. A new
 // leader gives each session its full timeout again.
@@ -29,6 +32,8 @@ type expiry struct {
 	epoch   wire.Epoch        // its epoch
 	since   int64             // µs since when it has ticked without interruption
 	ticked  int64             // µs at which it has ticked last
+	mono    int64             // ms of its clock then
+	grace   int64             // ms of its clock until which no session expires
 	met     [expiryRules]int
 }
 
@@ -51,6 +56,7 @@ const (
 	expiredProven          // a session expires of which a ping was answered
 	expiredByLeader        // a leader that serves proposes the end of a session
 	leaderPongs            // a leader answers a ping
+	leaderPaused           // the loop of a leader stands still for a while
 	expiryRules
 )
 
@@ -60,6 +66,9 @@ const shortTicks, usualTicks, longerTicks = 3, 8, 20
 // lateTicks and lateMS are by how much a session may outlive its timeout: the answers of a follower that tell
 // its leader of a session may be under way for syncLimit ticks.
 const lateTicks, lateMS = 10, 500
+
+// pauseTicks is after how many ticks without a tick of its own a leader gives sessions more time.
+const pauseTicks = 2
 
 // lateCompatible is how many ticks after its leader has ended a server of ZooKeeper may still answer a ping.
 const lateCompatible = 7
@@ -73,7 +82,8 @@ func (c *expiry) Met() []Count {
 	return []Count{{"a session of 3 ticks expires", c.met[expiredShort]}, {"a session of 8 ticks expires", c.met[expiredUsual]},
 		{"a session of 20 ticks expires", c.met[expiredLonger]}, {"a session of 100 ticks expires", c.met[expiredLong]},
 		{"a session expires whose client has got answers to pings", c.met[expiredProven]},
-		{"a leader that serves ends a session", c.met[expiredByLeader]}, {"a leader answers a ping", c.met[leaderPongs]}}
+		{"a leader that serves ends a session", c.met[expiredByLeader]}, {"a leader answers a ping", c.met[leaderPongs]},
+		{"the loop of a leader stands still", c.met[leaderPaused]}}
 }
 
 func (c *expiry) See(o any) string {
@@ -94,11 +104,15 @@ func (c *expiry) See(o any) string {
 		}
 	case Ordered:
 		if e.Server == c.leader {
-			c.ordered(e.Duty)
+			return c.ordered(e.Duty)
 		}
 	case Undone:
-		if e.Server == c.leader {
-			c.leader = 0
+		c.leadsNoMore(e.Server)
+	case Restarted:
+		c.leadsNoMore(e.Server)
+	case Standing:
+		if !e.Serves {
+			c.leadsNoMore(e.Server)
 		}
 	case Replied:
 		if s := c.open[e.Session]; s != nil && e.Op == wire.OpPing && e.Server == c.leader {
@@ -114,6 +128,13 @@ func (c *expiry) See(o any) string {
 	return ""
 }
 
+// leadsNoMore notes that a server does not lead, or has taken back what it has proposed.
+func (c *expiry) leadsNoMore(id ensemble.ServerID) {
+	if id == c.leader {
+		c.leader = 0
+	}
+}
+
 func (c *expiry) hear(id wire.SessionID) {
 	if s := c.open[id]; s != nil {
 		s.heard = max(s.heard, c.present.Now())
@@ -121,16 +142,20 @@ func (c *expiry) hear(id wire.SessionID) {
 }
 
 // ordered records the ends that the leader proposes.
-func (c *expiry) ordered(d *replica.Duty) {
+func (c *expiry) ordered(d *replica.Duty) string {
 	for _, t := range d.Append {
 		if s := c.open[t.Session]; s != nil && t.Type == wire.OpCloseSession {
 			s.ending = true
 			if t.Cxid == 0 {
 				s.expires = true
 				c.met[expiredByLeader]++
+				if c.mono < c.grace {
+					return fmt.Sprintf("leader %d ends session %v less than a tick after its loop has stood still for more than %d ticks", c.leader, t.Session, pauseTicks)
+				}
 			}
 		}
 	}
+	return ""
 }
 
 func (c *expiry) committed(e *Committed) string {
@@ -182,10 +207,8 @@ func (c *expiry) early(id wire.SessionID, s *lifetime) string {
 
 // delayOf returns D, in µs.
 func delayOf(p Present) int64 {
-	for _, v := range p.Servers() {
-		if v.Compatible {
-			return lateCompatible * p.Recipe().TickMS * 1000
-		}
+	if mixed(p) {
+		return lateCompatible * p.Recipe().TickMS * 1000
 	}
 	return LeaseMS * 1000
 }
@@ -193,6 +216,14 @@ func delayOf(p Present) int64 {
 // tick checks the sessions that are due while a leader serves.
 func (c *expiry) tick(e *Ticked) string {
 	now, tick := c.present.Now(), c.present.Recipe().TickMS*1000
+	switch same := e.Server == c.leader && e.Epoch == c.epoch; {
+	case !same:
+		c.grace = 0
+	case e.Mono > c.mono+pauseTicks*c.present.Recipe().TickMS:
+		c.met[leaderPaused]++
+		c.grace = e.Mono + c.present.Recipe().TickMS
+	}
+	c.mono = e.Mono
 	if e.Server != c.leader || e.Epoch != c.epoch || now > c.ticked+tick {
 		c.leader, c.epoch, c.since = e.Server, e.Epoch, now
 		for _, s := range c.open {

@@ -50,13 +50,20 @@ func pinged(at int64) Answered {
 // serves returns the ticks of a leader over some time.
 func serves(v ensemble.ServerID, long int64) (all []any) {
 	for range long / (250 * ms) {
-		all = append(all, Ticked{v, 1}, later(250*ms))
+		all = append(all, Ticked{v, 1, 0}, later(250*ms))
 	}
 	return all
 }
 
 // brokenExpiry are sequences of observations that break the rule of sessions that expire.
 var brokenExpiry = []broken{
+	{"a session that expires directly after a pause of the leader", expiryOf(false), func(*History) []any {
+		end := Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{closes(1)}}}
+		return []any{
+			createsSession(3000), Ticked{a, 1, 0}, Ticked{a, 1, 2000}, end, Ticked{a, 1, 4001}, Ticked{a, 1, 5001}, end,
+			Ticked{a, 2, 9000}, end, Ticked{a, 2, 11_001}, Standing{Server: a}, end, Ticked{a, 2, 12_000}, Ticked{a, 2, 14_001}, Ticked{a, 2, 15_000}, end,
+		}
+	}},
 	{"a session that expires 8 s after an answered ping, with 8 s and a second", expiryOf(false), func(*History) []any {
 		return []any{createsSession(9000), later(50 * ms), pinged(40 * ms), later(8400 * ms), Committed{a, 2, closes(1)},
 			createsSession(9000), pinged(50 * ms), later(1 * ms), Committed{a, 3, closes(2)}, pinged(8000 * ms), Committed{a, 4, closes(1)}}
@@ -69,7 +76,7 @@ var brokenExpiry = []broken{
 		all := append([]any{createsSession(9000)}, serves(a, 10_000*ms)...)
 		all = append(append(all, Heard{1}), serves(a, 19_500*ms)...)
 		all = append(append(all, later(2000*ms)), serves(a, 19_500*ms)...) // its process was stopped for a while
-		return append(all, Ticked{a, 1}, later(2*ms), Ticked{a, 1})
+		return append(all, Ticked{a, 1, 0}, later(2*ms), Ticked{a, 1, 0})
 	}},
 	{"a ping of a session whose end is proposed", expiryOf(false), func(*History) []any {
 		pong := Replied{Server: a, Session: 1, Op: wire.OpPing}
@@ -80,7 +87,7 @@ var brokenExpiry = []broken{
 		all := append([]any{createsSession(9000)}, serves(a, 10_000*ms)...)
 		all = append(all, Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{closes(1)}}})
 		all = append(append(all, serves(a, 20_000*ms)...), Undone{Server: a})
-		return append(append(all, serves(a, 19_500*ms)...), Ticked{a, 1}, later(2*ms), Ticked{a, 1})
+		return append(append(all, serves(a, 19_500*ms)...), Ticked{a, 1, 0}, later(2*ms), Ticked{a, 1, 0})
 	}},
 }
 

@@ -34,7 +34,7 @@ func (c *fresh) See(o any) string {
 		floor, asked := c.floors[e.N]
 		delete(c.floors, e.N)
 		known := e.Header.Err == wire.OK || e.Header.Err == wire.ErrNoNode
-		if !asked || !known || e.NoQuorum || c.mixed() {
+		if !asked || !known || e.NoQuorum || mixed(c.present) {
 			return ""
 		}
 		c.count()
@@ -46,8 +46,8 @@ func (c *fresh) See(o any) string {
 }
 
 // mixed reports whether servers of ZooKeeper take part.
-func (c *fresh) mixed() bool {
-	for _, v := range c.present.Servers() {
+func mixed(p Present) bool {
+	for _, v := range p.Servers() {
 		if v.Compatible {
 			return true
 		}

@@ -97,7 +97,8 @@ type (
 	}
 	// Electing says what a server reports and sends of elections in a batch, in this order. Mono is the server's
 	// time in ms, and Log the end of its log. Wiped says that it may have lost its history, Full that it knows
-	// that its disk is full, and Disabled that it takes no part.
+	// that its disk is full, Disabled that it takes no part, and ShutOut that it has taken none since before its disk
+	// was found full.
 	Electing struct {
 		Server      ensemble.ServerID
 		Reports     []replica.Observation
@@ -106,6 +107,7 @@ type (
 		Log         wire.Zxid
 		Wiped, Full bool
 		Disabled    bool
+		ShutOut     bool
 	}
 	// Standing describes a server at the end of a batch: whether it looks for a leader, dials one or serves.
 	Standing struct {
@@ -120,10 +122,12 @@ type (
 		Index  int
 		Txn    *record.Txn
 	}
-	// Ticked says that the loop of a leader that serves takes note of the time. It does so four times a tick.
+	// Ticked says that the loop of a leader that serves takes note of the time, which is Mono in ms. It does so four
+	// times a tick.
 	Ticked struct {
 		Server ensemble.ServerID
 		Epoch  wire.Epoch
+		Mono   int64
 	}
 	// Applies says that a transaction is the next one that a server applies.
 	Applies struct {

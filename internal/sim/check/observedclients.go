@@ -75,6 +75,15 @@ type (
 		ReadOnly   bool
 		TimeoutMS  int32
 		Seen, Zxid wire.Zxid
+		Epoch      wire.Epoch // the epoch in which the server serves
+	}
+	// Resumes says that a client asks a server for its session. Received says that a server receives a write.
+	Resumes  struct{ Conn replica.ConnID }
+	Received struct {
+		Server  ensemble.ServerID
+		Conn    replica.ConnID
+		Session wire.SessionID
+		Xid     int32
 	}
 	// Welcomed says that a client learns the timeout of its session.
 	Welcomed struct {
@@ -326,6 +335,8 @@ type Recipe struct {
 	KazooBarrier  bool // the double barrier is of kazoo's variant
 	LocalSessions bool // servers may give local sessions
 	TickMS        int64
+	// RemovalsPerMinute is how many unused containers and expired TTL znodes a leader may remove; 0: any number.
+	RemovalsPerMinute int64
 }
 
 // The values that Present returns.

@@ -15,7 +15,7 @@ import (
 // late.
 
 // carelessIn is the number of requests of which one is careless, on average.
-const carelessIn = 24
+const carelessIn = 12
 
 // oddities returns the random source of a careless client; nil: the client is not careless.
 func (c *Client) oddities() *machine.Random {
@@ -41,7 +41,7 @@ func (c *Client) careless() bool {
 		return false
 	}
 	mine := fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3))
-	switch d.Below(10) {
+	switch d.Below(17) {
 	case 0: // requests behind the end of the session
 		if d.Below(3) == 0 { // the end waits behind a sync, perhaps until the session has expired
 			c.sync(check.RegisterPaths[0])
@@ -74,8 +74,25 @@ func (c *Client) careless() bool {
 		}
 	case 4, 5, 6:
 		c.goOn(d)
-	case 7, 8: // nothing is sent until the session has expired
+	case 7, 8, 13, 14, 15, 16: // nothing is sent until the session has expired
 		c.nap()
+	case 9: // containers that nobody uses any more
+		for i := range d.Between(2, 4) {
+			path := fmt.Sprintf("/unused%d", i)
+			q := &wire.CreateRequest{Path: path, ACL: wire.OpenACL(), Flags: wire.FlagContainer}
+			c.Send(&Call{Op: wire.OpCreateContainer, Path: path, Body: wire.Append(nil, q)})
+			c.create(path+"/k", wire.FlagPersistent)
+			c.delete(path + "/k")
+		}
+	case 10, 11: // another server, at once
+		switch {
+		case c.NoQuorum && d.Below(2) == 0:
+			c.twin(d)
+		case c.NoQuorum || c.Reader || c.group.Settings().LocalSessions:
+			c.hops = true
+		default:
+			c.goOn(d)
+		}
 	default:
 		c.readsUntil = c.group.Now() + int64(c.timeout())*machine.Millisecond*5/2
 	}
@@ -93,13 +110,22 @@ func (c *Client) goOn(d *machine.Random) bool {
 	if c.NoQuorum || c.group.Settings().LocalSessions {
 		return false
 	}
+	closed := false
 	old, session, left := c.conn, c.Session, c.Connections
+	c.leaving = func() { // while the session moves
+		for i := range d.Between(2, 8) {
+			c.group.After(i*d.Below(machine.Millisecond), func() {
+				if !closed && c.Session == session && c.On && !c.stopped && !c.group.Phase().Quiet {
+					c.sendOld(old, session, d, c.Attached && c.Connections > left)
+				}
+			})
+		}
+	}
 	if d.Below(3) == 0 {
 		c.again = c.At
 	}
 	c.conn = nil // Drop does not close the connection
 	c.Drop()
-	closed := false
 	for range d.Between(1, 4) {
 		c.group.After(d.Below(400*machine.Millisecond), func() {
 			if closed || c.Session != session || !c.On || c.stopped || c.group.Phase().Quiet {
@@ -111,6 +137,7 @@ func (c *Client) goOn(d *machine.Random) bool {
 	c.moved = func() { // in the moment in which the session has moved
 		if c.Session == session && !closed {
 			c.sendOld(old, session, d, true)
+			c.WriteNow()
 		}
 	}
 	c.group.After(d.Between(100*machine.Millisecond, 2*machine.Second), func() {

@@ -56,9 +56,14 @@ type Client struct {
 	shown          check.Watching    // memory that watching reuses
 	odd            *machine.Random   // draws what a careless client does; nil: the client is not careless
 	again          ensemble.ServerID // the server to which a careless client connects next; 0: any
+	leaving        func()            // called when it asks for its session on its next connection; nil: nothing
 	moved          func()            // called when the session is on its next connection; nil: nothing
 	napUntil       int64             // until when a careless client sends nothing, in µs
 	readsUntil     int64             // until when the client only reads, in µs
+	awayUntil      int64             // until when a careless client does not connect, in µs
+	resumes        bool              // a careless reader asks for its session again
+	hops           bool              // a careless client goes to servers that lack what it has just seen
+	hopsFrom       int64             // when it may do so next, in µs
 	rests          wire.SessionID    // the session that the client has kept alive by reads since all faults have ended; 0: none
 }
 
@@ -101,6 +106,10 @@ func (c *Client) later(d int64, do func()) {
 func (c *Client) Connect() {
 	c.Connections++
 	c.Attached, c.conn = false, nil
+	if left := c.awayUntil - c.group.Now(); left > 0 && !c.group.Phase().Calm {
+		c.later(left, c.Connect)
+		return
+	}
 	w, n := c.group.World, c.group.Servers()
 	id := c.prefers(ensemble.ServerID(1 + c.random.Below(int64(n))))
 	for w.Phase().Calm && !w.Listed(id) { // a retired server is in no list any more
@@ -149,9 +158,10 @@ func (c *Client) timeout() int32 {
 }
 
 func (c *Client) sendHello() {
-	if c.Reader {
+	if c.Reader && !c.resumes {
 		c.renew()
 	}
+	c.resumes = false
 	h := Hello{Identity: check.IdentityOf(c.ID), ReadOnly: c.Reader, Session: c.Session, TimeoutMS: c.group.Settings().SessionMS, Seen: max(c.Seen, c.lastEvent)}
 	if c.forged = c.Session != 0 && c.random.Below(32) == 0; c.Session != 0 {
 		p := c.Session.Password()
@@ -167,6 +177,10 @@ func (c *Client) sendHello() {
 	c.helloAt = c.Clock.Moment(c.group.Now())
 	c.lastReceived, c.lastSent = c.mono(), c.mono()
 	c.conn.Send(h)
+	if do := c.leaving; do != nil {
+		c.leaving = nil
+		do()
+	}
 	c.watchdog()
 }
 
@@ -371,6 +385,9 @@ func (c *Client) takeReply(r Response) {
 	if k.Err == wire.ErrSessionExpired || k.Err == wire.ErrSessionMoved {
 		c.Drop()
 		return
+	}
+	if c.hops && k.Zxid == c.Seen {
+		c.after(0, c.hop)
 	}
 	if k.Op != wire.OpPing && c.busy {
 		c.busy = false

@@ -4,6 +4,7 @@ import (
 	"bellwether/internal/ensemble"
 	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
+	"bellwether/wire"
 )
 
 // World is what clients see of the simulation. All times are simulated µs.
@@ -21,6 +22,8 @@ type World interface {
 	Servers() int
 	// Listed reports whether the newest list of servers has the server.
 	Listed(ensemble.ServerID) bool
+	// Behind returns a server that has applied everything before a transaction, but not the transaction; 0: there is none.
+	Behind(seen wire.Zxid) ensemble.ServerID
 	// HasLeader reports whether there is an established leader.
 	HasLeader() bool
 	// Reaches reports whether a host can exchange packets with a server's machine.
