@@ -144,6 +144,9 @@ var elections = []bug{
 		{"sim", "TestFilteredLeaderWithMoreHistory", "failed-history"},
 		{"sim", "TestFilteredMinorityStopsNoElection", "failed-pause"},
 		{"election", "TestDifferentMemoriesAgree", "failed-split"},
+		{"election", "TestFewFailedTermsAreForgivenFirst", "failed-forgiven"},
+		{"sim", "TestServerBehindRemembersOneMoreFailedTerm", "failed-behind"},
+		{"election", "TestServerThatOthersElectAcceptsIt", "failed-accept"},
 		{"election", "TestLeaderThatOthersHaveLeftIsGivenUp", "failed-kept"},
 	}, ""},
 	{"a snapshot that counts as more history", []scenario{

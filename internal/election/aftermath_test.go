@@ -37,7 +37,7 @@ func (w *world) followers(leader *server) []ensemble.ServerID {
 	var with []ensemble.ServerID
 	for _, id := range w.ids() {
 		s := w.servers[id]
-		if s.alive && s.decision != nil && s.decision.Vote.Leader == leader.id && !w.cut[pair(id, leader.id)] {
+		if s.alive && s.decision != nil && s.decision.Vote.Leader == leader.id && !w.cut[pair(id, leader.id)] && (s == leader || !leader.filtered) {
 			with = append(with, id)
 		}
 	}
@@ -61,7 +61,7 @@ func (w *world) roles() {
 		}
 		leader := w.servers[s.decision.Vote.Leader]
 		has := func(id ensemble.ServerID) bool { return slices.Contains(w.followers(s), id) }
-		leads := leader.alive && leader.decision != nil && leader.decision.State == peerwire.Leading
+		leads := leader.alive && leader.decision != nil && leader.decision.State == peerwire.Leading && (s == leader || !leader.filtered)
 		switch {
 		case s == leader && w.now-s.since > 3000 && !s.members.HasQuorum(has):
 			again("no quorum follows")
@@ -84,7 +84,7 @@ func (s *server) noteFailed(now int64) {
 		return
 	}
 	f := Failed{Candidate: s.decision.Vote.Leader}
-	others := slices.DeleteFunc(slices.Clone(s.look.Failed), func(o Failed) bool {
+	all := slices.DeleteFunc(slices.Clone(s.look.Failed), func(o Failed) bool {
 		if o.Candidate != f.Candidate {
 			return false
 		}
@@ -92,12 +92,15 @@ func (s *server) noteFailed(now int64) {
 		return true
 	})
 	f.Times++
-	f.Until = now + min(int64(1000)<<min(f.Times-1, 5), 30_000)
 	if f.Times > 1 {
 		f.Again = now + min(int64(10)<<min(f.Times-2, 7), 1000)
 	}
 	f.Round, f.Epoch = s.decision.Round, s.decision.Vote.PeerEpoch
-	s.look.Failed = append(others, f)
+	all = append(all, f)
+	for i := range all { // each failed term begins all pauses again
+		all[i].Until = now + min(int64(1000)<<min(all[i].Times-1, 5), 30_000)
+	}
+	s.look.Failed = all
 }
 
 // dialTime returns how long a learner dials a leader that does not lead.

@@ -77,7 +77,9 @@ type Election struct {
 	proposal Vote
 	barred   bool                         // neither candidate nor supporter until synchronised
 	failed   map[ensemble.ServerID]Failed // candidates whose last terms failed
-	relaxed  bool                         // failed terms are ignored in this election
+	splits   int                          // how often this server has taken a step because votes differ (see relax)
+	forgiven int                          // candidates with at most so many failed terms rank as if they had none
+	floor    Vote                         // a candidate with less history than this cannot win in this round, and is not preferred
 	restated bool                         // this server has begun a new round because a vote gave it a history that it does not have
 
 	votes   map[ensemble.ServerID]ballot // votes of this round
@@ -89,7 +91,7 @@ type Election struct {
 	settleAt int64 // end of the wait, Never if none runs
 	settleBy int64 // limit of all waits of the round, Never before the first
 	againAt  int64 // when a leader that could not be joined may be joined again; Never: there is none
-	splitAt  int64 // when this server begins to order votes by history and id only (see relax)
+	splitAt  int64 // when this server takes the next step, because votes differ (see relax)
 
 	current     ballot // the decision that notifications carry while this server is not looking
 	agreed      bool   // the epoch in these notifications is agreed on

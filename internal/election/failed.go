@@ -2,6 +2,7 @@ package election
 
 import (
 	"fmt"
+	"slices"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
@@ -12,9 +13,12 @@ import (
 // unless Failed says otherwise.
 const dialMS = 1000
 
-// splitMS is how long the votes of a quorum may differ before this server orders them as
-// if no term had failed.
-const splitMS = 400
+// splitMS is how long the votes of a quorum may differ before this server takes the first step
+// toward votes that agree, and forgiveMS is how long they may differ after each step (see relax).
+const (
+	splitMS   = 400
+	forgiveMS = 200
+)
 
 // Failed holds what a server remembers of a candidate whose last terms ended before they
 // served. The zero value is that of any other candidate.
@@ -46,7 +50,7 @@ func (e *Election) remember(failed []Failed) {
 		}
 		e.failed[f.Candidate] = f
 	}
-	e.relaxed, e.splitAt = false, Never
+	e.splits, e.forgiven, e.splitAt = 0, 0, Never
 	e.againAt = e.nextAgain()
 }
 
@@ -63,7 +67,7 @@ func (e *Election) nextAgain() int64 {
 
 // penalty returns by how many failed terms a candidate ranks behind others.
 func (e *Election) penalty(id ensemble.ServerID) int {
-	if f := e.failed[id]; !e.relaxed && f.Until > e.now {
+	if f := e.failed[id]; f.Times > e.forgiven && f.Until > e.now {
 		return f.Times
 	}
 	return 0
@@ -101,8 +105,10 @@ func (e *Election) watchSplit() {
 		return id == e.id || ok && b.state == peerwire.Looking
 	}
 	switch {
-	case e.relaxed || !e.prefers() || !e.quorum(voted):
+	case !e.prefers() || !e.quorum(voted):
 		e.splitAt = Never
+	case e.splitAt == Never && e.splits > 0:
+		e.splitAt = e.now + forgiveMS
 	case e.splitAt == Never:
 		e.splitAt = e.now + splitMS
 	}
@@ -119,29 +125,91 @@ func (e *Election) prefers() bool {
 	return false
 }
 
-// relax makes this server ignore failed terms for the rest of the election. Servers that
-// remember no failed terms order votes in that way too, so that all voters come to prefer
-// the same candidate.
+// relax takes the next step toward votes that agree, because those of a quorum have differed for
+// a while.
+//
+// The first step changes only votes that cannot win, because too many voters vote for more history.
+// A server that lacks history would otherwise vote for itself for as long as it remembers failed
+// terms of all others.
+//
+// Each later step also forgives failed terms, for the rest of the election: candidates with at most
+// 1 of them rank as if they had none, then those with at most 2, 4, 8 and so on. Some step must
+// forgive all: servers that remember nothing order votes by history and id alone, so only that order
+// makes all votes agree. It may elect a candidate that cannot lead. But then all voters remember one
+// more failed term of it. So they soon agree on another candidate before they forgive that one.
 func (e *Election) relax() {
-	e.relaxed, e.splitAt = true, Never
+	if e.splits++; e.splits > 1 {
+		e.forgiven = max(1, 2*e.forgiven)
+	}
+	e.splitAt, e.floor = Never, e.leastToWin()
 	best := e.proposal
-	for _, id := range e.voters {
-		if b, ok := e.votes[id]; ok && b.state == peerwire.Looking && e.beats(b.Vote, best) {
-			best = b.Vote
+	for _, v := range e.lookingVotes() {
+		if e.beats(v, best) {
+			best = v
 		}
 	}
-	e.report(Relaxed{Round: e.round, Vote: best})
+	e.report(Relaxed{Round: e.round, Forgiven: e.forgiven, All: !e.prefers(), Vote: best})
 	if best != e.proposal {
 		e.improve(best)
 	}
 	e.count()
 }
 
-// Relaxed reports that the votes of a quorum do not agree, so this server ignores failed
-// terms in this election.
+// lookingVotes returns the votes of this round, that of this server first.
+func (e *Election) lookingVotes() []Vote {
+	votes := []Vote{e.proposal}
+	for _, id := range e.voters {
+		if b, ok := e.votes[id]; ok && id != e.id && b.state == peerwire.Looking {
+			votes = append(votes, b.Vote)
+		}
+	}
+	return votes
+}
+
+// leastToWin returns, of the votes of this round, the one with the least history that can get a
+// quorum: the voters that vote for no more history than that are a quorum. The others may have more
+// history than its candidate, and then they do not vote for it.
+func (e *Election) leastToWin() Vote {
+	votes := e.lookingVotes()
+	slices.SortFunc(votes, Vote.history)
+	for _, v := range votes {
+		if e.quorum(func(id ensemble.ServerID) bool {
+			b, ok := e.votes[id]
+			return id == e.id && e.proposal.history(v) <= 0 || ok && b.state == peerwire.Looking && b.history(v) <= 0
+		}) {
+			return v
+		}
+	}
+	return e.floor
+}
+
+// accept makes this server vote for itself, although its own terms failed, if a quorum of the
+// others votes for it. They would elect it anyway, and then give it up again because it votes for
+// another server.
+func (e *Election) accept() {
+	f := e.failed[e.id]
+	chosen := func(id ensemble.ServerID) bool {
+		b, ok := e.votes[id]
+		return ok && b.state == peerwire.Looking && b.Vote == e.initial
+	}
+	if e.penalty(e.id) == 0 || !e.quorum(chosen) {
+		return
+	}
+	f.Until = e.now
+	e.failed[e.id] = f
+	if e.beats(e.initial, e.proposal) {
+		e.improve(e.initial)
+	}
+}
+
+// Relaxed reports that the votes of a quorum do not agree, so this server ignores the failed
+// terms of candidates with at most Forgiven of them, and does not prefer candidates that cannot win.
+// All says that it ignores all failed terms that it remembers.
 type Relaxed struct {
-	Round wire.Epoch
-	Vote  Vote
+	Round    wire.Epoch
+	Forgiven int
+	All      bool
+	Vote     Vote
 }
 
 // ElectsAgain reports that a quorum votes for a candidate whose last terms failed, and
@@ -154,7 +222,14 @@ type ElectsAgain struct {
 }
 
 func (h Relaxed) String() string {
-	return fmt.Sprintf("voters in round %d do not agree because they remember different failed terms: votes for %s by history and id alone", h.Round, h.Vote)
+	how := ""
+	switch {
+	case h.All:
+		how = " by history and id alone"
+	case h.Forgiven > 0:
+		how = fmt.Sprintf(", as if candidates that failed up to %d times had not failed", h.Forgiven)
+	}
+	return fmt.Sprintf("voters in round %d do not agree because they remember different failed terms: votes for %s%s", h.Round, h.Vote, how)
 }
 
 func (h ElectsAgain) String() string {

@@ -6,6 +6,8 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
+	"bellwether/wire"
+	"pgregory.net/rapid"
 )
 
 // fresh is a vote for a server with the history that all servers have.
@@ -197,7 +199,84 @@ func TestDifferentMemoriesAgree(t *testing.T) {
 		w.servers[id].look.Failed = []Failed{{Candidate: 4, Times: 5, Until: 30_000}}
 	}
 	w.startAll()
-	w.mustConverge(t, 2*splitMS)
+	w.mustConverge(t, splitMS+5*forgiveMS)
+}
+
+// TestServerBehindVotesForOneThatCanWin: server 2 has the newest history, but nobody can join it.
+// Candidate 3 has once failed for another reason, and server 1 remembers that. Server 1 lacks history,
+// so it votes only for itself. It votes for 3 before 3 votes for 2 again.
+func TestServerBehindVotesForOneThatCanWin(t *testing.T) {
+	w := worldOf(3)
+	bad := Failed{Candidate: 2, Times: 2, Until: 2000}
+	for id := ensemble.ServerID(1); id <= 3; id++ {
+		w.servers[id].look.Failed = []Failed{bad}
+	}
+	w.servers[1].look.Failed = []Failed{bad, {Candidate: 3, Times: 1, Until: 1000}}
+	w.servers[2].look.Zxid += 2
+	w.servers[3].look.Zxid++
+	w.servers[2].filtered = true
+	w.startAll()
+	w.mustConverge(t, 2*splitMS) // until server 2 joins too
+}
+
+// TestFewFailedTermsAreForgivenFirst: each of two voters remembers failed terms of the other, and both
+// remember more of server 3, which nobody can join. They agree before they forgive server 3, which has
+// been restarted and remembers nothing.
+func TestFewFailedTermsAreForgivenFirst(t *testing.T) {
+	w := worldOf(3)
+	w.servers[3].filtered = true
+	for id, other := range map[ensemble.ServerID]ensemble.ServerID{1: 2, 2: 1} {
+		w.servers[id].look.Failed = []Failed{{Candidate: other, Times: 1, Until: 1000}, {Candidate: 3, Times: 3, Until: 4000}}
+	}
+	w.startAll()
+	w.mustConverge(t, 1500) // until server 3 joins too; a term of it would last as long
+}
+
+// TestServerThatOthersElectAcceptsIt: each of two candidates remembers its own failed term, so each
+// prefers the other. The candidate that a quorum of the others votes for votes for itself.
+func TestServerThatOthersElectAcceptsIt(t *testing.T) {
+	w := worldOf(3)
+	w.servers[3].filtered = true
+	for id := ensemble.ServerID(1); id <= 3; id++ {
+		w.servers[id].look.Failed = []Failed{{Candidate: id, Times: 1, Until: 1000}, {Candidate: 3, Times: 5, Until: 16_000}}
+	}
+	w.startAll()
+	w.mustConverge(t, settleMax)
+
+	e := lookWith(5, 5, Look{Zxid: 0x100000001, Epoch: 1, Failed: []Failed{{Candidate: 5, Times: 2, Until: 1000}}})
+	hear(e, 1, peerwire.Looking, fresh(5), 1)
+	hear(e, 2, peerwire.Looking, fresh(5), 1)
+	hear(e, 4, peerwire.Looking, fresh(4), 1)
+	if v := e.State().Vote; v.Leader != 4 {
+		t.Errorf("votes for %v, two of five vote for it", v)
+	}
+	hear(e, 3, peerwire.Looking, fresh(5), 1)
+	if v := e.State().Vote; v.Leader != 5 {
+		t.Errorf("votes for %v, a quorum of the others votes for it", v)
+	}
+}
+
+// TestFilteredMinorityOfARandomNetwork: learners cannot reach some servers, which are a minority. The
+// servers have different histories and remember different failed terms. Within two minutes they all follow a
+// server that can be reached.
+func TestFilteredMinorityOfARandomNetwork(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int{3, 5}).Draw(t, "voters")
+		w := worldOf(n)
+		for range rapid.IntRange(1, n/2).Draw(t, "filtered") {
+			w.servers[rapid.SampledFrom(w.ids()).Draw(t, "filter")].filtered = true
+		}
+		for _, id := range w.ids() {
+			s := w.servers[id]
+			s.look.Epoch = wire.Epoch(rapid.IntRange(1, 2).Draw(t, "epoch"))
+			s.look.Zxid = wire.MakeZxid(s.look.Epoch, uint32(rapid.IntRange(0, 2).Draw(t, "counter")))
+			s.look.Failed = drawFailed(t, w.ids())
+		}
+		w.startAll()
+		if !w.converge(120_000) || len(w.wrong) > 0 {
+			t.Fatalf("%s\n%s\n%s", strings.Join(w.wrong, "\n"), strings.Join(w.output, "\n"), w.states())
+		}
+	})
 }
 
 // TestSplitVoteAtATimeOfResending: a server begins to ignore failed terms, and keeps its vote. It also resends

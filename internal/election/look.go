@@ -66,7 +66,7 @@ func (e *Election) beginRound(r wire.Epoch, v Vote) {
 	e.round, e.proposal = r, v
 	clear(e.votes)
 	clear(e.down)
-	e.settleAt, e.settleBy, e.splitAt = Never, Never, Never
+	e.settleAt, e.settleBy, e.splitAt, e.floor = Never, Never, Never, Vote{}
 	e.interval = e.intervalMin
 	e.running.rounds(r)
 	e.running.change(e.now, r, v)
@@ -221,6 +221,7 @@ func (e *Election) heardLooking(h Heard) {
 		e.send(h.From, e.lookingMessage())
 	}
 	e.keep(h)
+	e.accept()
 	e.count()
 }
 
@@ -288,9 +289,9 @@ func (e *Election) beats(a, b Vote) bool {
 	return beats(a, b, e.weight)
 }
 
-// enough reports whether a candidate has all the history of this server. A leader that
-// lacks some of it could not lead this server.
-func (e *Election) enough(v Vote) bool { return v.history(e.initial) >= 0 }
+// enough reports whether a candidate has all the history of this server, and as much as it takes
+// to win (see relax). A leader that lacks history of this server could not lead it.
+func (e *Election) enough(v Vote) bool { return v.history(e.initial) >= 0 && v.history(e.floor) >= 0 }
 
 // keep records a ballot of the round. If the same ballot came before in a message that
 // was not resent, it still counts as fresh.

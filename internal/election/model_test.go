@@ -34,6 +34,7 @@ type server struct {
 	alive    bool
 	e        elector
 	foreign  bool // plays a ZooKeeper server
+	filtered bool // learners cannot reach it
 	look     Look
 	members  *ensemble.Membership
 	decision *Decision // while it has a role
@@ -65,7 +66,10 @@ type inFlight struct {
 }
 
 // cast is a vote that a server held in a round, and its own history at that time.
-type cast struct{ vote, own Vote }
+type cast struct {
+	vote, own Vote
+	voted     bool // false: it has joined a leader by the word of others
+}
 
 // membership makes a membership of voters and observers.
 func membership(version int64, voters, observers []ensemble.ServerID, groups map[ensemble.GroupID][]ensemble.ServerID,
@@ -159,7 +163,7 @@ func (w *world) step(s *server, ev Event) {
 	w.tellSent(s, r.Send)
 	for _, m := range r.Send {
 		w.link(s.id, m.To).slot = &m.Notification
-		w.note(s, m.Notification.ElectionEpoch, voteOf(&m.Notification))
+		w.note(s, m.Notification.ElectionEpoch, voteOf(&m.Notification), m.Notification.State == peerwire.Looking)
 	}
 	if r.Decision != nil {
 		s.decision, s.since = r.Decision, w.now
@@ -350,7 +354,7 @@ func (w *world) watch(s *server, before State, ev Event) {
 		w.wrongf("%d went from %s down to %s in round %d", s.id, s.proposal, st.Vote, st.Round)
 	}
 	s.proposal, s.round, s.text = st.Vote, st.Round, s.members.String()
-	w.note(s, st.Round, st.Vote)
+	w.note(s, st.Round, st.Vote, true)
 }
 
 // prefers reports whether a server prefers one vote to another. A native server takes its
@@ -364,12 +368,13 @@ func (s *server) prefers(a, b Vote) bool {
 
 func (s *server) weigh(id ensemble.ServerID) int64 { return s.members.Weight(id) }
 
-// note records that a server held a vote in a round.
-func (w *world) note(s *server, round wire.Epoch, v Vote) {
+// note records that a server held a vote in a round, for which it voted or which it joined as a
+// follower of a leader that a quorum follows.
+func (w *world) note(s *server, round wire.Epoch, v Vote, voted bool) {
 	if w.cast[round] == nil {
 		w.cast[round] = map[ensemble.ServerID][]cast{}
 	}
-	c := cast{v, Vote{s.id, s.look.Zxid, s.look.Epoch}}
+	c := cast{v, Vote{s.id, s.look.Zxid, s.look.Epoch}, voted}
 	if votes := w.cast[round][s.id]; !slices.Contains(votes, c) {
 		w.cast[round][s.id] = append(votes, c)
 	}
@@ -404,7 +409,7 @@ func (w *world) checkDecision(s *server, before State, d *Decision) {
 	}
 	for _, id := range d.Supporters {
 		for _, c := range w.cast[d.Round][id] {
-			if c.vote == d.Vote && s.members.Weight(id) > 0 && c.own.history(d.Vote) > 0 {
+			if c.vote == d.Vote && c.voted && s.members.Weight(id) > 0 && c.own.history(d.Vote) > 0 {
 				w.wrongf("%d decided on %s in round %d, but its supporter %d has %s", s.id, d.Vote, d.Round, id, c.own)
 			}
 		}

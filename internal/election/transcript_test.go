@@ -132,7 +132,7 @@ func (w *world) serverCommand(s *server, name string, arg func(int) string) erro
 			}
 		}
 		if from := w.servers[sid(arg(2))]; from != nil {
-			w.note(from, n.ElectionEpoch, voteOf(&n))
+			w.note(from, n.ElectionEpoch, voteOf(&n), true)
 		}
 		w.step(s, Heard{From: sid(arg(2)), First: arg(8) == "first", Notification: n})
 	case "linked":

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"bellwether/internal/peerwire"
 	"bellwether/internal/sim/machine"
 )
 
@@ -106,6 +107,50 @@ func TestOnlyFilteredServersKnowTheEpoch(t *testing.T) {
 		} else {
 			s.Do(Act{Kind: Unfilter, A: int(filtered[0].id)})
 			s.until("the server that can be reached leads", 40*machine.Second, s.leads(filtered[0]))
+		}
+		s.whole()
+	}
+}
+
+// TestServerBehindRemembersOneMoreFailedTerm filters the leader of three servers, which has transactions that
+// nobody else has. One of the others can lead, but the third remembers a failed term of that server too, from
+// before. The third lacks history, and yet prefers itself to both. It checks that it votes for the server that
+// can lead before both vote for the filtered server again.
+func TestServerBehindRemembersOneMoreFailedTerm(t *testing.T) {
+	for seed := uint64(1); seed <= 20; seed++ {
+		s := halfDead(t, seed, 3)
+		good, behind := s.leader(), s.other()
+		bad := s.without(good, behind)[0]
+		s.Do(Act{Kind: Kill, A: int(behind.id)})
+		s.write(good, 3)
+		s.Do(Act{Kind: SlowDisk, A: int(behind.id), Value: 900 * machine.Millisecond})
+		s.Do(Act{Kind: Start, A: int(behind.id)})
+		follows := func(l *server) func() bool {
+			return func() bool {
+				return l.standing.Role == peerwire.Leading && behind.standing.Role == peerwire.Following && behind.standing.Leader == l.id
+			}
+		}
+		s.until("the server that is behind follows", 10*machine.Second, follows(good))
+		s.Do(Act{Kind: Kill, A: int(good.id)})
+		s.until("it follows the next leader", 10*machine.Second, follows(bad))
+		s.Do(Act{Kind: Start, A: int(good.id)})
+		s.until("the other server serves again", 10*machine.Second, func() bool { return good.standing.Serving && good.standing.Leader == bad.id })
+		if behind.standing.Serving {
+			t.Fatalf("seed %d: it has caught up", seed)
+		}
+		c := s.client(bad)
+		s.filter(bad)
+		c.Ask(c.Creation("/tail")) // it reaches the log of the leader only
+		s.until("only the leader has the newest transaction", machine.Second, func() bool { return bad.ends() > good.ends() })
+		s.Do(Act{Kind: SlowDisk, A: int(behind.id)})
+		s.until("the other server has lost the leader", 2*machine.Second, func() bool { return !good.standing.Serving })
+		began := s.now
+		s.Do(Act{Kind: Kill, A: int(bad.id)})
+		s.Do(Act{Kind: Start, A: int(bad.id)})
+		t.Logf("seed %d: %d ms", seed, s.led(began, s.without(bad)))
+		s.RunFor(20 * machine.Second)
+		if !s.leads(good, behind)() {
+			t.Fatalf("seed %d: the leader has not stayed", seed)
 		}
 		s.whole()
 	}
