@@ -78,7 +78,6 @@ type Election struct {
 	barred   bool                         // neither candidate nor supporter until synchronised
 	failed   map[ensemble.ServerID]Failed // candidates whose last terms failed
 	splits   int                          // how often this server has taken a step because votes differ (see relax)
-	forgiven int                          // candidates with at most so many failed terms rank as if they had none
 	floor    Vote                         // a candidate with less history than this cannot win in this round, and is not preferred
 	restated bool                         // this server has begun a new round because a vote gave it a history that it does not have
 

@@ -2,6 +2,8 @@ package election
 
 import (
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	"bellwether/internal/ensemble"
@@ -19,6 +21,10 @@ const (
 	splitMS   = 400
 	forgiveMS = 200
 )
+
+// forgiven holds, for each number of steps that a server has taken, how many failed terms of a
+// candidate it ignores. The steps are few, because a server may remember any number of failed terms.
+var forgiven = [...]int{0, 0, 2, 8, 32, 128, math.MaxInt}
 
 // Failed holds what a server remembers of a candidate whose last terms ended before they
 // served. The zero value is that of any other candidate.
@@ -50,7 +56,7 @@ func (e *Election) remember(failed []Failed) {
 		}
 		e.failed[f.Candidate] = f
 	}
-	e.splits, e.forgiven, e.splitAt = 0, 0, Never
+	e.splits, e.splitAt = 0, Never
 	e.againAt = e.nextAgain()
 }
 
@@ -67,7 +73,7 @@ func (e *Election) nextAgain() int64 {
 
 // penalty returns by how many failed terms a candidate ranks behind others.
 func (e *Election) penalty(id ensemble.ServerID) int {
-	if f := e.failed[id]; f.Times > e.forgiven && f.Until > e.now {
+	if f := e.failed[id]; f.Times > forgiven[e.splits] && f.Until > e.now {
 		return f.Times
 	}
 	return 0
@@ -133,36 +139,40 @@ func (e *Election) prefers() bool {
 // terms of all others.
 //
 // Each later step also forgives failed terms, for the rest of the election: candidates with at most
-// 1 of them rank as if they had none, then those with at most 2, 4, 8 and so on. Some step must
-// forgive all: servers that remember nothing order votes by history and id alone, so only that order
+// 2 of them rank as if they had none, then those with at most 8, 32 and 128, then all. The last step
+// is needed: servers that remember nothing order votes by history and id alone, so only that order
 // makes all votes agree. It may elect a candidate that cannot lead. But then all voters remember one
-// more failed term of it. So they soon agree on another candidate before they forgive that one.
+// more failed term of it. So they soon agree on another candidate, of which they remember at most 128,
+// before they forgive that one.
 func (e *Election) relax() {
-	if e.splits++; e.splits > 1 {
-		e.forgiven = max(1, 2*e.forgiven)
-	}
+	before := e.proposal
+	e.splits = min(e.splits+1, len(forgiven)-1)
 	e.splitAt, e.floor = Never, e.leastToWin()
-	best := e.proposal
-	for _, v := range e.lookingVotes() {
-		if e.beats(v, best) {
+	e.accept(true)
+	best, votes := e.proposal, e.lookingVotes()
+	for _, id := range e.voters {
+		if v, ok := votes[id]; ok && e.beats(v, best) {
 			best = v
 		}
 	}
-	e.report(Relaxed{Round: e.round, Forgiven: e.forgiven, All: !e.prefers(), Vote: best})
+	if all := !e.prefers(); all || best != before {
+		e.report(Relaxed{Round: e.round, Forgiven: forgiven[e.splits], All: all, Own: best.Leader == e.id, Vote: best})
+	}
 	if best != e.proposal {
 		e.improve(best)
 	}
 	e.count()
 }
 
-// lookingVotes returns the votes of this round, that of this server first.
-func (e *Election) lookingVotes() []Vote {
-	votes := []Vote{e.proposal}
-	for _, id := range e.voters {
-		if b, ok := e.votes[id]; ok && id != e.id && b.state == peerwire.Looking {
-			votes = append(votes, b.Vote)
+// lookingVotes returns the votes of this round, also that of this server.
+func (e *Election) lookingVotes() map[ensemble.ServerID]Vote {
+	votes := map[ensemble.ServerID]Vote{}
+	for id, b := range e.votes {
+		if b.state == peerwire.Looking {
+			votes[id] = b.Vote
 		}
 	}
+	votes[e.id] = e.proposal
 	return votes
 }
 
@@ -171,26 +181,29 @@ func (e *Election) lookingVotes() []Vote {
 // history than its candidate, and then they do not vote for it.
 func (e *Election) leastToWin() Vote {
 	votes := e.lookingVotes()
-	slices.SortFunc(votes, Vote.history)
-	for _, v := range votes {
+	for _, least := range slices.SortedFunc(maps.Values(votes), Vote.Compare) {
 		if e.quorum(func(id ensemble.ServerID) bool {
-			b, ok := e.votes[id]
-			return id == e.id && e.proposal.history(v) <= 0 || ok && b.state == peerwire.Looking && b.history(v) <= 0
+			v, ok := votes[id]
+			return ok && v.history(least) <= 0
 		}) {
-			return v
+			return least
 		}
 	}
 	return e.floor
 }
 
-// accept makes this server vote for itself, although its own terms failed, if a quorum of the
-// others votes for it. They would elect it anyway, and then give it up again because it votes for
-// another server.
-func (e *Election) accept() {
+// accept makes this server ignore its own failed terms if a quorum of the others votes for it. They
+// would elect it anyway, and then give it up again because it votes for another server. Now it votes
+// for itself if it ranks first by history and id then, and keeps its vote otherwise.
+//
+// If own is set, this server counts as one that votes for it. It is set in the steps only (see relax).
+// Without it, two voters that each remember only their own failed terms, and are just a quorum, would
+// vote for each other until they forgive these.
+func (e *Election) accept(own bool) {
 	f := e.failed[e.id]
 	chosen := func(id ensemble.ServerID) bool {
 		b, ok := e.votes[id]
-		return ok && b.state == peerwire.Looking && b.Vote == e.initial
+		return own && id == e.id || ok && b.state == peerwire.Looking && b.Vote == e.initial
 	}
 	if e.penalty(e.id) == 0 || !e.quorum(chosen) {
 		return
@@ -202,13 +215,13 @@ func (e *Election) accept() {
 	}
 }
 
-// Relaxed reports that the votes of a quorum do not agree, so this server ignores the failed
-// terms of candidates with at most Forgiven of them, and does not prefer candidates that cannot win.
-// All says that it ignores all failed terms that it remembers.
+// Relaxed reports that the votes of a quorum do not agree, so this server changes its vote, or orders
+// votes by history and id alone (All). Forgiven is how many failed terms of a candidate it ignores.
+// Own says that it votes for itself.
 type Relaxed struct {
 	Round    wire.Epoch
 	Forgiven int
-	All      bool
+	All, Own bool
 	Vote     Vote
 }
 
@@ -222,14 +235,16 @@ type ElectsAgain struct {
 }
 
 func (h Relaxed) String() string {
-	how := ""
+	why := "because too few can vote for candidates with less history"
 	switch {
 	case h.All:
-		how = " by history and id alone"
+		why = "by history and id alone"
 	case h.Forgiven > 0:
-		how = fmt.Sprintf(", as if candidates that failed up to %d times had not failed", h.Forgiven)
+		why = fmt.Sprintf("as if candidates that failed up to %d times had not failed", h.Forgiven)
+	case h.Own:
+		why = "because with its own vote it has those of a quorum"
 	}
-	return fmt.Sprintf("voters in round %d do not agree because they remember different failed terms: votes for %s%s", h.Round, h.Vote, how)
+	return fmt.Sprintf("voters in round %d do not agree because they remember different failed terms: votes for %s, %s", h.Round, h.Vote, why)
 }
 
 func (h ElectsAgain) String() string {

@@ -254,6 +254,88 @@ func TestServerThatOthersElectAcceptsIt(t *testing.T) {
 	if v := e.State().Vote; v.Leader != 5 {
 		t.Errorf("votes for %v, a quorum of the others votes for it", v)
 	}
+
+	e = lookWith(5, 3, Look{Zxid: 0x100000001, Epoch: 1, Failed: []Failed{{Candidate: 3, Times: 2, Until: 1000}}})
+	hear(e, 4, peerwire.Looking, fresh(4), 1)
+	for _, id := range []ensemble.ServerID{1, 2, 5} {
+		hear(e, id, peerwire.Looking, fresh(3), 1)
+	}
+	if v := e.State().Vote; v.Leader != 4 {
+		t.Errorf("votes for %v, 4 ranks before it by its id", v)
+	}
+}
+
+// TestSurvivorsThatRememberTheirOwnFailedTerms: two of three voters are up, and each remembers only its own
+// failed terms, so each votes for the other. They agree in the first step, however many terms have failed.
+func TestSurvivorsThatRememberTheirOwnFailedTerms(t *testing.T) {
+	for _, times := range []int{1, 3, 6, 1000} {
+		w := worldOf(3)
+		for id := ensemble.ServerID(1); id <= 2; id++ {
+			w.servers[id].look.Failed = []Failed{{Candidate: id, Times: times, Until: 30_000}}
+			w.start(id)
+		}
+		w.mustConverge(t, splitMS+10)
+	}
+}
+
+// TestStepsTowardAgreementAreBounded: two of three voters are up, and one of them remembers failed terms of the
+// other. The time until they agree is bounded, however many terms have failed.
+func TestStepsTowardAgreementAreBounded(t *testing.T) {
+	for times, steps := range map[int]int64{1: 1, 2: 1, 3: 2, 40: 4, 128: 4, 129: 5, 1_000_000: 5} {
+		w := worldOf(3)
+		w.servers[1].look.Failed = []Failed{{Candidate: 2, Times: times, Until: 30_000}}
+		w.start(1)
+		w.start(2)
+		w.mustConverge(t, splitMS+steps*forgiveMS+10)
+	}
+}
+
+// TestStepsAreReportedIfTheyChangeSomething: a server reports a step in which its vote changes, with the reason,
+// and the one in which it forgives all failed terms.
+func TestStepsAreReportedIfTheyChangeSomething(t *testing.T) {
+	remembers := func(times int, id ensemble.ServerID) Failed {
+		return Failed{Candidate: id, Times: times, Until: 30_000}
+	}
+	type vote struct {
+		from ensemble.ServerID
+		Vote
+	}
+	for _, c := range []struct {
+		what   string
+		id     ensemble.ServerID
+		failed []Failed
+		votes  []vote
+		want   []string // in each step
+	}{
+		{"its vote stays", 3, []Failed{remembers(20, 1)}, []vote{{1, fresh(1)}, {2, fresh(2)}},
+			[]string{"", "", "", "votes for 3 |by history and id alone"}},
+		{"its vote changes", 1, []Failed{remembers(5, 2), remembers(20, 3)}, []vote{{2, fresh(2)}, {3, fresh(3)}},
+			[]string{"", "", "votes for 2 |up to 8 times"}},
+		{"it lacks history", 1, []Failed{remembers(20, 2), remembers(5, 3)}, []vote{{2, Vote{2, 0x100000003, 1}}, {3, Vote{3, 0x100000002, 1}}},
+			[]string{"votes for 3 |too few can vote for candidates with less history"}},
+		{"its own vote is enough", 2, []Failed{remembers(5, 2), remembers(20, 3)}, []vote{{1, fresh(1)}, {1, fresh(2)}},
+			[]string{"votes for 2 |with its own vote"}},
+	} {
+		e := lookWith(3, c.id, Look{Zxid: 0x100000001, Epoch: 1, Failed: c.failed})
+		for _, v := range c.votes {
+			hear(e, v.from, peerwire.Looking, v.Vote, 1)
+		}
+		e.Ready()
+		for i, want := range c.want {
+			e.Step(splitMS+int64(i)*forgiveMS, Tick{})
+			got := ""
+			for _, h := range e.Ready().Observations {
+				if h, ok := h.(Relaxed); ok {
+					got += h.String()
+				}
+			}
+			for _, part := range strings.Split(want, "|") {
+				if !strings.Contains(got, part) || want == "" && got != "" {
+					t.Errorf("%s, step %d: reports %q, want %q", c.what, i, got, want)
+				}
+			}
+		}
+	}
 }
 
 // TestFilteredMinorityOfARandomNetwork: learners cannot reach some servers, which are a minority. The

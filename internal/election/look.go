@@ -221,7 +221,7 @@ func (e *Election) heardLooking(h Heard) {
 		e.send(h.From, e.lookingMessage())
 	}
 	e.keep(h)
-	e.accept()
+	e.accept(false)
 	e.count()
 }
 
