@@ -143,7 +143,9 @@ func (r *Replica) revalidate(in zab.Input) {
 		r.closeOlder(q.Session)
 		r.setServerOf(q.Session, in.Server)
 		r.expiry.Add(q.Session, q.TimeoutMS, r.now.Mono)
-		r.proposeMove(q.Session, in.Server)
+		if !r.member.opt.CompatibleOnly { // a ZooKeeper leader proposes nothing
+			r.proposeMove(q.Session, in.Server)
+		}
 		if in.Native {
 			return // the session-move transaction is the answer
 		}
