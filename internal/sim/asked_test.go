@@ -4,21 +4,19 @@ import (
 	"flag"
 	"slices"
 	"testing"
-	"time"
 
 	"bellwether/internal/sim/machine"
 )
 
 // This file tests the faults that are drawn only if an option asks for them.
 
-var askedFor = flag.Duration("asked", 3*time.Second, "how long TestAskedFaults runs fresh seeds")
+var askedFor = flag.Duration("asked", 0, "how long TestAskedFaults plays fresh seeds; 0: it plays a few that are always the same")
 
-// TestAskedFaults checks that fresh seeds break no rule with each of these faults.
+// TestAskedFaults checks that seeds break no rule with each of these faults.
 func TestAskedFaults(t *testing.T) {
-	first, reached := uint64(time.Now().UnixNano()), map[string]int{}
-	over, seeds := 0, uint64(0)
-	for end := time.Now().Add(*askedFor); (seeds < 3 || time.Now().Before(end)) && !t.Failed(); seeds++ {
-		o := Options{Seed: first + seeds, PartLies: int(seeds % 3 & 1), EpochRot: int(seeds % 3 >> 1)}
+	over, reached := 0, map[string]int{}
+	first, seeds := fresh(t, *askedFor, 30, func(seed uint64) {
+		o := Options{Seed: seed, PartLies: int(seed % 3 & 1), EpochRot: int(seed % 3 >> 1)}
 		if o.PartLies+o.EpochRot == 0 {
 			o.LeaderJumps = 1
 		}
@@ -29,7 +27,7 @@ func TestAskedFaults(t *testing.T) {
 		for name, n := range r.Reached {
 			reached[name] += n
 		}
-	}
+	})
 	t.Logf("%d seeds from %d on, %d of them ended early", seeds, first, over)
 	for _, x := range []situation{situationLied, situationLossRefused, situationEpochDecayed, situationEpochTooLarge, situationLeaderJumped} {
 		t.Logf("%6d %s", reached[situationNames[x]], situationNames[x])
