@@ -51,13 +51,13 @@ func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay 
 		} else {
 			next++
 		}
-		rule, took, err := r.seed(ctx, program, seed)
+		rule, took, err := r.seed(ctx, program, m.Package(), seed)
 		if err != nil {
 			return out, err
 		}
 		spent += took
 		if out.Seconds = spent.Seconds(); rule != "" {
-			if err := r.checkSeed(ctx, seed); err != nil {
+			if err := r.checkSeed(ctx, m.Package(), seed); err != nil {
 				return out, err
 			}
 			out.Verdict, out.Where, out.By = mutants.Killed, rule, strconv.Itoa(seed)
@@ -78,16 +78,16 @@ func (r *Runner) buildSimulator(ctx context.Context, dir string) error {
 		return fmt.Errorf("build the simulator: %w\n%s", err, text)
 	}
 	for seed := 1; seed <= soundSeeds; seed++ {
-		if err := r.checkSeed(ctx, seed); err != nil {
+		if err := r.checkSeed(ctx, "", seed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// checkSeed shows that a seed breaks no rule without a mutant.
-func (r *Runner) checkSeed(ctx context.Context, seed int) error {
-	rule, _, err := r.seed(ctx, r.sound, seed)
+// checkSeed shows that a seed for mutants of a package breaks no rule without a mutant.
+func (r *Runner) checkSeed(ctx context.Context, folder string, seed int) error {
+	rule, _, err := r.seed(ctx, r.sound, folder, seed)
 	if err == nil && rule != "" {
 		err = fmt.Errorf("seed %d breaks %s without a mutant, so no score would mean anything: correct that first", seed, rule)
 	}
@@ -96,13 +96,30 @@ func (r *Runner) checkSeed(ctx context.Context, seed int) error {
 
 var brokenRule = regexp.MustCompile(` breaks (\w+)`)
 
-// seed runs one seed. It returns the rule that was broken, "" if none was, and the
+// recipesOf holds the recipes that use a package, for its mutants: a seed without such a recipe could not show their faults.
+var recipesOf = map[string][]string{
+	"internal/claim":        {"election", "lock", "multi-locks"},
+	"internal/claim/lines":  {"election", "lock", "read-write lock", "semaphore", "multi-locks"},
+	"internal/claim/queues": {"work"},
+	"internal/claim/value":  {"work", "configuration of a leader"},
+}
+
+// flagsOf returns the flags of the simulator for mutants of a package: the seed, and one of its recipes after the other.
+func flagsOf(folder string, seed int) []string {
+	flags := []string{"--seed", strconv.Itoa(seed)}
+	if recipes := recipesOf[folder]; recipes != nil {
+		flags = append(flags, "--recipe", recipes[seed%len(recipes)])
+	}
+	return flags
+}
+
+// seed runs one seed for mutants of a package. It returns the rule that was broken, "" if none was, and the
 // processor time.
-func (r *Runner) seed(ctx context.Context, program string, seed int) (rule string, took time.Duration, err error) {
+func (r *Runner) seed(ctx context.Context, program, folder string, seed int) (rule string, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, seedWait)
 	defer cancel()
 	script := fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, memoryKiB, seedSeconds)
-	cmd := exec.CommandContext(ctx, "sh", "-c", script, program, "--seed", strconv.Itoa(seed))
+	cmd := exec.CommandContext(ctx, "sh", append([]string{"-c", script, program}, flagsOf(folder, seed)...)...)
 	text, err := cmd.CombinedOutput()
 	if s := cmd.ProcessState; s != nil {
 		took = s.UserTime() + s.SystemTime()
