@@ -7,6 +7,7 @@ import (
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
+	"bellwether/internal/replica"
 	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/client"
 	"bellwether/internal/sim/machine"
@@ -116,6 +117,7 @@ func (s *Sim) sicken(v *server) {
 	case Full:
 		v.space = 0
 		v.restore()
+		v.push(replica.NoRoom{}) // as the log writer of a server tells its loop, also when it has nothing to write
 	case Filtered:
 		s.net.filter(&v.Host, filterIn+filterOut)
 	case Sluggish:
