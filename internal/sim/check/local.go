@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/replica"
 	"bellwether/internal/tree"
@@ -14,18 +15,27 @@ import (
 // such a session to connections, in one life of its process and only while it hears from the
 // session. No tree contains the session. A session that a transaction makes is made once. After
 // the end of a session no request of it is carried out, and no connection that begins later gets
-// it. A server that is behind may still give it to a connection that began before the end.
+// it. A server that is behind may still give it to a connection that began before the end. So may a server in the
+// epoch of a leader of ZooKeeper, to any connection, if the session ended in a later epoch: such a leader gives sessions
+// without asking whether it still leads.
 type localSessions struct {
 	present Present
 	reached SessionsReached
-	lives   map[ensemble.ServerID]int         // how often a server was started
-	last    replica.ConnID                    // the last connection that a server has accepted
-	homes   map[wire.SessionID]home           // the server process that gave a session which no transaction had made
-	made    map[wire.SessionID]bool           // sessions made by a transaction
-	ended   map[wire.SessionID]replica.ConnID // sessions that have ended, with the last connection that existed then
-	asked   map[wire.SessionID]bool           // the session has asked for an ephemeral, so it may have become global
-	proven  map[wire.SessionID]int64          // µs at which the last answered request of the session was sent
-	began   map[ensemble.ServerID]bool        // the server has begun to serve and its tree was not checked since
+	lives   map[ensemble.ServerID]int        // how often a server was started
+	last    replica.ConnID                   // the last connection that a server has accepted
+	homes   map[wire.SessionID]home          // the server process that gave a session which no transaction had made
+	made    map[wire.SessionID]bool          // sessions made by a transaction
+	ended   map[wire.SessionID]sessionEnd    // sessions that have ended
+	asked   map[wire.SessionID]bool          // the session has asked for an ephemeral, so it may have become global
+	proven  map[wire.SessionID]int64         // µs at which the last answered request of the session was sent
+	began   map[ensemble.ServerID]bool       // the server has begun to serve and its tree was not checked since
+	leaders map[wire.Epoch]ensemble.ServerID // who leads an epoch
+}
+
+// sessionEnd is the end of a session.
+type sessionEnd struct {
+	last replica.ConnID // the last connection that existed then
+	zxid wire.Zxid      // the transaction that ended the session; 0: none did
 }
 
 // SessionsReached counts what a run has reached.
@@ -41,8 +51,8 @@ type home struct {
 }
 
 func newLocalSessions(p Present, reached SessionsReached) *localSessions {
-	return &localSessions{p, reached, map[ensemble.ServerID]int{}, 0, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]replica.ConnID{},
-		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[ensemble.ServerID]bool{}}
+	return &localSessions{p, reached, map[ensemble.ServerID]int{}, 0, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]sessionEnd{},
+		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[ensemble.ServerID]bool{}, map[wire.Epoch]ensemble.ServerID{}}
 }
 
 func (*localSessions) Name() string { return "LocalSessions" }
@@ -59,6 +69,9 @@ func (c *localSessions) See(o any) string {
 		return c.done(e.Txn)
 	case Established:
 		c.began[e.Server] = true
+		if e.Role == peerwire.Leading {
+			c.leaders[e.Epoch] = e.Server
+		}
 	case Stands:
 		if c.began[e.Server] {
 			c.began[e.Server] = false
@@ -71,7 +84,7 @@ func (c *localSessions) See(o any) string {
 	case Answered:
 		c.proven[e.Session] = e.Issued
 		if e.Op == wire.OpCloseSession && e.Header.Err == wire.OK {
-			c.ends(e.Session)
+			c.ends(e.Session, 0)
 		}
 	case TurnedAway:
 		return c.early(e)
@@ -88,7 +101,7 @@ func (c *localSessions) given(e Attached) string {
 	switch before, local := c.homes[id]; {
 	case e.ReadOnly || id == 0:
 		return "" // the session is one of a server without a quorum (see onlyCommitted), or it was refused
-	case c.over(id) && e.Conn > c.ended[id]:
+	case c.over(id) && e.Conn > c.ended[id].last && !c.deposed(&e):
 		return fmt.Sprintf("server %d gives session %v, which has ended", e.Server, id)
 	case c.made[id]:
 		return ""
@@ -104,9 +117,16 @@ func (c *localSessions) given(e Attached) string {
 	return ""
 }
 
-func (c *localSessions) ends(id wire.SessionID) {
+// deposed reports whether a server gives a session under a leader of ZooKeeper, which was deposed before the session
+// ended.
+func (c *localSessions) deposed(e *Attached) bool {
+	leader := find(c.present.Servers(), c.leaders[e.Epoch])
+	return leader != nil && leader.Compatible && e.Epoch < c.ended[e.Session].zxid.Epoch()
+}
+
+func (c *localSessions) ends(id wire.SessionID, z wire.Zxid) {
 	if !c.over(id) {
-		c.ended[id] = c.last
+		c.ended[id] = sessionEnd{c.last, z}
 	}
 }
 
@@ -123,7 +143,7 @@ func (c *localSessions) done(t *record.Txn) string {
 	case c.over(t.Session):
 		return fmt.Sprintf("%v, a %v, belongs to session %v, which has ended", t.Zxid, t.Type, t.Session)
 	case t.Type == wire.OpCloseSession:
-		c.ends(t.Session)
+		c.ends(t.Session, t.Zxid)
 	case t.Type == wire.OpCreateSession && c.made[t.Session]:
 		return fmt.Sprintf("session %v is created a second time by %v", t.Session, t.Zxid)
 	case t.Type == wire.OpCreateSession:

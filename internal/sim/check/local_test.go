@@ -87,3 +87,31 @@ func TestEndedSessionIsNotGivenToLaterConnections(t *testing.T) {
 		t.Error("the session is given to a connection that began after its end")
 	}
 }
+
+// TestEndedSessionUnderDeposedLeader checks that a leader of ZooKeeper may give a session that has ended in a later
+// epoch, and that neither such a leader may give one that has ended in its own epoch, nor a leader of Bellwether any.
+func TestEndedSessionUnderDeposedLeader(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		compatible, fine bool
+		ended            wire.Epoch
+	}{
+		{"a deposed leader of ZooKeeper", true, true, 2},
+		{"a leader of ZooKeeper", true, false, 1},
+		{"a deposed leader of Bellwether", false, false, 2},
+	} {
+		c := newLocalSessions(&present{servers: []Server{{ID: a, Compatible: test.compatible}, {ID: b}}}, unreached{})
+		resumed := Attached{Server: a, Conn: 2, Session: 7, Epoch: 1}
+		for _, what := range []any{
+			Established{a, peerwire.Leading, 1, 0}, Connected{1}, Committed{a, 1, sessionTxn(z(1, 1), wire.OpCreateSession, 7)}, givenTo(a, 1, 7),
+			Established{b, peerwire.Leading, 2, 0}, Committed{b, 2, sessionTxn(z(test.ended, 2), wire.OpCloseSession, 7)}, Connected{2},
+		} {
+			if wrong := c.See(what); wrong != "" {
+				t.Error(test.name, wrong)
+			}
+		}
+		if wrong := c.See(resumed); (wrong == "") != test.fine {
+			t.Errorf("%s gives a session that has ended: %q", test.name, wrong)
+		}
+	}
+}
