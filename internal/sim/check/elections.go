@@ -61,7 +61,7 @@ type elector struct {
 	began   bool
 	last    wire.Epoch    // the round of the last election or role
 	initial election.Vote // the vote with which the election began
-	own     heardVote     // the last vote that it has sent while it looked
+	own     heardVote     // the last vote that it has sent to a voter while it looked
 	ownAt   int64         // when it was first sent, in ms
 	roundAt int64         // when the round of own began
 	sentAt  int64         // when its vote was last sent to all voters
@@ -332,6 +332,9 @@ func (c *elections) sends(e *Electing, v *elector, m *election.Message) string {
 	}
 	if wrong := c.takes(e, v, &x); wrong != "" {
 		return wrong
+	}
+	if r := find(c.present.Servers(), e.Server); r != nil && r.Members != nil && !r.knows(m.To) {
+		return "" // the answer to another server may be older than what the voters are sent
 	}
 	if v.own.round != x.round {
 		v.roundAt = e.Mono

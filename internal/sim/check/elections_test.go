@@ -2,6 +2,7 @@ package check
 
 import (
 	"slices"
+	"testing"
 
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
@@ -146,4 +147,28 @@ var brokenElections = []broken{
 		asks.Serves = true
 		return []any{asks, Standing{Server: a, Mono: 2, Serves: true}}
 	}},
+}
+
+// TestWaitBeginsWithVotesToVoters checks that the wait for better votes counts from when a vote was first sent to the
+// voters: a server that has no vote may be answered with an older vote in the same batch, but no voter may.
+func TestWaitBeginsWithVotesToVoters(t *testing.T) {
+	for _, test := range []struct {
+		asks ensemble.ServerID
+		fine bool
+	}{{4, true}, {3, false}} {
+		first, then := votes(own, 1), votes(best, 1)
+		changes, answers := electing(1, &then), electing(3, nil)
+		changes.Votes = slices.DeleteFunc(changes.Votes, func(m election.Message) bool { return m.To == test.asks })
+		changes.Votes = append(changes.Votes, election.Message{To: test.asks, Notification: first})
+		answers.Votes = []election.Message{{To: test.asks, Notification: then}}
+		c := newElections(three())
+		for _, what := range []any{electing(0, &first, began(1)), hears(b, true, votes(best, 0), 1), changes, answers, hears(b, false, then, 4)} {
+			if wrong := c.See(what); wrong != "" {
+				t.Error(test.asks, wrong)
+			}
+		}
+		if wrong := c.See(electing(6, nil, decided(best, 1, election.Agreed))); (wrong == "") != test.fine {
+			t.Errorf("server %d is answered with the older vote: %q", test.asks, wrong)
+		}
+	}
 }
