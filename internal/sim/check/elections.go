@@ -64,12 +64,13 @@ type elector struct {
 	own     heardVote     // the last vote that it has sent to a voter while it looked
 	ownAt   int64         // when it was first sent, in ms
 	roundAt int64         // when the round of own began
-	sentAt  int64         // when its vote was last sent to all voters
+	sentAt  int64         // when its vote was last sent to all voters, plus the time for which the server has not run since
 	heard   map[ensemble.ServerID][]heardVote
 	down    map[ensemble.ServerID]int64 // the batch in which a server was reported as down
 	sent    map[ensemble.ServerID]*sentVotes
 	decided *election.Decision
-	since   int64                      // when it decided
+	since   int64                      // when it decided, plus the time for which the server has not run since
+	ranAt   int64                      // when its last batch began, in ms
 	asked   map[ensemble.ServerID]bool // servers that look for a leader and were not answered yet
 }
 
@@ -155,6 +156,7 @@ func voteIn(n *peerwire.Notification) election.Vote {
 // reported takes what a server has sent and reported about elections in a batch.
 func (c *elections) reported(e *Electing) string {
 	v := c.elector(e.Server)
+	c.runs(v, e.Mono)
 	var decision *election.Decision
 	for _, h := range e.Reports {
 		switch h := h.(type) {
@@ -179,6 +181,16 @@ func (c *elections) reported(e *Electing) string {
 		return c.told(e, v, decision)
 	}
 	return ""
+}
+
+// runs takes the beginning of a batch. A server that runs has a tick in each quarter of tickTime. A longer time without
+// a batch does not count, because the server can neither send nor give up meanwhile.
+func (c *elections) runs(v *elector, mono int64) {
+	if stopped := mono - v.ranAt - c.present.Recipe().TickMS/4; stopped > 0 {
+		v.since += stopped
+		v.sentAt += stopped
+	}
+	v.ranAt = mono
 }
 
 // begins takes the beginning of an election.
@@ -418,6 +430,7 @@ func (c *elections) stands(e *Standing) string {
 	if v == nil {
 		return ""
 	}
+	c.runs(v, e.Mono)
 	if len(v.asked) > 0 {
 		s := find(c.present.Servers(), e.Server)
 		for id := range v.asked {

@@ -11,7 +11,19 @@ import (
 	"bellwether/wire"
 )
 
-func electionsOf(*History) Checker { return newElections(three()) }
+func electionsOf(*History) Checker {
+	p := three()
+	p.recipe.TickMS = 1000
+	return newElections(p)
+}
+
+// ticks returns what a server is at the end of batches that begin every 250 ms, until a time.
+func ticks(s Standing, until int64) (all []any) {
+	for ; s.Mono <= until; s.Mono += 250 {
+		all = append(all, s)
+	}
+	return all
+}
 
 // votes returns the notification of a server that looks for a leader.
 func votes(v election.Vote, round wire.Epoch) peerwire.Notification {
@@ -132,15 +144,15 @@ var brokenElections = []broken{
 		return looks(own, hears(b, false, leads, 2), hears(3, false, follows, 2), hears(3, false, votes(own, 2), 3), electing(4, nil, decided(best, 1, election.Follows)))
 	}},
 	{"a vote that is not sent again", electionsOf, func(*History) []any {
-		return looks(own, Standing{Server: a, Mono: 2000, Looks: true}, Standing{Server: a, Mono: 2200, Looks: true})
+		return looks(own, ticks(Standing{Server: a, Mono: 200, Looks: true}, 2200)...)
 	}},
 	{"a vote that is sent again and again", electionsOf, func(*History) []any {
 		n := votes(own, 1)
 		return slices.Concat(looks(own), slices.Repeat([]any{electing(2, &n)}, stormMost-1))
 	}},
 	{"a candidate that is dialled for ever", electionsOf, func(*History) []any {
-		return looks(best, hears(b, false, votes(best, 1), 2), electing(20, nil, decided(best, 1, election.Agreed)),
-			Standing{Server: a, Mono: 2000, Dials: true}, Standing{Server: a, Mono: 2600, Dials: true})
+		return slices.Concat(looks(best, hears(b, false, votes(best, 1), 2), electing(20, nil, decided(best, 1, election.Agreed))),
+			ticks(Standing{Server: a, Mono: 250, Dials: true}, 20750))
 	}},
 	{"a server that looks and is not answered", electionsOf, func(*History) []any {
 		asks := hears(b, false, votes(best, 1), 2)
@@ -169,6 +181,36 @@ func TestWaitBeginsWithVotesToVoters(t *testing.T) {
 		}
 		if wrong := c.See(electing(6, nil, decided(best, 1, election.Agreed))); (wrong == "") != test.fine {
 			t.Errorf("server %d is answered with the older vote: %q", test.asks, wrong)
+		}
+	}
+}
+
+// TestTimeOfStoppedServersDoesNotCount checks that a server that did not run for a minute may dial a candidate and look
+// without a resend for as much longer, but not beyond that.
+func TestTimeOfStoppedServersDoesNotCount(t *testing.T) {
+	dials := looks(best, hears(b, false, votes(best, 1), 2), electing(20, nil, decided(best, 1, election.Agreed)))
+	for _, test := range []struct {
+		name  string
+		first []any
+		does  Standing
+		most  int64 // how long it may do that
+	}{
+		{"dials", dials, Standing{Server: a, Dials: true}, 20_500},
+		{"looks", looks(own), Standing{Server: a, Looks: true}, 2_000},
+	} {
+		const minute = 60_000
+		stops, resumes := test.does, test.does
+		stops.Mono, resumes.Mono = 250, 1_250+minute
+		c := electionsOf(nil)
+		for _, what := range slices.Concat(test.first, ticks(stops, 1_000), ticks(resumes, test.most+minute)) {
+			if wrong := c.See(what); wrong != "" {
+				t.Error(test.name, wrong)
+			}
+		}
+		late := test.does
+		late.Mono = test.most + minute + 500
+		if c.See(late) == "" {
+			t.Errorf("%s: nothing is said about a server that has run for too long", test.name)
 		}
 	}
 }
