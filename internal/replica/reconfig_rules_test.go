@@ -249,3 +249,31 @@ func TestWaitingReconfigurationOfALostLink(t *testing.T) {
 		})
 	}
 }
+
+// TestForwardedRequestDuringATransfer: a reconfiguration waits, and the leader begins to transfer leadership. A request that a
+// learner forwards now does not wait here too, because this leader can never propose it. It goes to the next leader.
+func TestForwardedRequestDuringATransfer(t *testing.T) {
+	h, s, _, _ := waiting(t)
+	h.release()
+	m := s[0].r.member
+	_, writer := h.connect(s[0], 0)
+	_, changer := h.connect(s[0], 0)
+	c, learner := h.connect(s[1], 0)
+	h.delay = func(to *server, e Event) bool { return to == s[0] && isAck(e) }
+	h.create(s[0], writer, 1, "/outstanding")
+	h.remove(s[0], changer, 1, s[1])
+	h.run(5)
+	s[0].inbox = append(s[0].inbox, TransferLeadership{To: s[1].id})
+	h.run(5)
+	wait := len(m.postponed)
+	h.create(s[1], learner, 1, "/forwarded")
+	h.run(5)
+	if !s[0].r.transferring() || wait == 0 || len(m.postponed) != wait {
+		t.Fatalf("transfers leadership: %v; %d requests wait, before the forwarded one %d", s[0].r.transferring(), len(m.postponed), wait)
+	}
+	h.release()
+	h.run(100)
+	if got := fmt.Sprint(c.answers()); h.leader() != s[1] || got != "[1 ok]" {
+		t.Errorf("server %d leads, the forwarded request is answered %s", h.leader().id, got)
+	}
+}

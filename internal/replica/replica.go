@@ -229,11 +229,11 @@ func (r *Replica) decides() bool {
 // decides may call it. If it returns a nil transaction, nothing is proposed and the code
 // is the answer, except that code OK means that the term is about to end.
 func (r *Replica) propose(req tree.Request) (*record.Txn, wire.Code) {
+	r.asked, r.awaits = req, nil
 	z, ok := r.nextZxid()
 	if !ok {
 		return nil, wire.OK
 	}
-	r.asked, r.awaits = req, nil
 	if r.member != nil && r.member.opt.Reconfig && req.Op == wire.OpReconfig {
 		r.asked.Reconfigure = r.reconfigure
 	}
