@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"strings"
 
 	"bellwether/internal/election"
@@ -122,8 +121,7 @@ func (v *server) recordObservation(h replica.Observation) {
 	v.recordPreference(h)
 	switch h := h.(type) {
 	case replica.ForwardRefused:
-		// A leader of ZooKeeper may take the questions of two servers in the other order than the client has asked them.
-		if a := v.sim.attachments[h.Session]; a.server == v && v.sim.opt.LocalSessions < 0 && !slices.ContainsFunc(v.sim.servers, func(o *server) bool { return o.compatible }) {
+		if v.holds(h.Session) {
 			v.sim.fail("Sessions", "server %d closes the connection of session %v because of a refused request, but that request is not of this connection", v.id, h.Session)
 		}
 	case zab.LeaderServes:
@@ -155,6 +153,19 @@ func (v *server) recordObservation(h replica.Observation) {
 			v.sim.reach(situationTransferLate)
 		}
 	}
+}
+
+// holds reports whether the leader must accept requests of a session from this server. This server has given the session
+// to a connection last, and has seen every move of the session. Under a leader of ZooKeeper a move is no transaction, and
+// a follower of ZooKeeper does not look for moves before it gives the session. With them, a late request to
+// resume the session, on a connection that the client has given up, can move the session unseen.
+func (v *server) holds(id wire.SessionID) bool {
+	leader := v.sim.server(v.standing.Leader)
+	switch {
+	case v.sim.opt.LocalSessions > 0, v.compatible, leader != nil && leader.compatible:
+		return false
+	}
+	return v.sim.attachments[id].server == v
 }
 
 // recordTransfer records how an established leader was chosen, perhaps by a leadership transfer.
