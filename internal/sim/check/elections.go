@@ -8,6 +8,7 @@ import (
 	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
+	"bellwether/internal/replica"
 	"bellwether/wire"
 )
 
@@ -330,8 +331,10 @@ func (c *elections) sends(e *Electing, v *elector, m *election.Message) string {
 	if s.n++; s.n > stormMost {
 		return fmt.Sprintf("server %d sends server %d its vote for %v %d times in %d ms", e.Server, m.To, x.Vote, s.n, e.Mono-s.since)
 	}
-	if n.State != peerwire.Looking {
-		return ""
+	r := find(c.present.Servers(), e.Server)
+	toVoter := r == nil || r.Members == nil || r.knows(m.To)
+	if n.State != peerwire.Looking || !toVoter && e.begins() {
+		return "" // a server that was a voter may get a vote from before the membership changed
 	}
 	switch {
 	case n.Leader == peerwire.NoServer:
@@ -345,7 +348,7 @@ func (c *elections) sends(e *Electing, v *elector, m *election.Message) string {
 	if wrong := c.takes(e, v, &x); wrong != "" {
 		return wrong
 	}
-	if r := find(c.present.Servers(), e.Server); r != nil && r.Members != nil && !r.knows(m.To) {
+	if !toVoter {
 		return "" // the answer to another server may be older than what the voters are sent
 	}
 	if v.own.round != x.round {
@@ -359,6 +362,11 @@ func (c *elections) sends(e *Electing, v *elector, m *election.Message) string {
 		v.last = x.round
 	}
 	return ""
+}
+
+// begins reports whether an election begins in the batch.
+func (e *Electing) begins() bool {
+	return slices.ContainsFunc(e.Reports, func(h replica.Observation) bool { _, begins := h.(election.Began); return begins })
 }
 
 // takes checks from where a server has its vote.

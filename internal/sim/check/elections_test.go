@@ -214,3 +214,35 @@ func TestTimeOfStoppedServersDoesNotCount(t *testing.T) {
 		}
 	}
 }
+
+// TestVoteFromBeforeAChangedMembership: a server takes over a vote for server 4, and learns in the same batch that servers 4
+// and 5 have no vote any more. What it sends to them is still that vote. The voters must get another one, and in a later batch
+// the others too.
+func TestVoteFromBeforeAChangedMembership(t *testing.T) {
+	gone := election.Vote{Leader: 4, Zxid: z(1, 9), PeerEpoch: 1}
+	for _, test := range []struct {
+		name string
+		to   ensemble.ServerID
+		mono int64
+		fine bool
+	}{{"a server that was a voter", 5, 1, true}, {"a voter", 3, 1, false}, {"a server that was a voter, later", 5, 2, false}} {
+		first, old := votes(own, 1), votes(gone, 2)
+		changes, sends := electing(1, &first, began(1)), electing(test.mono, nil)
+		if test.mono == 1 {
+			sends = changes
+		}
+		sends.Votes = append(slices.Clone(sends.Votes), election.Message{To: test.to, Notification: old})
+		c := electionsOf(nil)
+		for _, what := range []any{electing(0, &first, began(1)), hears(5, false, old, 1)} {
+			if wrong := c.See(what); wrong != "" {
+				t.Error(test.name, wrong)
+			}
+		}
+		if test.mono > 1 {
+			c.See(changes)
+		}
+		if wrong := c.See(sends); (wrong == "") != test.fine {
+			t.Errorf("%s: %q", test.name, wrong)
+		}
+	}
+}
