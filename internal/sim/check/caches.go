@@ -115,6 +115,18 @@ func (s *shows) differ(m CacheContent) string {
 // the checker of memberships compares them.
 const configPath = "/zookeeper/config"
 
+// Shows reports whether a cache that is current shows a znode as the history has it. The znode of the membership has other
+// content until a transaction writes it.
+func Shows(n *cache.Node, path string, stat *wire.Stat, data []byte) bool {
+	switch {
+	case n == nil || n.Stat.Czxid != stat.Czxid:
+		return false
+	case path == configPath && stat.Mzxid == 0:
+		return true
+	}
+	return n.Stat.Mzxid == stat.Mzxid && string(n.Data) == string(data)
+}
+
 // wasThere checks that the history contains a znode with this state. It returns what is
 // wrong, or an empty text.
 func (c *caches) wasThere(n *cache.Node) string {

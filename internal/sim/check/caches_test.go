@@ -1,6 +1,8 @@
 package check
 
 import (
+	"testing"
+
 	"bellwether/internal/claim/cache"
 	"bellwether/internal/record"
 	"bellwether/internal/tree"
@@ -111,4 +113,30 @@ func wasSet(n, old *cache.Node) CacheTold {
 
 func went(n *cache.Node) CacheTold {
 	return CacheTold{1, cache.Event{Type: cache.NodeRemoved, Node: n}}
+}
+
+// TestMembershipInACache checks that a cache may show a membership that no transaction has written, but must show the one that a
+// transaction has written, and every other znode as the history has it.
+func TestMembershipInACache(t *testing.T) {
+	shown := func(z wire.Zxid, data string) *cache.Node {
+		return &cache.Node{Data: []byte(data), Stat: wire.Stat{Mzxid: z}}
+	}
+	for _, c := range []struct {
+		name    string
+		n       *cache.Node
+		path    string
+		history wire.Zxid
+		fine    bool
+	}{
+		{"as the history has it", shown(z(1, 2), "m"), configPath, z(1, 2), true},
+		{"written without a transaction", shown(z(1, 0), "members"), configPath, 0, true},
+		{"not shown", nil, configPath, 0, false},
+		{"older than the transaction", shown(z(1, 0), "members"), configPath, z(1, 2), false},
+		{"other data than the transaction's", shown(z(1, 2), "members"), configPath, z(1, 2), false},
+		{"another znode that no transaction has written", shown(z(1, 0), "members"), "/zookeeper/quota", 0, false},
+	} {
+		if got := Shows(c.n, c.path, &wire.Stat{Mzxid: c.history}, []byte("m")); got != c.fine {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
 }

@@ -138,7 +138,7 @@ func (s *Group) CachesBehind() string {
 				return
 			}
 			n++
-			if got := k.m.Get(path); got == nil || got.Stat.Mzxid != stat.Mzxid || got.Stat.Czxid != stat.Czxid || string(got.Data) != string(data) {
+			if !check.Shows(k.m.Get(path), path, &stat, data) {
 				wrong = fmt.Sprintf("the cache of client %d does not show %s of %v", k.c.ID, path, stat.Mzxid)
 			}
 		})
