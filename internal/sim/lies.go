@@ -175,7 +175,7 @@ func (s *Sim) weigh() {
 // nothing.
 func (s *Sim) missing() string {
 	last := s.history.Last().Zxid
-	lost := s.canDecide(func(v *server) bool { return v.durable() < last || v.saved.Current < last.Epoch() }) // a vote gives the epoch before the zxid
+	lost := s.canElect(func(v *server) bool { return v.durable() < last || v.saved.Current < last.Epoch() }) // a vote gives the epoch before the zxid
 	twice := wire.Epoch(0)
 	for e, mask := range s.promised {
 		if e > 0 && s.isQuorum(func(v *server) bool { return mask&(1<<v.id) != 0 }) &&
@@ -191,6 +191,19 @@ func (s *Sim) missing() string {
 		return fmt.Sprintf("a quorum of voters can elect another leader of epoch %d, which a quorum has promised to follow", twice)
 	}
 	return ""
+}
+
+// canElect reports whether a quorum can elect a server of a kind. A server without history is elected only by others without
+// history. A server with history votes for no vote below its own.
+func (s *Sim) canElect(are func(v *server) bool) bool {
+	return s.canDecide(are) || slices.ContainsFunc(s.servers, func(v *server) bool {
+		return v.knows() && are(v) && s.isQuorum(func(o *server) bool { return o == v || o.knows() && o.outvotedBy(v) })
+	})
+}
+
+// outvotedBy reports whether the vote of another server with history is as good as that of this one.
+func (v *server) outvotedBy(o *server) bool {
+	return v.saved.Current < o.saved.Current || v.saved.Current == o.saved.Current && v.durable() <= o.durable()
 }
 
 // canDecide reports whether servers of a kind can elect a leader alone. A server without

@@ -186,6 +186,27 @@ func TestALogOfAnEarlierEpochIsOutvoted(t *testing.T) {
 	}
 }
 
+// TestAVoteOfALaterEpochOutvotes checks that promises are suspended if a server without a committed transaction votes with a
+// later epoch than a server that has it, and the third server has lost everything.
+func TestAVoteOfALaterEpochOutvotes(t *testing.T) {
+	for _, later := range []wire.Epoch{0, 1} {
+		s := newScene(t, Options{Voters: 3})
+		short := s.other()
+		has := s.leader()
+		s.cut(short)
+		c := s.client(has)
+		s.carried(c.Ask(c.Creation("/a")))
+		s.RunFor(machine.Second)
+		lost := s.without(has, short)[0]
+		s.Do(Act{Kind: Kill, A: int(lost.id)})
+		short.saved.Current = has.saved.Current + later
+		s.Do(Act{Kind: LoseDisk, A: int(lost.id)})
+		if suspended := strings.Contains(s.suspended, "elect a leader without"); suspended != (later > 0) {
+			t.Errorf("server %d votes with epoch %d, server %d with epoch %d: %q", short.id, short.saved.Current, has.id, has.saved.Current, s.suspended)
+		}
+	}
+}
+
 // TestLiesGoOnWithFullRules plays seeds in which disks lie, and checks that most of them
 // reach their end with nothing lost.
 func TestLiesGoOnWithFullRules(t *testing.T) {
