@@ -50,26 +50,21 @@ func (v *server) loseDisk() {
 }
 
 // tooFewKnow reports whether some voter has a history, and those that have one are no
-// quorum. Voters without history elect no leader then, so that the ensemble waits. A
-// membership in doubt needs a quorum too.
+// quorum. Voters without history elect no leader then, so that the ensemble waits, also if the voter that has one has no
+// weight. A membership in doubt needs a quorum too.
 func (s *Sim) tooFewKnow() bool {
 	return s.tooFewOf(s.roster.newest) || slices.ContainsFunc(s.doubted(), s.tooFewOf)
 }
 
 func (s *Sim) tooFewOf(all *ensemble.Membership) bool {
-	know := 0
-	quorum := all.HasQuorum(func(id ensemble.ServerID) bool {
+	knows := func(id ensemble.ServerID) bool {
 		v := s.server(id)
 		if s.opt.Compatible > 0 && all != s.roster.newest && !s.roster.newest.IsVoter(id) {
 			return false // it joins as an observer, whose acknowledgements count only between native servers
 		}
-		knows := v.knows() && (v.up || !v.rotten) // a server whose disk has decayed may refuse to start
-		if knows {
-			know++
-		}
-		return knows
-	})
-	return know > 0 && !quorum
+		return v.knows() && (v.up || !v.rotten) // a server whose disk has decayed may refuse to start
+	}
+	return slices.ContainsFunc(all.Voters(), knows) && !all.HasQuorum(knows)
 }
 
 // waitsForHistory lets an ensemble in which too few voters have a history wait. It reports

@@ -38,6 +38,31 @@ func TestTooFewWithAHistoryWait(t *testing.T) {
 	}
 }
 
+// TestHistoryOfAServerWithoutWeight checks that servers that have lost their disks wait also if the only server that has a history
+// has no weight, and that they do not if no server has one.
+func TestHistoryOfAServerWithoutWeight(t *testing.T) {
+	var s *scene
+	for seed := uint64(1); s == nil || s.roster.light == 0; seed++ {
+		s = newScene(t, Options{Seed: seed, Voters: 5, Groups: 1, Compatible: -1})
+	}
+	light := s.server(s.roster.light)
+	s.write(s.leader(), 3)
+	s.until("all have the write", 5*machine.Second, func() bool { return s.allEqual() == "" })
+	lose := func(v *server) {
+		s.Do(Act{Kind: Kill, A: int(v.id)})
+		s.Do(Act{Kind: LoseDisk, A: int(v.id)})
+	}
+	for _, v := range s.without(light) {
+		lose(v)
+	}
+	if !s.tooFewKnow() {
+		t.Errorf("server %d has a history, but the others do not wait for more", light.id)
+	}
+	if lose(light); s.tooFewKnow() {
+		t.Error("no server has a history")
+	}
+}
+
 // TestEmptyServersAmongThemselvesBeginAnew checks the case that no server can recognise:
 // two servers of three have lost their disks and hear only each other. The run is over, and
 // says why.
