@@ -56,10 +56,16 @@ func (r *Runner) simulator(ctx context.Context, m *mutants.Mutant, dir, overlay 
 			return out, err
 		}
 		spent += took
-		if out.Seconds = spent.Seconds(); rule != "" {
-			if err := r.checkSeed(ctx, m.Package(), seed); err != nil {
-				return out, err
-			}
+		out.Seconds = spent.Seconds()
+		if rule == "" {
+			continue
+		}
+		switch own, _, err := r.seed(ctx, r.sound, m.Package(), seed); {
+		case err != nil:
+			return out, err
+		case own != "":
+			fmt.Fprintf(r.Log, "seed %d kills no mutant, because it breaks %s without one: correct that\n", seed, own)
+		default:
 			out.Verdict, out.Where, out.By = mutants.Killed, rule, strconv.Itoa(seed)
 			return out, nil
 		}
@@ -78,20 +84,15 @@ func (r *Runner) buildSimulator(ctx context.Context, dir string) error {
 		return fmt.Errorf("build the simulator: %w\n%s", err, text)
 	}
 	for seed := 1; seed <= soundSeeds; seed++ {
-		if err := r.checkSeed(ctx, "", seed); err != nil {
+		rule, _, err := r.seed(ctx, r.sound, "", seed)
+		if err != nil {
 			return err
+		}
+		if rule != "" {
+			return fmt.Errorf("seed %d breaks %s without a mutant, so no score would mean anything: correct that first", seed, rule)
 		}
 	}
 	return nil
-}
-
-// checkSeed shows that a seed for mutants of a package breaks no rule without a mutant.
-func (r *Runner) checkSeed(ctx context.Context, folder string, seed int) error {
-	rule, _, err := r.seed(ctx, r.sound, folder, seed)
-	if err == nil && rule != "" {
-		err = fmt.Errorf("seed %d breaks %s without a mutant, so no score would mean anything: correct that first", seed, rule)
-	}
-	return err
 }
 
 var brokenRule = regexp.MustCompile(` breaks (\w+)`)
