@@ -239,7 +239,6 @@ func (s *Sim) noteFork(z wire.Zxid) {
 // such an epoch after the servers have promised it again, because they may have promised it
 // to the second leader.
 func (s *Sim) excuses(o any, rule, wrong string) bool {
-	e, leads := o.(check.Established)
 	if s.jumpedAt > 0 && slices.Contains(timeRules, rule) {
 		s.endEarly("the clock of a leader has jumped, so that sessions may end too early: " + wrong)
 		return true
@@ -248,14 +247,27 @@ func (s *Sim) excuses(o any, rule, wrong string) bool {
 	case !slices.Contains(lossRules, rule):
 		return false
 	case s.suspended != "":
-	case leads && s.repeatable[e.Epoch]:
-		s.suspended = fmt.Sprintf("a quorum of voters had forgotten epoch %d", e.Epoch)
+	case s.repeatable[leadsIn(o)]:
+		s.suspended = fmt.Sprintf("a quorum of voters had forgotten epoch %d", leadsIn(o))
 	default:
 		return false
 	}
 	s.reach(situationAckedLost)
 	s.endEarly(fmt.Sprintf("acknowledged writes are lost, which is possible if %s: %s", s.suspended, wrong))
 	return true
+}
+
+// leadsIn returns the epoch of the leader that an observation is about; 0: it is about none.
+func leadsIn(o any) wire.Epoch {
+	switch e := o.(type) {
+	case check.Established:
+		return e.Epoch
+	case check.Promised:
+		if !e.ByLearner {
+			return e.Packet.Zxid.Epoch()
+		}
+	}
+	return 0
 }
 
 // endEarly ends a run, which has not failed.
