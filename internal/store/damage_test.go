@@ -165,6 +165,39 @@ func TestFlippedBitAtTheEndOfASector(t *testing.T) {
 	}
 }
 
+// TestTwoFlippedBitsInRecord: a record whose length and one more byte are wrong is reported as
+// damage, and not cut off as torn with all that follow it, although it claims more bytes than
+// the file has. A whole record of a later transaction shows that it ended before.
+func TestTwoFlippedBitsInRecord(t *testing.T) {
+	for within := sectorLen - 14; within < sectorLen+4; within++ {
+		m, from, to := recordsAt(t, within%sectorLen)
+		raw := get(t, m, "log.1")
+		for at := from + 4; at < to; at++ {
+			broken := slices.Clone(raw)
+			broken[from+9] ^= 4 // 256 KiB
+			broken[at] ^= 1
+			put(t, m, "log.1", broken)
+			refused(t, m, "log.1", from, to)
+		}
+	}
+}
+
+// TestCutWithinRecordOfARecord: the data of a torn record may look like an earlier record of
+// the log. That is not damage.
+func TestCutWithinRecordOfARecord(t *testing.T) {
+	m, _ := filled(t, 4)
+	raw := get(t, m, "log.1")
+	outer := sized(5, 0)
+	outer.Body.(*record.CreateTxn).Data = raw[logHeaderLen:]
+	long, err := appendRecord(new(wire.Coder), slices.Clone(raw), outer)
+	must(t, err)
+	put(t, m, "log.1", long[:len(long)-5])
+	w, _, err := load(m, dataOptions)
+	if err != nil || w.last != 4 {
+		t.Errorf("the log ends at %v: %v, want 4", w.last, err)
+	}
+}
+
 // TestFlippedBitInOlderLog: a flipped bit in a log that is not the last one is reported
 // as damage too.
 func TestFlippedBitInOlderLog(t *testing.T) {

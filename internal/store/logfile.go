@@ -68,8 +68,9 @@ type logRecord struct {
 type logScanner struct {
 	f    File
 	path string
-	size int64 // size of the file when it was opened
-	off  int64 // offset of the next record
+	size int64     // size of the file when it was opened
+	off  int64     // offset of the next record
+	last wire.Zxid // zxid of the record before off; 0: there is none
 	// inner says that another log follows this one and must continue where this one ends. The
 	// scanner then need not find out why the records of this log end.
 	inner bool
@@ -179,10 +180,13 @@ func (s *logScanner) body(sum uint64, n int) (rec logRecord, bad string, err err
 		return rec, fmt.Sprintf("checksum of the record is %08x, stored is %08x", got, sum), nil
 	}
 	rec = logRecord{off: s.off, end: s.off + int64(len(b)), sum: uint32(sum), payload: payload}
-	rec.zxid = wire.Zxid(binary.BigEndian.Uint64(payload[12:]))
-	s.off = rec.end
+	rec.zxid = zxidOf(payload)
+	s.off, s.last = rec.end, rec.zxid
 	return rec, "", nil
 }
+
+// zxidOf returns the zxid in the payload of a record.
+func zxidOf(payload []byte) wire.Zxid { return wire.Zxid(binary.BigEndian.Uint64(payload[12:])) }
 
 // windowLen is how much of a file is read at a time, in bytes.
 const windowLen = 256 << 10

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/adler32"
 	"io"
+	"math"
 
 	"bellwether/internal/record"
+	"bellwether/wire"
 )
 
 // A crash leaves a write that was not fsynced in one of two states:
@@ -46,7 +48,7 @@ func (s *logScanner) judge(n int64, what string) (verdict, error) {
 		end += n + 1
 	}
 	if last < end {
-		return s.judgeCut(last, what)
+		return s.judgeShort(last, what)
 	}
 	torn, err := s.missingSector(p+zerosLen, end)
 	if err != nil {
@@ -105,6 +107,43 @@ func (s *logScanner) wholeWithin(p, last int64) (bool, error) {
 		h.Write(b[i : i+1])
 		b = b[i+1:]
 	}
+}
+
+// judgeShort decides whether a crash explains a record that is longer than the bytes up to
+// last. If a whole record of a later transaction is among them, the length is wrong, and no
+// crash causes that: a missing sector can only make a length smaller.
+func (s *logScanner) judgeShort(last int64, what string) (verdict, error) {
+	v, err := s.judgeCut(last, what)
+	if err != nil || v.ending != endTorn {
+		return v, err
+	}
+	at, zxid, err := s.laterRecord(last)
+	if err != nil || at < 0 {
+		return v, err
+	}
+	return verdict{endDamaged, s.off, fmt.Sprintf("%s, but transaction %v follows whole at offset %d", what, zxid, at)}, nil
+}
+
+// laterRecord looks for a whole record of a later transaction between the beginning of the
+// record at s.off and last. It returns its offset and its zxid; the offset is -1 if there is
+// none.
+func (s *logScanner) laterRecord(last int64) (int64, wire.Zxid, error) {
+	p := s.off
+	b, err := s.win.at(p, int(last-p))
+	if err != nil {
+		return -1, 0, err
+	}
+	for at := 1; at+recordOver+record.TxnHeaderLen <= len(b); at++ {
+		sum, n := binary.BigEndian.Uint64(b[at:]), int(int32(binary.BigEndian.Uint32(b[at+8:])))
+		if sum > math.MaxUint32 || n < record.TxnHeaderLen || n > len(b)-at-recordOver || b[at+recordHeadLen+n] != recordEnd {
+			continue
+		}
+		payload := b[at+recordHeadLen:][:n]
+		if z := zxidOf(payload); z > s.last && uint64(adler32.Checksum(payload)) == sum {
+			return p + int64(at), z, nil
+		}
+	}
+	return -1, 0, nil
 }
 
 // judgeHeader decides whether a crash explains a file that is at least as long as a
