@@ -183,7 +183,11 @@ func TestWriteDuringHeavyMultiOvertakesTheNext(t *testing.T) {
 	release()
 	awaitWriter(t, s.Tree())
 	light.send(wire.OpCreate, create("/light", ""))
-	awaitInProcess(t, s, 3)
+	for end := time.Now().Add(eventTimeout); !s.inbox.waits(func(e event) bool { q, ok := e.event.(*replica.Request); return ok && q.Op == wire.OpCreate }); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("the write does not reach the loop")
+		}
+	}
 	close(c.release)
 	<-held
 	if z := first.reply(nil).Zxid; z != before+1 {
