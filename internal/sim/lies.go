@@ -26,8 +26,10 @@ import (
 // it ended. All other rules hold in any case.
 //
 // These conditions are weighed only while a server lacks something that its disk had
-// promised. In a run without such servers they hold by the protocol, so that nothing is
-// ever suspended in it.
+// promised, and then until they hold. A server that has forgotten the epoch of a later leader
+// may help an earlier one to commit transactions, which the servers of the later epoch lack:
+// they outvote it even after it has regained everything. In a run without such servers the
+// conditions hold by the protocol, so that nothing is ever suspended in it.
 
 // A disk may also lie about some files only: logs, snapshots or epoch files. A power failure
 // then loses a part of what was promised, such as some sectors in the middle of a log. The
@@ -157,7 +159,7 @@ func (s *Sim) weigh() {
 	}
 	before := s.suspended
 	s.suspended = ""
-	if slices.ContainsFunc(s.servers, func(v *server) bool { return v.forgetful }) {
+	if before != "" || slices.ContainsFunc(s.servers, func(v *server) bool { return v.forgetful }) {
 		s.suspended = s.missing()
 	}
 	switch {

@@ -158,6 +158,28 @@ func TestEpochsCanBeForgotten(t *testing.T) {
 	}
 }
 
+// TestPromisesStaySuspendedWhileTheyCanBeBroken checks that promises stay suspended while a server of a later epoch lacks a
+// committed transaction, because it wins an election against those that have it, even if the server that had forgotten the
+// later epoch has regained everything.
+func TestPromisesStaySuspendedWhileTheyCanBeBroken(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	leader, f := s.leader(), s.other()
+	short := s.without(leader, f)[0]
+	s.Do(Act{Kind: PowerOff, A: int(short.id)})
+	c := s.client(leader)
+	s.carried(c.Ask(c.Creation("/a")))
+	short.saved.Current++
+	f.forgot(f.durable())
+	f.remembers()
+	if f.forgetful || !strings.Contains(s.suspended, "elect a leader without") {
+		t.Errorf("server %d votes with epoch %d: forgetful %v, suspended %q", short.id, short.saved.Current, f.forgetful, s.suspended)
+	}
+	short.saved.Current--
+	if s.weigh(); s.suspended != "" {
+		t.Errorf("server %d wins no election: %s", short.id, s.suspended)
+	}
+}
+
 // TestALogOfAnEarlierEpochIsOutvoted checks that promises are suspended if a server has a committed transaction on
 // its disk but votes with an earlier epoch, so that a server without the transaction can be elected by it.
 func TestALogOfAnEarlierEpochIsOutvoted(t *testing.T) {
