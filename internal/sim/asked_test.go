@@ -5,7 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"bellwether/internal/peerwire"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
+	"bellwether/wire"
 )
 
 // This file tests the faults that are drawn only if an option asks for them.
@@ -65,6 +68,82 @@ func TestPartOfALogIsLost(t *testing.T) {
 	}
 	if fallbacks == 0 || refusals == 0 {
 		t.Errorf("%d fallbacks, %d refusals", fallbacks, refusals)
+	}
+}
+
+// lostSnapshot lets a leader send a snapshot to a follower with an empty disk after the last transaction of its epoch.
+// The disk lies about snapshots and may lose this one, so that the log of the next epoch continues the snapshot of the empty
+// tree.
+// In the end a client writes.
+func lostSnapshot(t *testing.T, seed uint64) *scene {
+	s := newScene(t, Options{Seed: seed, Voters: 3})
+	first, v := s.leader(), s.other()
+	s.write(first, 5)
+	s.RunFor(3 * machine.Second) // the leader confirms the trees that it has sent
+	s.Do(Act{Kind: Kill, A: int(v.id)})
+	s.Do(Act{Kind: LoseDisk, A: int(v.id)})
+	s.cut(v)
+	s.Do(Act{Kind: Start, A: int(v.id)})
+	s.Do(Act{Kind: Lie, A: int(v.id), Value: lieSnapshots})
+	s.Do(Act{Kind: Heal, A: 1})
+	serves := func() bool { return s.leader() != nil && v.standing.Serving }
+	s.until("the follower serves", 20*machine.Second, serves)
+	s.Do(Act{Kind: Kill, A: int(first.id)})
+	s.Do(Act{Kind: Start, A: int(first.id)})
+	s.until("all serve in another epoch", 20*machine.Second, func() bool { return s.allServe() == "" })
+	s.write(s.leader(), 5)
+	s.until("all have the writes", 5*machine.Second, func() bool { return s.allEqual() == "" })
+	s.Do(Act{Kind: PowerOff, A: int(v.id)})
+	s.Do(Act{Kind: EndLie, A: int(v.id)})
+	s.Do(Act{Kind: Start, A: int(v.id)})
+	s.until("the follower serves again", 60*machine.Second, serves)
+	s.write(s.leader(), 5)
+	s.until("no tree differs without an alarm", 5*machine.Second, func() bool { return s.holesNoticed() == "" })
+	s.until("no history has a hole", 20*machine.Second, func() bool { return s.holed() == nil })
+	s.whole()
+	return s
+}
+
+// TestASnapshotIsLost checks that a server that has lost a snapshot without a trace serves the same history as the others
+// after the next writes, because the leader compares the trees.
+func TestASnapshotIsLost(t *testing.T) {
+	holes := 0
+	for seed := uint64(1); seed <= 20; seed++ {
+		s := lostSnapshot(t, seed)
+		if s.ended() || s.reached[situationHoleFilled] != s.reached[situationHole] {
+			t.Errorf("seed %d: failed %v, %q", seed, s.failed, s.notes)
+		}
+		holes += s.reached[situationHole]
+	}
+	if holes == 0 {
+		t.Error("no snapshot was lost")
+	}
+}
+
+// TestAHoleEndsWhatIsPromised checks that each rule may be broken while a server has a hole in its history, that the run
+// ends when such a server leads, and that a wrong tree without an alarm is found.
+func TestAHoleEndsWhatIsPromised(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	v := s.other()
+	v.hole = "a test says so"
+	early := check.Promised{Server: 2, ByLearner: true, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketAck, Zxid: wire.MakeZxid(99, 1)}}
+	if s.see(check.Stands{Server: v.id, Zxid: s.history.Last().Zxid, Digest: 1}); s.ended() {
+		t.Errorf("a tree that differs ends the run: %v, %q", s.failed, s.notes)
+	}
+	if missing := s.holesNoticed(); missing != "" {
+		t.Errorf("the tree is right: %s", missing)
+	}
+	s.history.Last().Digest++
+	if s.holesNoticed() == "" {
+		t.Error("a tree that differs needs no alarm")
+	}
+	if s.see(early); s.failed != nil || !s.over {
+		t.Errorf("failed %v, over %v", s.failed, s.over)
+	}
+	s = newScene(t, Options{Voters: 3})
+	s.leader().hole = "a test says so"
+	if s.leader().leadsWithHole(); !s.over {
+		t.Error("a server with a hole leads")
 	}
 }
 

@@ -34,6 +34,7 @@ func (v *server) observe() {
 		if st.Role == peerwire.Leading && z > v.sim.history.Last().Zxid {
 			v.sim.reach(situationTailKept)
 		}
+		v.leadsWithHole()
 		v.has, v.rejoined, v.served = true, st.Epoch, v.sim.steps
 		v.sim.arrived(v)
 		v.sim.see(check.Established{Server: v.id, Role: st.Role, Epoch: st.Epoch, Zxid: z})

@@ -261,6 +261,7 @@ func (w *writer) install(a *driver.Action) error {
 		return err
 	}
 	w.v.removalDone()
+	w.v.holeFilled()
 	return nil
 }
 

@@ -70,7 +70,8 @@ func (v *server) load(st *store.Store) {
 	}
 	v.fellBack(res.Notes)
 	v.installed = v.installed || v.lied && v.everFuzzy // it may have fallen back to an older snapshot
-	if wrong := t.Observations(); len(wrong) > 0 && !v.installed {
+	v.findHole(max(res.Snapshot, 0), txns)
+	if wrong := t.Observations(); len(wrong) > 0 && !v.installed && v.hole == "" {
 		v.sim.fail("Recovery", "%d has another tree than it had: %v", v.id, wrong[0])
 		return
 	}

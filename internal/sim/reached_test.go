@@ -17,6 +17,8 @@ var byScenario = map[situation]func(t *testing.T, seed uint64) *scene{
 	situationRotNotSent:  rottenLogOfALeader,
 
 	situationLossRefused:   partOfALog,
+	situationHole:          lostSnapshot,
+	situationHoleFilled:    lostSnapshot,
 	situationEpochDecayed:  emptyEpoch,
 	situationEpochTooLarge: tooLargeEpoch,
 	situationLeaderJumped:  jumpedLeader,

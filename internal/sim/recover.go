@@ -84,6 +84,7 @@ func (s *Sim) recover() {
 	s.await("every part is owned by the member to which it is assigned, and every task is done", recipes, s.clients.PartsMissing)
 	asked, written := s.now, s.history.Last().Zxid
 	s.await("every request is answered and all trees are equal", finish, func() string { return s.allDone(asked, written) })
+	s.await("every server whose history has a hole has got another tree, or raises an alarm", finish, s.holesNoticed)
 	s.rest()
 	if !s.ended() {
 		if wrong := s.register.Explained(); wrong != "" {

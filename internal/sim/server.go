@@ -51,6 +51,7 @@ type server struct {
 	liesPartly  bool          // its disk lies, and a power failure may keep a part of what was promised
 	epochRotten bool          // an epoch file has decayed, and no process has read it yet
 	claims      promise       // what the disk had promised when it fell back to an earlier state
+	hole        string        // what its history lacks in the middle, although no file shows that; empty: nothing
 	forgetful   bool          // the server has fallen back, and has not regained everything since
 
 	// The following fields belong to one life of the process.

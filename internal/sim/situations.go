@@ -109,6 +109,8 @@ const (
 	situationAdopted           // a looking server adopts a newer membership from a notification
 	situationPreferred         // a leader has made a preferred server the leader
 	situationLossRefused       // a server refuses to start, because its disk has lost a part of what it had promised
+	situationHole              // a server starts without a part of its history in the middle, because no file shows the loss
+	situationHoleFilled        // a leader replaces the tree of such a server
 	situationEpochDecayed      // an epoch file decays
 	situationEpochTooLarge     // a server reads a decayed currentEpoch that is too large
 	situationLeaderJumped      // the monotonic clock of a leader jumps
@@ -151,7 +153,7 @@ var situationNames = [situations]string{
 	"disk lost that others need", "too few voters have a history", "lying disk loses what it promised", "lost promise regained", "promises suspended", "acknowledged writes lost",
 	"membership proposed", "membership changed", "leader named by a reconfiguration", "membership adopted from a notification",
 	"preferred server leads",
-	"start refused because a part of a promise is lost", "epoch file decayed", "decayed currentEpoch too large", "leader's monotonic clock jumped",
+	"start refused because a part of a promise is lost", "start with a hole in the history", "hole in the history filled", "epoch file decayed", "decayed currentEpoch too large", "leader's monotonic clock jumped",
 	"sessions confirmed before the next ping", "clients that only read keep their sessions",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
