@@ -161,6 +161,23 @@ func decayedEpoch(t *testing.T, seed uint64, how int64) (*scene, *server) {
 	return s, v
 }
 
+// TestAServerThatIsNoMemberPromisesTooMuch checks that a server that is no member, and whose decayed acceptedEpoch is later
+// than the epoch of the leader, gets another disk in the end, because no leader ends its term for it.
+func TestAServerThatIsNoMemberPromisesTooMuch(t *testing.T) {
+	s := newScene(t, Options{Voters: 3, Reconfig: 1, EpochRot: 1})
+	s.Do(Act{Kind: Recruit, A: 4})
+	s.until("all serve", 10*machine.Second, func() bool { return s.allServe() == "" })
+	v := s.server(4)
+	s.Do(Act{Kind: RotEpoch, A: 4, Value: 7}) // 1 becomes 5
+	s.Do(Act{Kind: PowerOff, A: 4})
+	s.Do(Act{Kind: Start, A: 4})
+	if l := s.leader(); v.saved.Accepted <= l.standing.Epoch {
+		t.Fatalf("it has promised epoch %d, the leader is that of epoch %d", v.saved.Accepted, l.standing.Epoch)
+	}
+	s.supervise()
+	s.until("all serve again", 10*machine.Second, func() bool { return s.allServe() == "" })
+}
+
 func emptyEpoch(t *testing.T, seed uint64) *scene {
 	s, _ := decayedEpoch(t, seed, int64(seed%2))
 	s.whole()

@@ -11,7 +11,8 @@ import (
 // the server refuse to start, and its disk is replaced. So does a currentEpoch above
 // acceptedEpoch. Another number that is too small makes the server forget a promise, which
 // lies.go weighs. A number that is too large in acceptedEpoch only makes the next epoch
-// larger. Nothing can detect a currentEpoch that is too large and not above acceptedEpoch:
+// larger, unless the server is no member: then it can follow no leader of an earlier epoch, and an
+// operator replaces its disk. Nothing can detect a currentEpoch that is too large and not above acceptedEpoch:
 // the server then claims a history that it does not have. A run ends when that happens.
 
 // epochRotMax is the largest amount of the act: it flips bits of the first ten characters.
@@ -52,6 +53,21 @@ func (v *server) noteEpochs(has store.Epochs) {
 		v.claims = promise{v.durable(), max(v.claims.accepted, v.saved.Accepted), v.saved.Current}
 		v.lied = true // begin weighs what is lost
 	}
+}
+
+// replaceAhead replaces the disk of a server that is no member and has promised a later epoch than that of the leader.
+// Only members raise the epoch.
+func (v *server) replaceAhead() {
+	l := v.sim.leader()
+	if l == nil || !v.up || !v.expendable() || v.saved.Accepted <= l.standing.Epoch {
+		return
+	}
+	if _, member := v.sim.roster.newest.Server(v.id); member {
+		return // the leader ends its term
+	}
+	v.sim.tell("server %d has promised epoch %d, and is no member for which the leader of epoch %d would end its term", v.id, v.saved.Accepted, l.standing.Epoch)
+	v.kill()
+	v.wipe()
 }
 
 // rotEpochs makes epoch files decay, again and again. The servers that are hit are started

@@ -149,9 +149,13 @@ func (s *Sim) lastWrites(last map[*client.Client]*client.Call) (missing string) 
 	return missing
 }
 
-// supervise starts servers that have ended, except those that must stay dead.
+// supervise starts servers that have ended, except those that must stay dead, and replaces the disks of those that cannot
+// take part because their epoch files have decayed.
 func (s *Sim) supervise() {
 	for _, v := range s.servers {
+		if s.opt.EpochRot > 0 {
+			v.replaceAhead()
+		}
 		if s.opt.Lasting != Dead || !slices.Contains(s.sick, v) {
 			v.start()
 		}
