@@ -97,6 +97,7 @@ func (c *durability) promised(e *Promised) string {
 type quorums struct {
 	present Present
 	leaders map[wire.Epoch]ensemble.ServerID // established leaders
+	serves  map[ensemble.ServerID]wire.Epoch // the epoch in which a server has served last
 	invited map[wire.Epoch]bool              // the epoch's leader has sent NEWLEADER
 	terms   map[zab.LinkID]wire.Epoch        // the epoch that was announced on a link
 	to      map[promiseOfEpoch]ensemble.ServerID
@@ -134,7 +135,7 @@ const (
 const commitsEvery = 64
 
 func newQuorums(p Present) *quorums {
-	return &quorums{present: p, leaders: map[wire.Epoch]ensemble.ServerID{}, invited: map[wire.Epoch]bool{},
+	return &quorums{present: p, leaders: map[wire.Epoch]ensemble.ServerID{}, serves: map[ensemble.ServerID]wire.Epoch{}, invited: map[wire.Epoch]bool{},
 		terms: map[zab.LinkID]wire.Epoch{}, to: map[promiseOfEpoch]ensemble.ServerID{}, joined: map[ensemble.ServerID]acceptedEpochs{}, announced: map[announcement]bool{}}
 }
 
@@ -158,13 +159,14 @@ func (c *quorums) See(o any) string {
 	case Promised:
 		return c.sent(&e)
 	case Established:
+		c.serves[e.Server] = e.Epoch
 		if e.Role == peerwire.Leading {
 			c.leaders[e.Epoch] = e.Server
 			c.met[leaderServes]++
 			return c.lack(e.Server, false, fmt.Sprintf("serves in epoch %d", e.Epoch), func(d *Durable) bool { return d.Current >= e.Epoch })
 		}
 	case Committed:
-		leader, known := c.leaders[e.Txn.Zxid.Epoch()]
+		leader, known := c.leaders[c.serves[e.Server]] // the next leader may commit what a leader has proposed
 		if c.commits++; c.commits%commitsEvery == 0 && known {
 			c.met[txnCommitted]++
 			return c.lack(leader, true, fmt.Sprintf("has committed %v", e.Txn.Zxid), func(d *Durable) bool { return d.Zxid >= e.Txn.Zxid })

@@ -162,6 +162,27 @@ func disk(id ensemble.ServerID, accepted, current wire.Epoch) Disk {
 	return Disk{ID: id, Durable: Durable{Known: true, Accepted: accepted, Current: current}}
 }
 
+// TestTheNextLeaderCommits: a transaction that a leader has only proposed is committed by a quorum of the next leader's list, which can be
+// another one than the first leader's.
+func TestTheNextLeaderCommits(t *testing.T) {
+	p := three(disk(a, 2, 2), Disk{ID: b}, disk(3, 2, 2))
+	m, err := ensemble.Parse("server.2=h:3:4\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.servers[1].Members = m
+	for _, by := range []ensemble.ServerID{a, b} {
+		c := newQuorums(p)
+		wrong := c.See(Established{Server: a, Role: peerwire.Leading, Epoch: 1}) + c.See(Established{Server: b, Role: peerwire.Leading, Epoch: 2})
+		for i := range commitsEvery {
+			wrong += c.See(Committed{by, i, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, uint32(i+1))}}})
+		}
+		if (wrong == "") != (by == b) {
+			t.Errorf("committed by leader %d: %q", by, wrong)
+		}
+	}
+}
+
 // TestRefusedSyncNeedsNoQuorum: a leader that no quorum answers refuses the sync of a session whose end it has proposed. Only the answer that
 // a sync succeeded says that the leader still leads. The refusal belongs to the oldest sync, as an answer does.
 func TestRefusedSyncNeedsNoQuorum(t *testing.T) {
