@@ -193,8 +193,8 @@ func (e *Election) leastToWin() Vote {
 }
 
 // accept makes this server ignore its own failed terms if a quorum of the others votes for it. They
-// would elect it anyway, and then give it up again because it votes for another server. Now it votes
-// for itself if it ranks first by history and id then, and keeps its vote otherwise.
+// would elect it anyway, and then give it up again because it votes for another server. If it then
+// ranks first by history and id, it votes for itself; otherwise it keeps its vote.
 //
 // If own is set, this server counts as one that votes for it. It is set in the steps only (see relax).
 // Without it, two voters that each remember only their own failed terms, and are just a quorum, would

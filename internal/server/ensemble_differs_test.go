@@ -19,6 +19,17 @@ func (m *testServer) spoil(path string) {
 	})
 }
 
+// awaitReplaced writes until the tree of the server was replaced and it serves in a role.
+func (m *testServer) awaitReplaced(c *client, as peerwire.ServerState) {
+	m.t.Helper()
+	n := 0
+	eventually(m.t, "the snapshot has replaced the tree", func() bool {
+		n++
+		c.create(fmt.Sprintf("/more%d", n), "y")
+		return m.figure("tree_replaced_count") == 1 && m.serves(as)
+	})
+}
+
 // confirmed waits until a quorum has confirmed each tree that was copied at the start. Such a copy counts nowhere before that.
 func (g *testEnsemble) confirmed(book *lockedBuffer) {
 	eventually(g.t, "all copied trees are confirmed", func() bool {
@@ -104,12 +115,7 @@ func TestLeaderWhoseTreeIsWrong(t *testing.T) {
 	g.equal()
 	g.confirmed(book)
 	old.spoil("/x")
-	n := 0
-	eventually(t, "the snapshot has replaced the tree", func() bool {
-		n++
-		c.create(fmt.Sprintf("/more%d", n), "y")
-		return old.figure("tree_replaced_count") == 1 && old.serves(peerwire.Following)
-	})
+	old.awaitReplaced(c, peerwire.Following)
 	if l := g.settled(); l == old {
 		t.Error("the same server leads")
 	}
@@ -140,12 +146,7 @@ func TestObserverWhoseTreeDiffers(t *testing.T) {
 	c.create("/x", "right")
 	g.equal()
 	o.spoil("/x")
-	n := 0
-	eventually(t, "the snapshot has replaced the tree", func() bool {
-		n++
-		c.create(fmt.Sprintf("/more%d", n), "y")
-		return o.figure("tree_replaced_count") == 1 && o.serves(peerwire.Observing)
-	})
+	o.awaitReplaced(c, peerwire.Observing)
 	g.equal()
 	if got, master := o.connect().data("/x"), o.ReplicaStatus().Master; got != "right" || master != l.id {
 		t.Errorf("/x is %q, the observer learns from server %d", got, master)

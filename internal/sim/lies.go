@@ -237,9 +237,9 @@ func (s *Sim) noteFork(z wire.Zxid) {
 }
 
 // excuses reports whether a rule that an observation breaks only shows what disks have
-// lost. If so, the run is over. While a server has a hole in its history, each rule may be broken. An epoch of which a second leader could be elected stays
-// such an epoch after the servers have promised it again, because they may have promised it
-// to the second leader.
+// lost. If so, the run is over. While a server has a hole in its history, each rule may be
+// broken. An epoch of which a second leader could be elected stays such an epoch after the
+// servers have promised it again, because they may have promised it to the second leader.
 func (s *Sim) excuses(o any, rule, wrong string) bool {
 	if s.jumpedAt > 0 && slices.Contains(timeRules, rule) {
 		s.endEarly("the clock of a leader has jumped, so that sessions may end too early: " + wrong)
