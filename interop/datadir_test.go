@@ -2,6 +2,7 @@ package interop
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -14,7 +15,11 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"bellwether/internal/record"
+	"bellwether/internal/store"
+	"bellwether/internal/tree"
 	"bellwether/interop/target"
+	"bellwether/wire"
 )
 
 // znode is everything that a client can see of a znode.
@@ -87,6 +92,55 @@ func TestRecordedDataDirectory(t *testing.T) {
 		sameTree(t, walk(t, dialSuper(t, s.Addr, sessionTimeout)), recorded(t))
 	})
 }
+
+// TestSnapshotOfALeaderOpensAnywhere: a leader that sent a snapshot applied transactions meanwhile, so the
+// snapshot holds effects of transactions that follow it in the log. No server takes them for a wrong tree.
+func TestSnapshotOfALeaderOpensAnywhere(t *testing.T) {
+	eachTarget(t, func(t *testing.T, kind target.Kind) {
+		data := t.TempDir()
+		now := tree.New(tree.Options{})
+		var txns []*record.Txn
+		for z := wire.Zxid(1); z <= 9; z++ {
+			path, open := []string{"/a", "/b"}[z%2], []wire.ACL{{Perms: wire.PermAll, ID: wire.ID{Scheme: "world", ID: "anyone"}}}
+			txn := &record.Txn{TxnHeader: record.TxnHeader{Type: wire.OpSetData, Zxid: z, Time: time.Now().UnixMilli()},
+				Body: &record.SetDataTxn{Path: path, Data: fmt.Append(nil, z), Version: int32(z-1) / 2}}
+			if z <= 2 {
+				txn.Type, txn.Body = wire.OpCreate, &record.CreateTxn{Path: path, ACL: open, ParentCversion: int32(z)}
+			}
+			now.Apply(txn)
+			_, digest := now.Digest()
+			txn.Digest = &record.TxnDigest{Version: record.DigestVersion, Tree: digest}
+			txns = append(txns, txn)
+		}
+		disk, err := store.Open(store.OS(), store.Options{DataDir: data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = disk.Load(store.Discard{})
+		if err == nil {
+			_, err = disk.InstallSnapshot(3, sent{now.Snapshot(), 3})
+		}
+		if err = errors.Join(err, disk.Append(txns[3:]), disk.Sync(), disk.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s := target.StartFor(t, kind, target.Options{Data: data, Reap: noReap})
+		if got := walk(t, dialSuper(t, s.Addr, sessionTimeout))["/b"]; got.Data != `"0x9"` || got.Stat.Version != 4 {
+			t.Errorf("/b is %+v", got)
+		}
+		if text, err := s.Word("mntr"); err != nil || !strings.Contains(text, "zk_digest_mismatches_count\t0\n") {
+			t.Errorf("it counts digest mismatches: %v\n%s", err, text)
+		}
+	})
+}
+
+// sent is a snapshot that its leader sent as that of a zxid.
+type sent struct {
+	store.Source
+	zxid wire.Zxid
+}
+
+// Digest returns the zxid. A sent snapshot has no digest.
+func (s sent) Digest() (wire.Zxid, uint64) { return s.zxid, 0 }
 
 // populate creates znodes of every kind, and changes and deletes some.
 func populate(t *testing.T, c client, turn int) {

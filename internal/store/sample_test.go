@@ -274,7 +274,7 @@ func TestSampleForms(t *testing.T) {
 		}
 		must(t, s.Close())
 		got := loaded(t, m)
-		// An installed snapshot comes from a leader, and its digest is not used.
+		// An installed snapshot comes from a leader, and its digest is not used, neither here nor by ZooKeeper.
 		if want := fmt.Sprintf("done 0xa1 %v", &record.SnapshotDigest{Version: record.DigestVersion}); got.snapshot[len(got.snapshot)-1] != want {
 			t.Errorf("%s: %s, want %s", form, got.snapshot[len(got.snapshot)-1], want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -160,5 +161,22 @@ func believed(t *testing.T, m *Mem, last wire.Zxid, note, refused string) {
 	}
 	if got := fmt.Sprint(res.Notes); (note == "") != (len(res.Notes) == 0) || !strings.Contains(got, note) || !strings.Contains(told, note) {
 		t.Errorf("a start tells %q, data check %s; want %q", got, told, note)
+	}
+}
+
+// TestSnapshotOfALeaderHasTheDigestOfNoTransaction: ZooKeeper compares no digest until it has replayed the
+// transaction that the digest block names. Reading gives zxid 0.
+func TestSnapshotOfALeaderHasTheDigestOfNoTransaction(t *testing.T) {
+	m := NewMem(1)
+	s := open(t, m, dataOptions)
+	file, err := s.InstallSnapshot(5<<32+3, newWorld())
+	must(t, err)
+	must(t, s.Close())
+	if want := []byte("\x00\x00\x00\x05\xff\xff\xff\xff\x00\x00\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00"); !bytes.Contains(get(t, m, filepath.Base(file.Path)), want) {
+		t.Error("its digest block is not that of the last zxid of the epoch")
+	}
+	got := loaded(t, m)
+	if want := fmt.Sprintf("done 0x500000003 %v", &SnapshotDigest{Version: record.DigestVersion}); got.snapshot[len(got.snapshot)-1] != want {
+		t.Error(got.snapshot[len(got.snapshot)-1])
 	}
 }

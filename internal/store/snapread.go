@@ -333,14 +333,17 @@ func (d *snapshotDecoder) trailer() {
 	}
 }
 
-// digest reads the digest block; it returns nil if the block has an older version.
+// digest reads the digest block. It returns nil if the block has an older version, and zxid 0 if the snapshot came
+// from a leader.
 func (d *snapshotDecoder) digest() *SnapshotDigest {
 	digest := &SnapshotDigest{Zxid: wire.Zxid(d.int64()), Version: d.int32()}
 	if digest.Version < record.DigestVersion && d.err == nil {
 		d.text("an old digest")
 		return nil
 	}
-	digest.Tree = uint64(d.int64())
+	if digest.Tree = uint64(d.int64()); ofNoTxn(digest) {
+		digest.Zxid = 0
+	}
 	return digest
 }
 

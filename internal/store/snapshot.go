@@ -109,7 +109,7 @@ func (s *Store) writeTemp(temp string, zxid wire.Zxid, src Source, ours bool) (s
 	defer func() { err = errors.Join(err, f.Close()) }()
 	out := &fileWriter{f: f}
 	form := compressTo(out, s.opts.Compression)
-	from := &digestKeeper{Source: src, ours: ours}
+	from := &digestKeeper{Source: src, zxid: zxid, ours: ours}
 	_, err = EncodeSnapshot(form, zxid, from, s.opts)
 	if err = errors.Join(err, form.Close()); err != nil {
 		return 0, err
@@ -120,23 +120,32 @@ func (s *Store) writeTemp(temp string, zxid wire.Zxid, src Source, ours bool) (s
 	return out.off, f.Sync()
 }
 
-// digestKeeper is a source that keeps the digest of the last call of Digest. A snapshot that
+// digestKeeper is a source that keeps the zxid of the last call of Digest. A snapshot that
 // came from a leader gets a digest that belongs to no transaction: the snapshot can
 // contain effects of later transactions, so its real digest is not that of the tree after
 // any transaction, and the digests of the next transactions do not match yet.
 type digestKeeper struct {
 	Source
+	zxid wire.Zxid // of the snapshot
 	ours bool
 	last wire.Zxid
 }
 
-// Digest returns the digest of the source, or zeros if the snapshot came from a leader.
+// Digest returns the digest of the source, or that of no transaction if the snapshot came from a leader.
 func (s *digestKeeper) Digest() (z wire.Zxid, digest uint64) {
 	if s.last, digest = s.Source.Digest(); !s.ours {
-		return 0, 0
+		return wire.MakeZxid(s.zxid.Epoch(), noTxn), 0
 	}
 	return s.last, digest
 }
+
+// noTxn is a counter that no transaction has: a leader ends its epoch before it. ZooKeeper compares no digest
+// before it has replayed the transaction of the digest block. With an empty block, as its own servers write after
+// a SNAP, it compares at once and counts mismatches of transactions whose effects the snapshot contains already.
+const noTxn = 0xffffffff
+
+// ofNoTxn reports whether d says that a snapshot came from a leader.
+func ofNoTxn(d *SnapshotDigest) bool { return d.Zxid.Counter() == noTxn && d.Tree == 0 }
 
 // fsyncEvery is the number of bytes of a snapshot after which its file is fsynced.
 // Otherwise the next fsync of the log would wait until the disk has written everything
