@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"math"
 	"os"
-	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"bellwether/internal/config"
@@ -22,7 +22,10 @@ const gcPercent = 50
 // The ballast is small because a larger one lets more garbage grow between two collections. When a process is
 // killed, the system first frees the memory that the process has touched, at about 0.1 ms for each MiB, and ends
 // its connections only after that. Only then do other servers learn that the leader is gone.
-var ballast []byte
+//
+// It is a Builder because a Builder's memory is not cleared. A slice is cleared, and so touched, if a part of its memory
+// was in use before.
+var ballast strings.Builder
 
 // ballastBytes is the length of the ballast.
 const ballastBytes = 16 << 20
@@ -39,8 +42,7 @@ func tuneMemory() {
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
-		ballast = make([]byte, ballastBytes)
-		runtime.KeepAlive(ballast)
+		ballast.Grow(ballastBytes)
 	}
 }
 
