@@ -26,13 +26,13 @@ type constants struct {
 	proposal, afterwards float64       // bytes that a leader sends a follower for a setData: PROPOSAL; COMMIT
 }
 
-// measured are the constants of 2026-11-27, rounded: two cores of an AMD EPYC that other programs used as well, which makes the
-// processor times somewhat too large; 512 requests in flight; 100 bytes of data and a path of 16 bytes.
+// measured are the constants of 2026-11-27, rounded, from docs/performance.md: two cores of an AMD EPYC; 512 requests in
+// flight; 100 bytes of data and a path of 16 bytes.
 var measured = constants{
-	read:   1600 * time.Nanosecond,
-	leader: 7200 * time.Nanosecond, leaderEach: 500 * time.Nanosecond,
-	follower: 5300 * time.Nanosecond, observer: 4500 * time.Nanosecond, relayEach: 500 * time.Nanosecond,
-	fsync: 180 * time.Microsecond, fsyncEach: 4 * time.Microsecond,
+	read:   1700 * time.Nanosecond,
+	leader: 8700 * time.Nanosecond, leaderEach: 1300 * time.Nanosecond,
+	follower: 7700 * time.Nanosecond, observer: 5200 * time.Nanosecond, relayEach: 1300 * time.Nanosecond,
+	fsync: 265 * time.Microsecond, fsyncEach: 1400 * time.Nanosecond,
 	network: 100 * time.Microsecond, cores: 4, bandwidth: 1.25e9, proposal: 192, afterwards: 20,
 }
 
