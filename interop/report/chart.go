@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/go-analyze/charts"
 )
@@ -132,9 +133,13 @@ func powerOfTen(v float64) string { return number(math.Pow(10, v)) }
 // barHeight is the height of a bar with its space, in pixels.
 const barHeight = 28
 
+// labelGap stands behind each label, because many browsers draw the text wider than the library has measured it.
+const labelGap = "\u00a0\u00a0\u00a0\u00a0\u00a0\u00a0\u00a0"
+
 // barsOf draws horizontal bars, the first one at the top.
 func barsOf(title string, names []string, bars []float64) ([]byte, error) {
-	names, bars = slices.Clone(names), slices.Clone(bars)
+	bars = slices.Clone(bars)
+	names = strings.Split(strings.Join(names, labelGap+"\n")+labelGap, "\n")
 	slices.Reverse(names) // the library draws the first one at the bottom
 	slices.Reverse(bars)
 	opt := charts.NewBarChartOptionWithData([][]float64{bars})
