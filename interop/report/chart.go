@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/go-analyze/charts"
 )
@@ -138,8 +137,10 @@ const labelGap = "\u00a0\u00a0\u00a0\u00a0\u00a0\u00a0\u00a0"
 
 // barsOf draws horizontal bars, the first one at the top.
 func barsOf(title string, names []string, bars []float64) ([]byte, error) {
-	bars = slices.Clone(bars)
-	names = strings.Split(strings.Join(names, labelGap+"\n")+labelGap, "\n")
+	names, bars = slices.Clone(names), slices.Clone(bars)
+	for i := range names {
+		names[i] += labelGap
+	}
 	slices.Reverse(names) // the library draws the first one at the bottom
 	slices.Reverse(bars)
 	opt := charts.NewBarChartOptionWithData([][]float64{bars})
