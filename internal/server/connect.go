@@ -61,28 +61,42 @@ var ErrNoSession = errors.New("there is no such session: it has ended, or its id
 // closeSessionMax is how long the end of a session may take.
 const closeSessionMax = 10 * time.Second
 
+// closeSessionTries is how often the operator's connection takes over a session that the client
+// takes back.
+const closeSessionTries = 10
+
 // CloseSession ends the session of a client on behalf of an operator, on whichever server the
-// client is connected. The operator's connection takes the session over and closes it with one
-// write, so that the client cannot come back in between.
+// client is connected. The operator's connection takes the session over and closes it. A client
+// that reconnects between the two takes the session back and so ends the operator's connection:
+// then CloseSession tries again.
 func (s *Server) CloseSession(o Operator, id wire.SessionID) (err error) {
 	defer func() { s.Record(o, "closeSession", id.String(), err) }()
 	var password [wire.PasswordLen]byte
 	s.ask(func(l *loop) { password = l.replica.Password(id) })
-	nc, err := s.Connect(o)
-	if err != nil {
-		return err
+	end := time.Now().Add(closeSessionMax)
+	for try := range closeSessionTries {
+		var nc net.Conn
+		if nc, err = s.Connect(o); err != nil {
+			if try == 0 {
+				return err
+			}
+			break
+		}
+		err = takeAndClose(nc, id, password[:], end)
+		nc.Close()
+		if try > 0 && errors.Is(err, ErrNoSession) {
+			return nil // the try before closed it, though the answer was lost
+		}
+		if err == nil || errors.Is(err, ErrNoSession) {
+			return err
+		}
 	}
-	defer nc.Close()
-	err = takeAndClose(nc, id, password[:])
-	if err != nil && !errors.Is(err, ErrNoSession) {
-		return fmt.Errorf("it is not known whether session %v has ended: %w", id, err)
-	}
-	return err
+	return fmt.Errorf("it is not known whether session %v has ended: %w", id, err)
 }
 
 // takeAndClose takes a session over and closes it.
-func takeAndClose(nc net.Conn, id wire.SessionID, password []byte) error {
-	if err := nc.SetDeadline(time.Now().Add(closeSessionMax)); err != nil {
+func takeAndClose(nc net.Conn, id wire.SessionID, password []byte, end time.Time) error {
+	if err := nc.SetDeadline(end); err != nil {
 		return err
 	}
 	frames := wire.AppendFrame(nil, &wire.ConnectRequest{TimeoutMS: int32(closeSessionMax.Milliseconds()), Session: id, Password: password})
