@@ -15,6 +15,7 @@ import (
 	"bellwether/internal/metrics"
 	"bellwether/internal/notice"
 	"bellwether/internal/peerwire"
+	"bellwether/wire"
 )
 
 const (
@@ -334,7 +335,10 @@ func (l *Links) Send(id peerwire.LinkID, p *peerwire.QuorumPacket) { l.push(id, 
 // SendSnapshot queues a packet and, directly after it, the bytes that the function snapshot
 // writes. The function runs on the goroutine of that link. Packets that are queued later
 // follow. An error of snapshot ends the link.
-func (l *Links) SendSnapshot(id peerwire.LinkID, p *peerwire.QuorumPacket, snapshot func(w io.Writer) error) {
+//
+// A tree changes while it is sent, so the snapshot may already contain transactions that follow behind it. The
+// function returns the last one of them. Up to that one, packets go through Options.WithoutDigest.
+func (l *Links) SendSnapshot(id peerwire.LinkID, p *peerwire.QuorumPacket, snapshot func(w io.Writer) (through wire.Zxid, err error)) {
 	l.push(id, outgoing{packet: p, snapshot: snapshot})
 }
 

@@ -5,8 +5,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -167,7 +169,7 @@ func TestLearnerDialsUntilTheLeaderListens(t *testing.T) {
 
 // TestSnapshotKeepsItsPlaceAmongPackets: a snapshot is sent directly after its SNAP packet, between
 // the packets that were queued before and after it. The learner receives reports of the progress,
-// and then the packet.
+// and then the packet. Packets behind the snapshot go through WithoutDigest, up to the last one that it may contain.
 func TestSnapshotKeepsItsPlaceAmongPackets(t *testing.T) {
 	chunk := bytes.Repeat([]byte("snapshot"), 1<<10)
 	const chunks = 200
@@ -185,27 +187,34 @@ func TestSnapshotKeepsItsPlaceAmongPackets(t *testing.T) {
 			return nil
 		}
 	}
-	l2, _, _, s1, at2, _ := pair(t, plain, read)
+	strips := func(o *Options) {
+		o.WithoutDigest = func(p *peerwire.QuorumPacket) *peerwire.QuorumPacket {
+			return packet(p.Type, p.Zxid, []byte("stripped"))
+		}
+	}
+	l2, _, _, s1, at2, _ := pair(t, strips, read)
 	l2.Send(at2, packet(peerwire.PacketLeaderInfo, 1, nil))
-	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(w io.Writer) error {
+	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(w io.Writer) (wire.Zxid, error) {
 		for range chunks {
 			if _, err := w.Write(chunk); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return nil
+		return 11, nil
 	})
-	l2.Send(at2, packet(peerwire.PacketNewLeader, 2, nil))
+	for z := wire.Zxid(10); z <= 12; z++ {
+		l2.Send(at2, packet(peerwire.PacketProposal, z, []byte("whole")))
+	}
 	if p := received(t, s1, 1); p[0].Type != peerwire.PacketLeaderInfo {
 		t.Fatalf("%+v", p[0])
 	}
 	await[Progress](t, s1, nil)
-	var kinds []peerwire.PacketType
-	for _, p := range received(t, s1, 2) {
-		kinds = append(kinds, p.Type)
+	var got []string
+	for _, p := range received(t, s1, 4) {
+		got = append(got, fmt.Sprintf("%v %d %s", p.Type, uint64(p.Zxid), p.Data))
 	}
-	if kinds[0] != peerwire.PacketSnap || kinds[1] != peerwire.PacketNewLeader {
-		t.Errorf("%v", kinds)
+	if want := []string{"SNAP 9 ", "PROPOSAL 10 stripped", "PROPOSAL 11 stripped", "PROPOSAL 12 whole"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -216,7 +225,7 @@ func TestFailedSnapshotsEndTheLink(t *testing.T) {
 		o.ReadSnapshot = func(peerwire.LinkID, *peerwire.QuorumPacket, *bufio.Reader) error { return errors.New("no room") }
 	}
 	l2, _, s2, s1, at2, _ := pair(t, plain, bad)
-	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(w io.Writer) error { _, err := w.Write([]byte("x")); return err })
+	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(w io.Writer) (wire.Zxid, error) { _, err := w.Write([]byte("x")); return 0, err })
 	if c := await[Closed](t, s1, nil); !strings.Contains(c.Why, "no room") {
 		t.Error(c.Why)
 	}
@@ -229,7 +238,7 @@ func TestFailedSnapshotsEndTheLink(t *testing.T) {
 		}
 	}
 	l2, l1, s2, s1, at2, at1 := pair(t, plain, waits)
-	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(io.Writer) error { return errors.New("disk") })
+	l2.SendSnapshot(at2, packet(peerwire.PacketSnap, 9, nil), func(io.Writer) (wire.Zxid, error) { return 0, errors.New("disk") })
 	if c := await[Closed](t, s2, nil); !strings.Contains(c.Why, "disk") {
 		t.Error(c.Why)
 	}

@@ -56,6 +56,9 @@ type Options struct {
 	// ReadSnapshot reads exactly the snapshot behind the packet p (SNAP). It runs on the
 	// link's reader. If it is nil a SNAP ends the link.
 	ReadSnapshot func(link peerwire.LinkID, p *peerwire.QuorumPacket, r *bufio.Reader) error
+	// WithoutDigest returns what is sent in place of a packet behind a snapshot, see Links.SendSnapshot. It must
+	// not change the packet. If it is nil packets are sent as they are.
+	WithoutDigest func(p *peerwire.QuorumPacket) *peerwire.QuorumPacket
 
 	// Refused counts the refused connections. A mesh and links may share it, so that it counts
 	// those of both ports; nil: only Figures count them.

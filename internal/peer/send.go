@@ -23,7 +23,7 @@ const (
 // outgoing is a packet, perhaps with a snapshot after it.
 type outgoing struct {
 	packet   *peerwire.QuorumPacket
-	snapshot func(io.Writer) error
+	snapshot func(io.Writer) (wire.Zxid, error)
 }
 
 // size returns the memory of a packet while it waits.
@@ -129,7 +129,11 @@ func (k *link) write() {
 func (k *link) writeBatch(buf []byte, batch []outgoing) ([]byte, error) {
 	packets, bytes := 0, 0
 	for i, o := range batch {
-		buf = wire.Append(buf, o.packet)
+		p := o.packet
+		if p.Zxid <= k.through && k.l.o.WithoutDigest != nil {
+			p = k.l.o.WithoutDigest(p)
+		}
+		buf = wire.Append(buf, p)
 		packets++
 		bytes += o.size()
 		if len(buf) < writeChunk && i < len(batch)-1 && o.snapshot == nil {
@@ -150,9 +154,9 @@ func (k *link) writeBatch(buf []byte, batch []outgoing) ([]byte, error) {
 	return buf, nil
 }
 
-func (k *link) writeSnapshot(snapshot func(io.Writer) error) error {
+func (k *link) writeSnapshot(snapshot func(io.Writer) (wire.Zxid, error)) (err error) {
 	w := bufio.NewWriterSize(stream{k}, writeChunk)
-	if err := snapshot(w); err != nil {
+	if k.through, err = snapshot(w); err != nil {
 		return fmt.Errorf("sending the snapshot: %w", err)
 	}
 	return w.Flush()

@@ -129,7 +129,7 @@ func (m *member) open() error {
 	o := peer.Options{
 		ID: c.Ensemble.ID, Membership: c.Ensemble.Members, Handle: m.handle, Log: m.srv.log,
 		ListenOnAll: c.Ensemble.ListenOnAllIPs, ManyAddresses: c.Ensemble.MultiAddress,
-		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: peerHandshakeMax(c), ReadSnapshot: m.readSnapshot,
+		ConnectTimeout: c.Ensemble.ElectionConnect, HandshakeTimeout: peerHandshakeMax(c), ReadSnapshot: m.readSnapshot, WithoutDigest: withoutDigest,
 		ObserverPort: c.Ensemble.ObserverMasterPort, ObserverQueueMax: c.Ensemble.ObserverQueueMax,
 		PacketMax: packetMax, Secure: m.srv.secureLinks(), Refused: m.stats.refused,
 		Dial: m.srv.opt.Hooks.Dial, Listen: m.srv.opt.Hooks.Listen,
@@ -374,7 +374,33 @@ func (m *member) send(msg zab.Message) {
 		return
 	}
 	snap := m.srv.Tree().Snapshot()
-	m.links.SendSnapshot(link, msg.Packet, func(w io.Writer) error { return store.EncodeStream(w, snap) })
+	m.links.SendSnapshot(link, msg.Packet, func(w io.Writer) (wire.Zxid, error) {
+		err := store.EncodeStream(w, snap)
+		through, _ := snap.Digest()
+		return through, err
+	})
+}
+
+// withoutDigest returns a packet as it is sent behind a snapshot that may already contain its transaction or later ones.
+// The learner's tree then has another digest than the leader's had after the transaction, and ZooKeeper would report
+// a wrong tree.
+func withoutDigest(p *peerwire.QuorumPacket) *peerwire.QuorumPacket {
+	head := 0
+	switch p.Type {
+	case peerwire.PacketProposal, peerwire.PacketInform:
+	case peerwire.PacketInformActivate:
+		head = 8 // the id of the next leader
+	default:
+		return p
+	}
+	txn, err := record.DecodeTxn(p.Data[head:])
+	if err != nil || txn.Digest == nil {
+		return p
+	}
+	txn.Digest = nil
+	q := *p
+	q.Data = txn.Append(slices.Clone(p.Data[:head]))
+	return &q
 }
 
 // Limits of what is read from the log on disk for one learner. A learner that needs more
