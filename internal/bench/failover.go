@@ -40,6 +40,8 @@ func (f Failure) signal() syscall.Signal {
 type Failover struct {
 	Owned
 	Servers  int
+	Znodes   int // znodes in the tree
+	Size     int // bytes of data per znode
 	Rounds   int // failures of each kind
 	Failures []Failure
 }
@@ -51,7 +53,8 @@ func (f Failover) Check() error {
 			return fmt.Errorf("failures: %q, want kill, stop or pause", name)
 		}
 	}
-	return firstOf(between("servers", f.Servers, 3, 9), between("rounds", f.Rounds, 1, roundsMax))
+	return firstOf(between("servers", f.Servers, 3, 9), between("znodes", f.Znodes, 1, keysMax), between("size", f.Size, 0, sizeMax),
+		between("rounds", f.Rounds, 1, roundsMax))
 }
 
 // Run makes leaders fail. In the reports an operation is a failure, and its latency is the
@@ -61,7 +64,7 @@ func (f Failover) Run(ctx context.Context) ([]*Report, error) {
 		return nil, err
 	}
 	return f.run(ctx, f.Servers, func(e *ensemble) (all []*Report, err error) {
-		if err := e.fill(ctx, 1, 0); err != nil {
+		if err := e.fill(ctx, f.Znodes, f.Size); err != nil {
 			return nil, err
 		}
 		for _, failure := range f.Failures {

@@ -48,8 +48,9 @@ func TestBadInput(t *testing.T) {
 		{Sessions{Setting: s}, "sessions: 0"},
 		{Restart{Znodes: 1}, "rounds: 0"},
 		{Memory{Znodes: 1, Watches: 2}, "watches: 2, want 0 to 1"},
-		{Failover{Servers: 2, Rounds: 1}, "servers: 2, want 3 to 9"},
-		{Failover{Servers: 3, Rounds: 1, Failures: []Failure{"burn"}}, `failures: "burn", want kill, stop or pause`},
+		{Failover{Servers: 2, Znodes: 1, Rounds: 1}, "servers: 2, want 3 to 9"},
+		{Failover{Servers: 3, Rounds: 1}, "znodes: 0, want 1 to"},
+		{Failover{Servers: 3, Znodes: 1, Rounds: 1, Failures: []Failure{"burn"}}, `failures: "burn", want kill, stop or pause`},
 		{Ceiling{Connections: 1, Outstanding: 1, Batch: 0, Duration: 1}, "batch: 0"},
 	} {
 		err := c.m.Check()

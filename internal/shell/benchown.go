@@ -144,9 +144,11 @@ func newBenchFailover(base maker) *cobra.Command {
 		Long: "Make the leader of an ensemble fail, and measure the longest time from one acknowledged write to the next, for a\n" +
 			"client of the failed server and for a client of another server. The failures are kill (SIGKILL), stop (SIGTERM)\n" +
 			"and pause (SIGSTOP); after a pause, a client of the paused server first has to notice that it does not answer." + ownedLong,
-		Example: "  bellwether bench failover --rounds 20\n  bellwether bench failover --failures kill,stop --servers 5",
+		Example: "  bellwether bench failover --rounds 20\n  bellwether bench failover --failures kill,stop --servers 5\n  bellwether bench failover --failures kill --znodes 1000000",
 	}
 	c.Flags().IntVar(&m.Servers, "servers", 3, "servers of the ensemble, 3 to 9")
+	c.Flags().IntVar(&m.Znodes, "znodes", 1, "znodes in the tree")
+	c.Flags().IntVar(&m.Size, "size", 100, "bytes of data per znode")
 	c.Flags().IntVar(&m.Rounds, "rounds", 5, "failures of each kind")
 	c.Flags().StringSliceVar(&failures, "failures", []string{"kill", "stop", "pause"}, "kinds of failures")
 	_ = c.RegisterFlagCompletionFunc("failures", cobra.FixedCompletions([]string{"kill", "stop", "pause"}, cobra.ShellCompDirectiveNoFileComp)) // the flag exists

@@ -222,7 +222,7 @@ var failureNames = map[bench.Failure]string{bench.Kill: "kill -9", bench.Stop: "
 
 func failover(ctx context.Context, r *run, system string) (all []figure, err error) {
 	for _, failure := range bench.Failures() {
-		reports, err := bench.Failover{Owned: r.owned(system), Servers: 3, Rounds: failures, Failures: []bench.Failure{failure}}.Run(ctx)
+		reports, err := bench.Failover{Owned: r.owned(system), Servers: 3, Znodes: 1, Rounds: failures, Failures: []bench.Failure{failure}}.Run(ctx)
 		if err != nil {
 			return nil, err
 		}
