@@ -130,12 +130,17 @@ func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 		}
 		v.sim.reach(situationFull)
 		v.sim.fullTogether()
+		v.tryFull(full.Zxid)
 		return w.journal.Full(events, full.Zxid, err.Error())
 	case errors.Is(err, store.ErrNotInLog):
 		return w.journal.Refuse(events, v.store.Synced(), err.Error())
 	}
 	if !errors.Is(err, errDisk) && !errors.Is(err, syscall.ENOSPC) && !v.rotten && !v.epochRotten && !v.forgetful && !v.fs.Lies() {
 		v.sim.fail("Log", "server %d, whose disk has not failed, refuses what it is told to write: %v", v.id, err)
+		return nil
+	}
+	if poisoned := (*store.PoisonedError)(nil); errors.As(err, &poisoned) && v.store.Append(nil) == nil {
+		v.sim.fail("Log", "server %d does not know what its disk holds, but its log accepts more: %v", v.id, err)
 		return nil
 	}
 	v.sim.tell("server %d ends: %v", v.id, err)
@@ -254,6 +259,7 @@ func (w *writer) install(a *driver.Action) error {
 		w.v.sim.reach(situationSnapOverTail)
 	}
 	w.v.installed, w.v.everFuzzy = true, true
+	w.v.unbroken = a.Snapshot.Zxid // also if the power fails meanwhile
 	for _, txn := range a.Snapshot.Txns {
 		a.Received.Replay(txn)
 	}
@@ -262,6 +268,7 @@ func (w *writer) install(a *driver.Action) error {
 	}
 	w.v.removalDone()
 	w.v.holeFilled()
+	w.v.tryInstalled(a.Snapshot.Zxid)
 	return nil
 }
 

@@ -108,7 +108,7 @@ func (v *server) noteClaims() {
 	if !v.fs.Lies() || v.store == nil {
 		return
 	}
-	v.lied = true
+	v.lied, v.unbroken = true, nowhere
 	v.claims = promise{v.durable(), max(v.claims.accepted, v.saved.Accepted), v.saved.Current}
 }
 

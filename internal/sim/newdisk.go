@@ -85,7 +85,7 @@ func (s *Sim) waitsForHistory() bool {
 // newDisk records that the disk is a new one.
 func (v *server) newDisk() {
 	v.blank, v.rotten, v.epochRotten, v.lied, v.liesPartly, v.has, v.installed, v.everFuzzy, v.undelivered, v.removals = true, false, false, false, false, false, false, false, nil, nil
-	v.hole = ""
+	v.hole, v.unbroken = "", 0
 	if v.proposed = nil; v.sim.opt.Reconfig > 0 {
 		v.members = v.sim.roster.newest
 	}

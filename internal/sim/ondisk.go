@@ -33,11 +33,17 @@ func (v *server) reported() check.Durable {
 	return check.Durable{Accepted: v.saved.Accepted, Current: v.saved.Current, Zxid: v.store.Synced()}
 }
 
+// reliable reports whether the disk of a server holds what it was told to hold: it is not new, and has neither lied nor
+// decayed.
+func (v *server) reliable() bool {
+	return v.store != nil && !v.blank && !v.lied && !v.rotten && !v.forgetful && (!v.unknown || v.has) && !v.fs.Lies()
+}
+
 // onDisk returns what a server would find on its disk if the power failed now, and the disk had written only what
 // it must have written. It is not known if the disk has lied, has decayed or is new. Without history, only the epochs
 // are read.
 func (v *server) onDisk(history bool) check.Durable {
-	if v.store == nil || v.blank || v.lied || v.rotten || v.forgetful || v.unknown && !v.has || v.fs.Lies() {
+	if !v.reliable() {
 		return check.Durable{}
 	}
 	fs := v.fs.Clone(1)

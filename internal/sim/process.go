@@ -88,6 +88,7 @@ func (v *server) load(st *store.Store) {
 	}
 	v.begin(st, t, log, epochs)
 	v.noteFallback(promiseOf(log.Last(), epochs))
+	v.tryRepaired(res.Notes)
 	v.recordLoaded(txns)
 	v.sim.tell("server %d starts with %v, epochs %d and %d", v.id, log.Last(), epochs.Accepted, epochs.Current)
 }

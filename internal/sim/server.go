@@ -51,6 +51,7 @@ type server struct {
 	liesPartly  bool          // its disk lies, and a power failure may keep a part of what was promised
 	epochRotten bool          // an epoch file has decayed, and no process has read it yet
 	claims      promise       // what the disk had promised when it fell back to an earlier state
+	unbroken    wire.Zxid     // each snapshot from here on is enough, with the logs, to load everything after it
 	hole        string        // what its history lacks in the middle, although no file shows that; empty: nothing
 	forgetful   bool          // the server has fallen back, and has not regained everything since
 

@@ -47,6 +47,7 @@ type Sim struct {
 	detailed bool
 	nemesis  nemesis
 	moments  *machine.Random // draws critical moments; nil until the first draw
+	trials   *machine.Random // draws what is tried on copies of disks
 	failed   *Failure
 
 	promised   map[wire.Epoch]uint64 // for each epoch, the servers that have promised to follow its leader, as bits
@@ -60,7 +61,7 @@ type Sim struct {
 
 // New returns an ensemble whose servers have just been switched on.
 func New(o Options) *Sim {
-	s := &Sim{random: machine.NewRandom(o.Seed), detailed: o.Trace != nil, promised: map[wire.Epoch]uint64{}, repeatable: map[wire.Epoch]bool{}, attachments: map[wire.SessionID]attachment{}}
+	s := &Sim{random: machine.NewRandom(o.Seed), trials: machine.NewRandom(o.Seed ^ 0x7a1a), detailed: o.Trace != nil, promised: map[wire.Epoch]uint64{}, repeatable: map[wire.Epoch]bool{}, attachments: map[wire.SessionID]attachment{}}
 	s.clients = client.NewGroup(world{s})
 	s.present = present{Group: s.clients, sim: s}
 	s.opt = drawn(o, s.random.Fork())

@@ -116,6 +116,15 @@ const (
 	situationLeaderJumped      // the monotonic clock of a leader jumps
 	situationTouched           // a leader confirms to a learner the sessions for which clients wait, before its next ping
 	situationRest              // clients only read for longer than their sessions would live otherwise
+	situationTriedPurge        // a copy of a disk is purged
+	situationTriedTruncation   // a copy of a disk is truncated
+	situationTriedRead         // the log of a copy of a disk is read
+	situationTriedDamage       // a start reads a copy of a disk with damage in the middle of the newest log
+	situationTriedGap          // a start reads a copy of a disk on which a log is missing
+	situationTriedEpochs       // a start reads a copy of a disk with a currentEpoch above acceptedEpoch
+	situationTriedInstalled    // a start reads a copy of a disk on which an installed snapshot has decayed
+	situationTriedFull         // a start reads a copy of a disk that is full
+	situationTriedRepair       // a start reads a copy of a disk from which another start has cut off the end of a log
 	// The healthy servers have served while others kept a lasting fault.
 	situationLastingDead
 	situationLastingPaused
@@ -155,6 +164,8 @@ var situationNames = [situations]string{
 	"preferred server leads",
 	"start refused because a part of a promise is lost", "start with a hole in the history", "hole in the history filled", "epoch file decayed", "decayed currentEpoch too large", "leader's monotonic clock jumped",
 	"sessions confirmed before the next ping", "clients that only read keep their sessions",
+	"copy of a disk purged", "copy of a disk truncated", "log of a copy of a disk read", "copy of a disk with damage in its log", "copy of a disk without a log", "copy of a disk with mixed epochs",
+	"copy of a disk with a decayed snapshot of a leader", "copy of a full disk", "copy of a repaired disk",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",

@@ -43,6 +43,7 @@ func (w *writer) endSnapshot(s *snapshotting) {
 	_, err := v.store.WriteSnapshot(s.Zxid(), s)
 	if err == nil {
 		v.installed = v.installed && s.Zxid() < v.fuzzyTo
+		v.trySnapshot(s.Zxid())
 		_, err = v.store.Purge(3)
 		if v.tree.LastZxid() > s.Zxid() {
 			v.sim.reach(situationSnapshot)

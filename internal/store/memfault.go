@@ -206,7 +206,7 @@ func (m *Mem) Clone(seed uint64) *Mem {
 		out := make(map[string]*memInode, len(names))
 		for name, ino := range names {
 			if ino != nil && copies[ino] == nil {
-				copies[ino] = &memInode{ino.live.clone(), ino.disk.clone(), maps.Clone(ino.sinceFsync), ino.cut, maps.Clone(ino.spoilt)}
+				copies[ino] = &memInode{ino.live.clone(), ino.disk.clone(), maps.Clone(ino.sinceFsync), ino.cut, ino.before, maps.Clone(ino.spoilt)}
 			}
 			out[name] = copies[ino]
 		}

@@ -64,11 +64,14 @@ func (c *content) readAt(b []byte, off int64) int {
 
 // memInode is a file as programs see it and as it is on the disk. sinceFsync holds the sectors
 // written since the last fsync. cut is the smallest length since the last fsync if that is less
-// than the length on the disk; otherwise -1.
+// than the length on the disk; otherwise -1. before is what the file held before the first truncation since
+// the last fsync that removed something not fsynced; nil: there was none. The disk may have written that, because a
+// system may write at any time, and a crash may lose the truncation. It is never changed, because copies share it.
 type memInode struct {
 	live, disk content
 	sinceFsync map[int64]bool
 	cut        int64
+	before     *content
 	spoilt     map[int64]error // sectors that cannot be read; nil: there are none
 }
 
@@ -96,11 +99,29 @@ func (ino *memInode) sync() {
 // forget marks everything as written to the disk, although it may not be there.
 func (ino *memInode) forget() {
 	clear(ino.sinceFsync)
-	ino.cut = -1
+	ino.cut, ino.before = -1, nil
+}
+
+// unwritten reports whether something that was not fsynced lies behind an offset.
+func (ino *memInode) unwritten(from int64) bool {
+	if ino.live.size > max(from, ino.disk.size) {
+		return true
+	}
+	for i := range ino.sinceFsync {
+		if (i+1)*sectorLen > from && ino.live.sectors[i] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // crash decides which part of the file reached the disk.
 func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Losses) {
+	if ino.before != nil && keep(rng) {
+		ino.disk, ino.live = ino.before.clone(), ino.before.clone()
+		ino.forget()
+		return
+	}
 	c := ino.disk
 	cut := int64(-1)
 	if ino.cut >= 0 && keep(rng) {
@@ -136,6 +157,10 @@ func (ino *memInode) crash(rng *rand.Rand, keep func(*rand.Rand) bool, lost *Los
 func (m *Mem) resize(ino *memInode, size int64) {
 	before := len(ino.live.sectors)
 	if size < ino.live.size {
+		if ino.before == nil && ino.unwritten(size) {
+			c := ino.live.clone()
+			ino.before = &c
+		}
 		if size < ino.disk.size && (ino.cut < 0 || size < ino.cut) {
 			ino.cut = size
 		}

@@ -15,7 +15,8 @@ import (
 
 // Mem is a file system in memory. At [Mem.Crash] it loses everything that was not
 // fsynced: content by sectors of 512 bytes, lengths, and names (created, renamed,
-// removed) of directories without SyncDir. A seed decides what is lost, so that a run can
+// removed) of directories without SyncDir. A truncation that was not fsynced may be lost too,
+// and what it removed may come back. A seed decides what is lost, so that a run can
 // be repeated. It is safe for concurrent use.
 type Mem struct {
 	mu    sync.Mutex

@@ -102,6 +102,36 @@ func TestMemTruncation(t *testing.T) {
 	}
 }
 
+// TestMemTruncationOfUnsynced: a crash may bring back what was truncated, even if it was never fsynced, because the system may
+// have written it before the truncation. An fsync of the truncation prevents that.
+func TestMemTruncationOfUnsynced(t *testing.T) {
+	for _, synced := range []bool{false, true} {
+		seen := map[string]bool{}
+		for seed := range uint64(100) {
+			m := NewMem(seed)
+			put(t, m, "a", []byte("old"))
+			f, err := m.Append("/data/version-2/a")
+			must(t, err)
+			_, err = f.WriteAt([]byte("new"), 3)
+			must(t, err)
+			must(t, f.Truncate(3))
+			if synced {
+				must(t, f.Sync())
+			}
+			c := m.Clone(seed)
+			c.Crash(2)
+			m.Crash(LoseAll)
+			if got := get(t, m, "a"); string(got) != "old" {
+				t.Fatalf("a disk that has written only what it must has %q", got)
+			}
+			seen[string(get(t, c, "a"))] = true
+		}
+		if !seen["old"] || seen["oldnew"] == synced || len(seen) > 2 {
+			t.Errorf("fsynced %v: %v", synced, seen)
+		}
+	}
+}
+
 // TestMemFailedSync: data whose fsync failed is lost in a crash, even if the next fsync
 // succeeds.
 func TestMemFailedSync(t *testing.T) {
