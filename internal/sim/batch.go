@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/driver"
 	"bellwether/internal/election"
+	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/replica"
 	"bellwether/internal/sim/check"
@@ -72,6 +73,7 @@ func (v *server) batch() {
 	if ticked {
 		v.ticked = false
 	}
+	v.ticks = ticked
 	v.order.Begin(v.at, len(v.events), ticked)
 	v.continueBatch()
 }
@@ -174,8 +176,11 @@ func (v *server) step(e replica.Event) {
 		v.seeVote(ev.Event)
 	case replica.Linked:
 		v.linked, v.dialling = ev.Link, false
+		v.hears(ev.Link, nil)
 	case replica.Zab:
 		switch z := ev.Event.(type) {
+		case zab.Received:
+			v.hears(z.Link, z.Packet)
 		case zab.Refused:
 			v.knowsFull = v.writer.full
 			v.writer.journal.Reopen()
@@ -203,13 +208,29 @@ func (v *server) endBatch() {
 	v.keeps()
 	v.oneConnectionEach()
 	v.leavesMoved()
+	v.sawSyncs()
 	v.led = v.standing.Serving
-	v.sim.see(check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking && v.standing.Disabled == "", Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led})
+	s := check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking && v.standing.Disabled == "", Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led, Ticked: v.ticks}
+	if v.leads() {
+		s.Leads, s.Linked = v.standing.Epoch, v.quorumLinked()
+	}
+	v.sim.see(s)
 	v.lease = driver.LeaseOf(v.replica.Lease(), v.at)
 	v.setAlarm()
 	if len(v.inbox) > 0 || v.ticked {
 		v.scheduleBatch()
 	}
+}
+
+// quorumLinked reports whether a quorum consists of this server and of servers that have a link to it.
+func (v *server) quorumLinked() bool {
+	has := func(id ensemble.ServerID) bool {
+		return id == v.id || slices.ContainsFunc(v.links, func(l *link) bool {
+			i, open := l.at(v)
+			return open && i == 1 && l.ends[0].id == id
+		})
+	}
+	return check.HasQuorum(v.members, has) && (v.proposed == nil || check.HasQuorum(v.proposed, has))
 }
 
 // keeps reports the connections that the server has kept over a change of leaders.

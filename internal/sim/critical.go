@@ -74,6 +74,7 @@ func (v *server) endsOrdered(d *replica.Duty) {
 			for _, o := range v.sim.servers {
 				o.clientsOf(t.Session, (*client.Client).WriteNow)
 			}
+			v.sim.nemesis.endProposed(v, t.Session)
 		}
 	}
 }

@@ -249,6 +249,9 @@ func (v *server) received(sent receivedSnapshot) *tree.Tree {
 		v.sim.fail("Snapshot", "%d cannot read what it was sent: %v", v.id, err)
 	}
 	l.CloseFuzzy()
+	if v.sim.copiesSpoilt {
+		spoilAt(t, sent.zxid)
+	}
 	return t
 }
 

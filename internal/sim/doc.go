@@ -31,8 +31,9 @@
 // The faults are in faults.go, their written form in kinds.go and act.go, and nemesis.go
 // draws them. Some have files of their own: disks that hang (hang.go), decay (rot.go), lie
 // (lies.go) or are replaced (newdisk.go), snapshots on their way (snapstream.go), clocks
-// (clocks.go), and racks (racks.go). What seldom happens to disks is tried on copies of them
-// (trials.go).
+// (clocks.go), and racks (racks.go). Moments that are rare by chance alone are brought about in critical.go
+// and terms.go, and spoilt.go changes a tree in memory at the end of some runs. What seldom happens to disks is tried
+// on copies of them (trials.go).
 //
 // [Record] plays a run that real servers can repeat, and records its packets (recording.go,
 // recordingdraw.go).

@@ -41,7 +41,7 @@ func (v *server) findHole(base wire.Zxid, txns []*record.Txn) {
 
 // holeFilled records that a snapshot of a leader has replaced the tree.
 func (v *server) holeFilled() {
-	if v.hole != "" {
+	if v.hole != "" && !v.sim.copiesSpoilt {
 		v.hole = ""
 		v.sim.reach(situationHoleFilled)
 		v.sim.tell("server %d has no hole in its history any more", v.id)

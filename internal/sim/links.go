@@ -24,6 +24,8 @@ type link struct {
 	diff             []wire.Zxid
 	inDiff, upToDate bool
 
+	heard  [2]int64    // ms of the clock of each end at which it has taken a packet, or has begun a part of the term
+	syncs  int         // syncs that the leader has taken from a ZooKeeper learner, or as a ZooKeeper leader, in the batch under way
 	term   wire.Epoch  // the epoch that the leader has announced
 	stream *snapStream // the snapshot that the leader is sending; nil: there is none
 	pieces int         // pieces of a snapshot that have arrived at the learner, while the rest has not
@@ -196,15 +198,59 @@ func (v *server) sendPacket(m zab.Message) {
 	}
 }
 
+// hears records that a server takes a packet of a link. A packet that is nil says that the link is there.
+func (v *server) hears(id zab.LinkID, p *peerwire.QuorumPacket) {
+	for _, l := range v.links {
+		if l.id != id {
+			continue
+		}
+		i := l.end(v)
+		l.heard[i] = v.at.Mono
+		if i == 1 && p != nil && p.Type == peerwire.PacketRequest && v.leads() && (v.compatible || l.ends[0].compatible) {
+			var q peerwire.ForwardedRequest
+			if wire.Decode(p.Data, &q) == nil && q.Op == wire.OpSync {
+				l.syncs++
+			}
+		}
+	}
+}
+
+// sawSyncs shows the checkers which syncs a leader has taken in a batch.
+func (v *server) sawSyncs() {
+	for _, l := range v.links {
+		if l.syncs > 0 {
+			v.sim.see(check.SyncsTaken{Link: l.id, N: l.syncs, Log: v.log.Last()})
+			l.syncs = 0
+		}
+	}
+}
+
+// end returns which end of the link a server has.
+func (l *link) end(v *server) int {
+	if l.ends[0] == v {
+		return 0
+	}
+	return 1
+}
+
 // promises returns what the checkers see of a packet to another server.
 func (v *server) promises(l *link, end int, p *peerwire.QuorumPacket) check.Promised {
 	to, byLearner := l.ends[1-end], end == 0
-	if p.Type == peerwire.PacketLeaderInfo {
+	switch p.Type {
+	case peerwire.PacketLeaderInfo:
 		l.term = p.Zxid.Epoch()
 		v.sim.nemesis.announced(v, to, l.term)
+	case peerwire.PacketNewLeader:
+		v.sim.nemesis.begins(v, to, l.term)
+	case peerwire.PacketUpToDate:
+		l.heard[end] = v.at.Mono
+	case peerwire.PacketPing:
+		if !byLearner {
+			v.sim.nemesis.naps(v)
+		}
 	}
 	return check.Promised{
-		Server: v.id, ByLearner: byLearner, Packet: p, Link: l.id, At: v.sim.now, Since: v.began, Term: l.term, Epoch: v.standing.Epoch, Log: v.log.Last(),
+		Server: v.id, ByLearner: byLearner, Packet: p, Link: l.id, At: v.sim.now, Since: v.began, Term: l.term, Epoch: v.standing.Epoch, Log: v.log.Last(), SilentMS: v.at.Mono - l.heard[end],
 		Disk: v.diskFor(p),
 		To:   check.Receiver{Server: to.id, Zxid: to.durable(), Wiped: to.unknown && !to.has || to.forgetful},
 	}

@@ -19,6 +19,9 @@ type nemesis struct {
 	focus     *machine.Random // draws when the fault of Options.Focus comes; nil: there is none
 	splits    *machine.Random // draws which announcements of epochs are hit; nil: none
 	lastSplit wire.Epoch      // the last epoch for which that was drawn
+	terms     *machine.Random // draws the critical moments of terms; nil: none
+	// lastBegun and lastJoined are the last epochs for which begins and joinsAhead have drawn.
+	lastBegun, lastJoined wire.Epoch
 }
 
 // begin starts the faults: the acts of the options or, if they contain none, random ones.
@@ -28,6 +31,10 @@ func (n *nemesis) begin(s *Sim) {
 		n.next()
 		n.streamed = machine.NewRandom(s.opt.Seed ^ 0x57ea)
 		n.splits = machine.NewRandom(s.opt.Seed ^ 0x5b117)
+		n.terms = machine.NewRandom(s.opt.Seed ^ 0x7e235)
+		if s.opt.ThinkMS >= 1000 {
+			n.namesSilent(machine.NewRandom(s.opt.Seed ^ 0x511e7))
+		}
 		if s.opt.Focus > 0 {
 			n.focus = machine.NewRandom(s.opt.Seed ^ 0xf0c5d)
 		}
@@ -36,6 +43,7 @@ func (n *nemesis) begin(s *Sim) {
 		}
 		if s.opt.Reconfig > 0 {
 			n.reconfigure(machine.NewRandom(s.opt.Seed ^ 0x4ec0d))
+			n.missReconfigurations(machine.NewRandom(s.opt.Seed ^ 0x2ec0d))
 		}
 		if s.opt.TermMS > 0 || !slices.Contains(client.Claims, s.opt.Recipe) {
 			n.hitParticipants()

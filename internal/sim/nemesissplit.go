@@ -13,6 +13,7 @@ const splitsVoters = 5
 // that they give to the next leader.
 func (n *nemesis) announced(leader, learner *server, epoch wire.Epoch) {
 	n.fillsAtEpoch(learner)
+	n.joinsAhead(leader, epoch)
 	if n.splits == nil || n.sim.calm || epoch <= n.lastSplit || n.sim.opt.Voters < splitsVoters {
 		return
 	}

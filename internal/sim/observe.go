@@ -131,6 +131,11 @@ func (v *server) recordObservation(h replica.Observation) {
 		v.sim.reach(situationTermFailed)
 	case zab.TransferBegan:
 		v.sim.reach(situationTransfer)
+		v.sim.see(check.TransferBegan{Server: v.id, Epoch: h.Epoch, Log: v.log.Last()})
+	case zab.WrongTree:
+		v.judges(h.Zxid, h.Right, text)
+	case zab.Outvoted:
+		v.judges(h.Zxid, h.Right, text)
 	case election.Abandoned:
 		if strings.Contains(h.Why, "leadership transfer") {
 			v.sim.reach(situationTransferFailed)
@@ -144,16 +149,29 @@ func (v *server) recordObservation(h replica.Observation) {
 	case election.AdoptedMembers:
 		v.sim.reach(situationAdopted)
 	case tree.DigestMismatch:
-		if v.hole != "" {
+		if v.hole != "" || v.sim.spoilt { // the tree of the leader may be the one that has changed
 			break
 		}
 		v.sim.fail("EqualDigest", "%d: %s", v.id, text)
 	case zab.GaveUp:
+		v.leftSilent(h)
 		if strings.Contains(h.Why, "counter") || strings.Contains(h.Why, "zxid") {
 			v.sim.reach(situationRollOver)
 		}
 		if strings.Contains(h.Why, "leadership transfer") {
 			v.sim.reach(situationTransferLate)
+		}
+	}
+}
+
+// leftSilent records that a learner has left its leader because of its silence.
+func (v *server) leftSilent(h zab.GaveUp) {
+	if !strings.Contains(h.Why, "the leader has been silent") {
+		return
+	}
+	for _, l := range v.links {
+		if l.id == h.Link {
+			v.sim.see(check.LeftSilent{Server: v.id, Leader: l.peer(v), SilentMS: v.at.Mono - l.heard[l.end(v)]})
 		}
 	}
 }

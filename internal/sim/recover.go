@@ -86,6 +86,7 @@ func (s *Sim) recover() {
 	s.await("every request is answered and all trees are equal", finish, func() string { return s.allDone(asked, written) })
 	s.await("every server whose history has a hole has got another tree, or raises an alarm", finish, s.holesNoticed)
 	s.rest()
+	s.spoilTree()
 	if !s.ended() {
 		if wrong := s.register.Explained(); wrong != "" {
 			s.fail(s.register.Name(), "%s", wrong)

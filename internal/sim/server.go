@@ -73,6 +73,7 @@ type server struct {
 	order             *driver.Batch
 	events            []replica.Event // events of the batch under way
 	ticked            bool            // the next batch contains a tick
+	ticks             bool            // the batch under way contains one
 	nextHeartbeat     int64           // Mono ms at which Heartbeat must be called
 	longRequest       longRequest
 	standsStill       int64        // how long the next batch takes, in µs; 0: as long as others

@@ -57,6 +57,9 @@ type Sim struct {
 	jumpedAt   int64                 // when the clock of a leader jumped last, in µs; 0: never
 	notes      []string              // which promises did not hold, and why
 	over       bool                  // the run ended before its end, and has not failed
+	spoilt     bool                  // the tree of a server has changed in memory, or comes from a wrong snapshot
+	// copiesSpoilt says that all snapshots which servers send are wrong.
+	copiesSpoilt bool
 }
 
 // New returns an ensemble whose servers have just been switched on.

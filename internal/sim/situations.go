@@ -125,6 +125,7 @@ const (
 	situationTriedInstalled    // a start reads a copy of a disk on which an installed snapshot has decayed
 	situationTriedFull         // a start reads a copy of a disk that is full
 	situationTriedRepair       // a start reads a copy of a disk from which another start has cut off the end of a log
+	situationSpoilt            // a server has got the right tree again after its tree has changed in memory
 	// The healthy servers have served while others kept a lasting fault.
 	situationLastingDead
 	situationLastingPaused
@@ -166,6 +167,7 @@ var situationNames = [situations]string{
 	"sessions confirmed before the next ping", "clients that only read keep their sessions",
 	"copy of a disk purged", "copy of a disk truncated", "log of a copy of a disk read", "copy of a disk with damage in its log", "copy of a disk without a log", "copy of a disk with mixed epochs",
 	"copy of a disk with a decayed snapshot of a leader", "copy of a full disk", "copy of a repaired disk",
+	"tree that has changed in memory replaced",
 	"served while others are dead", "served while others are paused", "served while others are isolated", "served while others are deaf",
 	"served while others are mute", "served while others are sluggish", "served while the disks of others hang", "served while the disks of others are full",
 	"served while the ports of others are filtered",

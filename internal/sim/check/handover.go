@@ -7,13 +7,13 @@ import (
 	"bellwether/wire"
 )
 
-// leadershipTransfers checks leadership transfers. The successor that a leader names has on its
-// disk everything that the leader proposed. After that, the old leader neither proposes nor pings
-// in its epoch.
-type leadershipTransfers struct{ ended map[wire.Epoch]wire.Zxid }
+// leadershipTransfers checks leadership transfers. A leader that has begun one proposes nothing more. The successor
+// that it names has on its disk everything that the leader proposed, and was heard from within LeaseMS. After that, the old
+// leader neither proposes nor pings in its epoch.
+type leadershipTransfers struct{ began, ended map[wire.Epoch]wire.Zxid }
 
 func newLeadershipTransfers() *leadershipTransfers {
-	return &leadershipTransfers{map[wire.Epoch]wire.Zxid{}}
+	return &leadershipTransfers{map[wire.Epoch]wire.Zxid{}, map[wire.Epoch]wire.Zxid{}}
 }
 
 func (*leadershipTransfers) Name() string { return "LeadershipTransfers" }
@@ -22,10 +22,15 @@ func (c *leadershipTransfers) See(o any) string {
 	switch e := o.(type) {
 	case Promised:
 		return c.sent(e)
+	case TransferBegan:
+		c.began[e.Epoch] = e.Log
 	case Ordered:
 		for _, t := range e.Duty.Append {
 			if end, over := c.ended[t.Zxid.Epoch()]; over && t.Zxid > end {
 				return fmt.Sprintf("server %d logs %v, but the leadership of its epoch was transferred at %v", e.Server, t.Zxid, end)
+			}
+			if end, began := c.began[t.Zxid.Epoch()]; began && t.Zxid > end {
+				return fmt.Sprintf("server %d logs %v, but the leader of its epoch has begun to transfer leadership at %v", e.Server, t.Zxid, end)
 			}
 		}
 	}
@@ -54,6 +59,9 @@ func (c *leadershipTransfers) sent(e Promised) string {
 	c.ended[epoch] = z
 	if last := e.Log; last > z {
 		return fmt.Sprintf("leader %d transfers the leadership of epoch %d at %v, but its log ends at %v", e.Server, epoch, z, last)
+	}
+	if e.To.Server == h.Leader && e.SilentMS > LeaseMS {
+		return fmt.Sprintf("leader %d transfers leadership to server %d, of which it has taken no packet for %d ms", e.Server, h.Leader, e.SilentMS)
 	}
 	// A successor may have been wiped while the leader was suspended.
 	if have := max(e.To.Zxid, 0); e.To.Server == h.Leader && have < z && !e.To.Wiped {

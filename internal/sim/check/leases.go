@@ -24,7 +24,10 @@ import (
 //   - A client's sync is answered only when a quorum has confirmed a time after it arrived, unless it is refused
 //     because its session ends.
 //
-// The rules are those of Bellwether's servers; ZooKeeper's servers have none of them.
+// These rules are those of Bellwether's servers; ZooKeeper's servers have none of them. One more is about links with
+// ZooKeeper's servers, which take commits and answers to syncs in one order:
+//
+//   - The leader answers the sync of a learner before the commit of a transaction that it has proposed later.
 type leases struct {
 	present Present
 	links   map[zab.LinkID]*heartbeats
@@ -49,6 +52,7 @@ const (
 	leaderAnswersPing
 	followerAnswersPing
 	syncAnswered
+	commitBehindSync
 	leaseRules
 )
 
@@ -58,14 +62,16 @@ type pair struct{ leader, learner ensemble.ServerID }
 // heartbeats is what was sent on a link.
 type heartbeats struct {
 	leader, learner ensemble.ServerID
-	dead            bool      // the leader's process has ended; its learner may not know that yet
-	serving         bool      // UPTODATE was sent; the learner answers the heartbeats that follow
-	sent            []int64   // µs at which the heartbeats were sent that are not answered yet
-	reports         int64     // how many answers and TOUCHes the learner has sent
-	confirmed       int64     // how many of these the leader has confirmed
-	reconfig        wire.Zxid // the last reconfiguration that was proposed on the link; 0: none
-	reconfigAt      int64     // µs at which it was proposed
-	synced          int64     // µs: the latest time that a quorum had confirmed when the leader answered a sync of its learner; 0: it has answered none
+	dead            bool        // the leader's process has ended; its learner may not know that yet
+	serving         bool        // UPTODATE was sent; the learner answers the heartbeats that follow
+	sent            []int64     // µs at which the heartbeats were sent that are not answered yet
+	reports         int64       // how many answers and TOUCHes the learner has sent
+	confirmed       int64       // how many of these the leader has confirmed
+	reconfig        wire.Zxid   // the last reconfiguration that was proposed on the link; 0: none
+	reconfigAt      int64       // µs at which it was proposed
+	asked           []wire.Zxid // for each sync of the learner that is not answered, where the leader's log ended when it took it; only with a server of ZooKeeper
+	early           int         // syncs that were answered in the batch in which they were taken
+	synced          int64       // µs: the latest time that a quorum had confirmed when the leader answered a sync of its learner; 0: it has answered none
 }
 
 // pingOfClient is a client's ping when it arrived: the time, the link of the server with its leader
@@ -86,7 +92,8 @@ func (*leases) Name() string { return "Leases" }
 // Met returns the counts of the rules.
 func (c *leases) Met() []Count {
 	return []Count{{"touched sessions are confirmed", c.met[touchConfirmed]}, {"a leader answers a ping", c.met[leaderAnswersPing]},
-		{"a follower answers a ping", c.met[followerAnswersPing]}, {"a sync is answered", c.met[syncAnswered]}}
+		{"a follower answers a ping", c.met[followerAnswersPing]}, {"a sync is answered", c.met[syncAnswered]},
+		{"a commit is told to a server of ZooKeeper whose sync waits", c.met[commitBehindSync]}}
 }
 
 func (c *leases) See(o any) string {
@@ -101,6 +108,8 @@ func (c *leases) See(o any) string {
 			return c.fromLearner(&e)
 		}
 		return c.fromLeader(&e)
+	case SyncsTaken:
+		c.taken(&e)
 	case Asked:
 		c.arrived(&e)
 	case Replied:
@@ -169,8 +178,32 @@ func (c *leases) fromLeader(e *Promised) string {
 		}
 	case peerwire.PacketSync:
 		h.synced = max(h.synced, c.confirmedTime(h.leader))
+		if len(h.asked) > 0 {
+			h.asked = h.asked[1:]
+		} else {
+			h.early++
+		}
+	case peerwire.PacketCommit, peerwire.PacketCommitActivate, peerwire.PacketInform:
+		if z := e.Packet.Zxid; len(h.asked) > 0 {
+			if c.met[commitBehindSync]++; z > h.asked[0] {
+				return fmt.Sprintf("leader %d tells server %d of the commit of %v before it answers a sync that it took when its log ended at %v", e.Server, h.learner, z, h.asked[0])
+			}
+		}
 	}
 	return ""
+}
+
+// taken records the syncs that a leader has taken from a learner.
+func (c *leases) taken(e *SyncsTaken) {
+	h := c.links[e.Link]
+	if h == nil {
+		return
+	}
+	early := min(h.early, e.N)
+	h.early -= early
+	for range e.N - early {
+		h.asked = append(h.asked, e.Log)
+	}
 }
 
 // confirms checks a heartbeat or a TOUCH that confirms reports of its learner.

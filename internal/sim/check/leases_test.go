@@ -100,6 +100,11 @@ var brokenLeases = []broken{
 		return followed(asks(b, wire.OpSync, 0), beats(1*ms, 0), answers(2*ms), answer, Restarted{Server: a}, Replied{b, 7, 0, wire.OpSync, wire.OK},
 			asks(b, wire.OpSync, 4*ms), Replied{b, 7, 0, wire.OpSync, wire.OK})
 	}},
+	{"a commit before the answer to an earlier sync", leasesOf, func(*History) []any {
+		commit := func(at wire.Zxid) Promised { return packetOf(3*ms, false, peerwire.PacketCommit, at, nil) }
+		answer := packetOf(3*ms, false, peerwire.PacketSync, 0, nil)
+		return followed(SyncsTaken{1, 2, z(1, 5)}, commit(z(1, 5)), answer, answer, commit(z(1, 6)), answer, SyncsTaken{1, 2, z(1, 6)}, commit(z(1, 6)), commit(z(1, 7)))
+	}},
 	{"a connection kept over a term that was missed", func(*History) Checker { return newKeptConnections(three()) }, func(*History) []any {
 		leads := func(e wire.Epoch) Established { return Established{Server: a, Role: peerwire.Leading, Epoch: e} }
 		return []any{leads(1), Kept{b, 1, 2, 7}, leads(2), Kept{b, 1, 2, 7}, leads(3), Kept{b, 1, 3, 7}}

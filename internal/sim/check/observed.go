@@ -72,6 +72,7 @@ type (
 		Term      wire.Epoch // the epoch that was announced on the link
 		Epoch     wire.Epoch // the epoch in which the sender serves
 		Log       wire.Zxid  // where the sender's log in memory ends
+		SilentMS  int64      // ms of the sender's clock since it has taken a packet of the receiver
 		Disk      Durable    // the sender's disk
 		To        Receiver
 	}
@@ -109,11 +110,34 @@ type (
 		Disabled    bool
 		ShutOut     bool
 	}
-	// Standing describes a server at the end of a batch: whether it looks for a leader, dials one or serves.
+	// Standing describes a server at the end of a batch: whether it looks for a leader, dials one or serves. Leads is the
+	// epoch that it leads; 0: it leads none. Linked says that it leads and the links of a quorum are open. Ticked says that
+	// the batch has taken everything that had arrived, and a tick after it.
 	Standing struct {
 		Server               ensemble.ServerID
 		Mono                 int64
 		Looks, Dials, Serves bool
+		Leads                wire.Epoch
+		Linked, Ticked       bool
+	}
+	// SyncsTaken says that a leader has taken so many syncs from a learner in a batch, after which its log ends at Log. The leader
+	// or the learner is one of ZooKeeper's.
+	SyncsTaken struct {
+		Link zab.LinkID
+		N    int
+		Log  wire.Zxid
+	}
+	// TransferBegan says that a leader begins to transfer leadership. Its log ends at Log.
+	TransferBegan struct {
+		Server ensemble.ServerID
+		Epoch  wire.Epoch
+		Log    wire.Zxid
+	}
+	// LeftSilent says that a learner leaves its leader because of its silence. It has taken the last packet of it SilentMS
+	// of its clock ago.
+	LeftSilent struct {
+		Server, Leader ensemble.ServerID
+		SilentMS       int64
 	}
 	// Committed says that a server is the first to apply a transaction. Index is its place
 	// in the history.

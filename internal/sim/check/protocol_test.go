@@ -170,6 +170,17 @@ var brokenRules = []broken{
 		wiped.To.Wiped = true
 		return []any{other, wiped, named}
 	}},
+	{"logged behind the beginning of a transfer of leadership", func(*History) Checker { return newLeadershipTransfers() }, func(_ *History) []any {
+		logs := func(at wire.Zxid) Ordered {
+			return Ordered{a, &replica.Duty{Append: []*record.Txn{setTxn(at, "x")}}, false}
+		}
+		return []any{TransferBegan{a, 1, z(1, 2)}, logs(z(1, 2)), logs(z(2, 1)), logs(z(1, 3))}
+	}},
+	{"leadership transferred to a silent server", func(*History) Checker { return newLeadershipTransfers() }, func(_ *History) []any {
+		other, named := transfers(a, b, 0), transfers(a, b, 0)
+		other.To.Server, other.SilentMS, named.SilentMS = 3, LeaseMS+1, LeaseMS+1
+		return []any{transfers(a, b, 0), other, named}
+	}},
 	{"another tree", func(h *History) Checker { return equalDigest{h} }, func(h *History) []any {
 		h.Add(setTxn(z(1, 1), "x"))
 		return []any{Stands{a, z(1, 1), h.Last().Digest, 0}, Stands{b, z(1, 1), h.Last().Digest + 1, 0}}
@@ -200,7 +211,7 @@ func transfers(leader, to ensemble.ServerID, end wire.Zxid) Promised {
 
 func TestEachRuleCanBeBroken(t *testing.T) {
 	for _, b := range slices.Concat(brokenRules, brokenRequests, brokenClaims, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenTreeWatches,
-		brokenAnnouncements, brokenShares, brokenMultiLocks, brokenRegistrations, brokenLocals, brokenLeases, brokenExpiry, brokenFresh, brokenPromises, brokenElections, brokenMoves, brokenRemovals) {
+		brokenAnnouncements, brokenShares, brokenMultiLocks, brokenRegistrations, brokenLocals, brokenLeases, brokenExpiry, brokenFresh, brokenPromises, brokenElections, brokenMoves, brokenRemovals, brokenTerms) {
 		t.Run(b.rule, func(t *testing.T) {
 			h := NewHistory(tree.New(tree.Options{Seed: 1, ExtendedTypes: true}))
 			c := b.rules(&h)
