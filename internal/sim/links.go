@@ -218,7 +218,7 @@ func (v *server) hears(id zab.LinkID, p *peerwire.QuorumPacket) {
 // sawSyncs shows the checkers which syncs a leader has taken in a batch.
 func (v *server) sawSyncs() {
 	for _, l := range v.links {
-		if l.syncs > 0 {
+		if l.syncs > 0 && l.end(v) == 1 {
 			v.sim.see(check.SyncsTaken{Link: l.id, N: l.syncs, Log: v.log.Last()})
 			l.syncs = 0
 		}
