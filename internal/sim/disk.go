@@ -250,7 +250,7 @@ func (v *server) received(sent receivedSnapshot) *tree.Tree {
 	}
 	l.CloseFuzzy()
 	if v.sim.copiesSpoilt {
-		spoilAt(t, sent.zxid)
+		v.sim.spoilAt(t, sent.zxid)
 	}
 	return t
 }

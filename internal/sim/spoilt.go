@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/record"
@@ -44,7 +45,7 @@ func (v *server) spoil() bool {
 		return false
 	}
 	v.wrongTree("has changed in memory")
-	spoilAt(v.tree, z)
+	s.spoilAt(v.tree, z)
 	return true
 }
 
@@ -54,9 +55,15 @@ func (v *server) wrongTree(why string) {
 	v.sim.tell("%s", v.hole)
 }
 
-// spoilAt changes a znode of a tree that contains everything up to z.
-func spoilAt(t *tree.Tree, z wire.Zxid) {
-	t.Replay(&record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpSetData}, Body: &record.SetDataTxn{Path: "/zookeeper/quota", Data: []byte("spoilt"), Version: 1}})
+// spoilAt changes a znode of a tree that contains everything up to z: the first one of lastWrites. The digest of a tree does not
+// contain what is below /zookeeper.
+func (s *Sim) spoilAt(t *tree.Tree, z wire.Zxid) {
+	for _, name := range slices.Sorted(slices.Values(s.history.Names("/"))) {
+		if strings.HasPrefix(name, "last-") {
+			t.Replay(&record.Txn{TxnHeader: record.TxnHeader{Zxid: z, Type: wire.OpSetData}, Body: &record.SetDataTxn{Path: "/" + name, Data: []byte("spoilt"), Version: 1}})
+			return
+		}
+	}
 }
 
 // spoilOne changes the tree of one server. The next transaction shows that a tree differs, and a quorum has the right one: a leader with
