@@ -15,7 +15,9 @@ import (
 //   - A learner follows no leader whose epoch is earlier than one that it has accepted.
 //   - A term begins only when a quorum has promised its epoch, and the histories of these servers are not ahead of
 //     the leader's.
-//   - A truncation that a leader asks for crosses no epoch.
+//   - A truncation that a leader asks for crosses no epoch: neither does the learner's log end in another epoch than that where it is
+//     to be cut, nor do the transactions of the leader's history go on there in another one. As in ZooKeeper, such a learner gets a
+//     snapshot. A leader of ZooKeeper sends its outstanding proposals there too.
 //   - An observer acknowledges no transactions.
 //   - A leader that a reconfiguration has replaced leads no longer, and neither does one to which no quorum is linked.
 //   - A learner leaves a silent leader no sooner than silenceLeast after it has heard from it, so that the leader's
@@ -24,6 +26,7 @@ type terms struct {
 	present  Present
 	links    map[zab.LinkID]joined
 	promised map[pair]promiseWithHistory      // the last promise of a learner to a leader
+	cut      map[zab.LinkID]wire.Zxid         // where the log of a learner is to be cut; until the history goes on there
 	begun    map[ensemble.ServerID]wire.Epoch // the last epoch whose term a leader has begun
 	replaced map[ensemble.ServerID]wire.Epoch // the last epoch in which a leader has named another one
 	apart    map[ensemble.ServerID]int64      // ms of its clock since when a leader has known that no quorum is linked to it
@@ -64,7 +67,7 @@ const silenceLeast = 2 * LeaseMS
 const apartMost = 150
 
 func newTerms(p Present) *terms {
-	return &terms{present: p, links: map[zab.LinkID]joined{}, promised: map[pair]promiseWithHistory{}, begun: map[ensemble.ServerID]wire.Epoch{},
+	return &terms{present: p, links: map[zab.LinkID]joined{}, promised: map[pair]promiseWithHistory{}, cut: map[zab.LinkID]wire.Zxid{}, begun: map[ensemble.ServerID]wire.Epoch{},
 		replaced: map[ensemble.ServerID]wire.Epoch{}, apart: map[ensemble.ServerID]int64{}}
 }
 
@@ -142,7 +145,17 @@ func (c *terms) fromLeader(e *Promised) string {
 		if ends := c.links[e.Link].ends; ends.Epoch() != z.Epoch() {
 			return fmt.Sprintf("leader %d asks server %d, whose log ends at %v, for a truncation to %v of another epoch", e.Server, e.To.Server, ends, z)
 		}
+		c.cut[e.Link] = z
+	case peerwire.PacketProposal:
+		to, cut := c.cut[e.Link]
+		if delete(c.cut, e.Link); !cut || to.Epoch() == z.Epoch() {
+			return ""
+		}
+		if v := find(c.present.Servers(), e.Server); v != nil && !v.Compatible {
+			return fmt.Sprintf("leader %d asks server %d for a truncation to %v, although its history goes on with %v", e.Server, e.To.Server, to, z)
+		}
 	case peerwire.PacketNewLeader:
+		delete(c.cut, e.Link)
 		if c.begun[e.Server] != z.Epoch() {
 			c.begun[e.Server] = z.Epoch()
 			return c.begins(e, z.Epoch())

@@ -57,6 +57,10 @@ var brokenTerms = []broken{
 	{"a truncation crosses an epoch", termsOf, func(*History) []any {
 		return []any{promisesTo(1, z(1, 5)), packetOf(0, false, peerwire.PacketTrunc, z(1, 3), nil), packetOf(0, false, peerwire.PacketTrunc, z(0, 3), nil)}
 	}},
+	{"a truncation at the end of an epoch", termsOf, func(*History) []any {
+		cut, goesOn := packetOf(0, false, peerwire.PacketTrunc, z(1, 3), nil), packetOf(0, false, peerwire.PacketProposal, z(2, 1), nil)
+		return []any{promisesTo(1, z(1, 5)), cut, packetOf(0, false, peerwire.PacketProposal, z(1, 4), nil), goesOn, cut, beginsTerm(), goesOn, cut, goesOn}
+	}},
 	{"an observer acknowledges a transaction", termsOf, func(*History) []any {
 		ack, compatible := packetOf(0, true, peerwire.PacketAck, z(2, 1), nil), packetOf(0, true, peerwire.PacketAck, z(2, 1), nil)
 		compatible.Server = 3
