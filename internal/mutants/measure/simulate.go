@@ -99,17 +99,33 @@ var brokenRule = regexp.MustCompile(` breaks (\w+)`)
 
 // recipesOf holds the recipes that use a package, for its mutants: a seed without such a recipe could not show their faults.
 var recipesOf = map[string][]string{
-	"internal/claim":        {"election", "lock", "multi-locks"},
-	"internal/claim/lines":  {"election", "lock", "read-write lock", "semaphore", "multi-locks"},
-	"internal/claim/queues": {"work"},
-	"internal/claim/value":  {"work", "configuration of a leader"},
+	"internal/claim":          {"election", "queue", "counter and ids", "lock", "barrier", "registration", "configuration of a leader"},
+	"internal/claim/barrier":  {"double barrier", "double barrier of kazoo", "barrier"},
+	"internal/claim/cache":    {"caches"},
+	"internal/claim/commit":   {"two-phase commit"},
+	"internal/claim/lines":    {"election", "lock", "read-write lock", "semaphore", "multi-locks"},
+	"internal/claim/queues":   {"queue", "queue with acknowledgement"},
+	"internal/claim/registry": {"registration"},
+	"internal/claim/share":    {"partitioner", "work"},
+	"internal/claim/value":    {"counter and ids", "configuration of a leader"},
 }
 
-// flagsOf returns the flags of the simulator for mutants of a package: the seed, and one of its recipes after the other.
+// recipeFlags are further flags for mutants of recipes, of which each seed gets one after the other. Enough clients
+// compete in each run. In some runs they are careless, and in some their terms are short.
+var recipeFlags = [][]string{
+	{"--candidates", "5"},
+	{"--candidates", "5", "--careless", "1"},
+	{"--candidates", "5", "--term-ms", "200"},
+	{"--candidates", "5", "--term-ms", "200", "--careless", "1"},
+}
+
+// flagsOf returns the flags of the simulator for mutants of a package: the seed, one of its recipes after the other, and
+// for each of them one set of further flags after the other.
 func flagsOf(folder string, seed int) []string {
 	flags := []string{"--seed", strconv.Itoa(seed)}
 	if recipes := recipesOf[folder]; recipes != nil {
 		flags = append(flags, "--recipe", recipes[seed%len(recipes)])
+		flags = append(flags, recipeFlags[seed/len(recipes)%len(recipeFlags)]...)
 	}
 	return flags
 }

@@ -8,7 +8,8 @@ import (
 
 // claims checks, for terms with a proof, that a candidate's session lives as long as the candidate's deadline has
 // not passed. It also checks that no more candidates than allowed have such a deadline at
-// the same time: one, or readers only, or as many as the semaphore has leases.
+// the same time: one, or readers only, or as many as the semaphore has leases. A candidate
+// whose bid an operator has deleted does not count until it knows that.
 type claims struct{ present Present }
 
 func (claims) Name() string { return "Claims" }
@@ -41,8 +42,11 @@ func (c claims) See(o any) string {
 // not.
 func (c claims) beside(k Holder) string {
 	n, leases := 1, c.present.Recipe().Leases
+	if k.Deleted {
+		return ""
+	}
 	for _, o := range c.present.Holders() {
-		if o.Client == k.Client {
+		if o.Client == k.Client || o.Deleted {
 			continue
 		}
 		n++

@@ -154,7 +154,9 @@ var brokenClaims = []broken{
 		return []any{Committed{a, 1, setTxn(z(1, 1), "x")}, Committed{a, 1, closes(9)}, Committed{a, 1, closes(1)}}
 	}},
 	{"two candidates that lead", claimRule(0, holder(1)), func(*History) []any {
-		return []any{TermBegan{holder(1), 1, ""}, TermBegan{holder(2), 2, ""}}
+		deleted := holder(2)
+		deleted.Deleted = true
+		return []any{TermBegan{holder(1), 1, ""}, TermBegan{deleted, 2, ""}, TermBegan{holder(2), 2, ""}}
 	}},
 	{"a term that is prolonged into another's", claimRule(0, holder(1), holder(2)), func(*History) []any {
 		return []any{TermProven{Holder{Client: 3}}, TermProven{holder(1)}}
@@ -178,10 +180,19 @@ var brokenClaims = []broken{
 		return []any{TermBegan{k, 2, ""}, TermBegan{k, 3, ""}, TermBegan{holder(1), 1, ""}, TermBegan{k, 2, ""}}
 	}},
 	{"an old token that is admitted", fenceRule, func(*History) []any {
-		return []any{ResourceUsed{1, 2, true, false}, ResourceUsed{1, 3, true, false}, ResourceUsed{1, 2, false, false}, ResourceUsed{1, 2, true, false}}
+		return []any{ResourceUsed{1, 2, true, false, false}, ResourceUsed{1, 3, true, false, false}, ResourceUsed{1, 2, false, false, false}, ResourceUsed{1, 2, true, false, false}}
 	}},
 	{"a holder that is refused", fenceRule, func(*History) []any {
-		return []any{ResourceUsed{1, 2, false, false}, ResourceUsed{1, 2, false, true}}
+		return []any{ResourceUsed{1, 2, false, false, false}, ResourceUsed{1, 2, false, true, false}}
+	}},
+	{"a writer that is admitted after a newer reader", fenceRule, func(*History) []any {
+		return []any{ResourceUsed{1, 2, true, false, true}, ResourceUsed{2, 4, true, false, true}, ResourceUsed{1, 2, true, false, true}, ResourceUsed{3, 3, true, false, false}}
+	}},
+	{"a reader that is admitted after a newer writer", fenceRule, func(*History) []any {
+		return []any{ResourceUsed{1, 3, true, false, false}, ResourceUsed{2, 4, true, false, true}, ResourceUsed{3, 3, true, false, true}, ResourceUsed{3, 2, true, false, true}}
+	}},
+	{"two candidates that wait for any lease", func(*History) Checker { return newLeaseWaits() }, func(*History) []any {
+		return []any{Awaits{1, 1, true}, Awaits{1, 1, false}, Awaits{2, 2, true}, Committed{a, 1, closes(2)}, Awaits{3, 3, true}, Awaits{3, 3, true}, Committed{a, 1, closes(9)}, Awaits{1, 1, true}}
 	}},
 	{"a guard that lets an old token through", fenceRule, func(*History) []any {
 		write := func(counter uint32, token string) Committed {

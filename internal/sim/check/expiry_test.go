@@ -136,24 +136,42 @@ func guardedBy(token string) Committed {
 // brokenPromises are sequences of observations that break the rule of terms.
 var brokenPromises = []broken{
 	{"a token of nothing", promisesOf, func(*History) []any {
-		k := term(true, 0)
+		k := term(true, 1)
 		k.Token = z(1, 9)
-		return []any{term(true, 0), k}
+		return []any{term(true, 1), k}
 	}},
 	{"a token of another session", promisesOf, func(*History) []any {
-		k := term(true, 0)
+		k := term(true, 1)
 		k.Session = 2
 		return []any{k}
 	}},
 	{"a token of another bid", promisesOf, func(*History) []any {
-		k := term(false, 0)
+		k := term(false, 1)
 		k.Bid = "/other"
-		return []any{term(false, 0), k}
+		return []any{term(false, 1), k}
 	}},
 	{"a proof of a session that allows none", promisesOf, func(*History) []any {
-		k := term(true, 0)
+		k := term(true, 1)
 		k.Timeout = 600 * time.Millisecond
-		return []any{term(true, 0), k}
+		return []any{term(true, 1), k}
+	}},
+	{"a term that begins after its deadline", promisesOf, func(*History) []any {
+		return []any{term(true, 1), term(true, 0)}
+	}},
+	{"a term that goes on after its deadline", promisesOf, func(*History) []any {
+		return []any{term(true, 1), Overdue{term(true, 0).Holder}, Overdue{term(true, 1).Holder}}
+	}},
+	{"a term by a look that is older than the lapse of the lease", promisesOf, func(h *History) []any {
+		k := term(true, 1)
+		k.Token, k.Bid = z(1, 3), ElectionPath+"/b"
+		for i, path := range []string{ElectionPath, k.Bid} {
+			h.Add(&record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, uint32(2+i)), Type: wire.OpCreate}, Body: &record.CreateTxn{Path: path, ACL: wire.OpenACL()}})
+		}
+		gone := wrote(a, 2, &record.DeleteTxn{Path: k.Bid})
+		k.LapsedAt = 10_000
+		lapsed := k
+		lapsed.LapsedAt++
+		return []any{lapsed, later(10 * ms), gone, k, lapsed}
 	}},
 	{"a term with a proof that lasts too long", promisesOf, func(*History) []any {
 		return []any{term(true, 8410*time.Millisecond), later(1000 * ms), pinged(500 * ms), term(true, 7910*time.Millisecond), term(true, 8100*time.Millisecond)}
@@ -178,9 +196,9 @@ var brokenPromises = []broken{
 	{"a write that a bid guards which is gone", promisesOf, func(h *History) []any {
 		token := "4294967297"
 		gone := &record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: z(1, 2), Type: wire.OpDelete}, Body: &record.DeleteTxn{Path: "/bid"}}
-		return []any{term(true, 0), guardedBy(token), func() { h.Add(gone) }, guardedBy(token)}
+		return []any{term(true, 1), guardedBy(token), func() { h.Add(gone) }, guardedBy(token)}
 	}},
 	{"a write that is guarded by a token of nobody", promisesOf, func(*History) []any {
-		return []any{term(true, 0), guardedBy("4294967297"), guardedBy("4294967298")}
+		return []any{term(true, 1), guardedBy("4294967297"), guardedBy("4294967298")}
 	}},
 }

@@ -9,28 +9,47 @@ import (
 )
 
 // fence checks that the tokens of successive holders grow, that the protected resource is
-// used in the order of the tokens, and that it does not refuse a present holder.
-type fence struct{ given, admitted, written wire.Zxid }
+// used in the order of the tokens, and that it does not refuse a present holder. Only the
+// order among readers does not matter. A holder whose bid an operator has deleted counts as
+// none.
+type fence struct {
+	given     wire.Zxid // newest token of an exclusive holder
+	admitted  wire.Zxid // newest token that the resource has admitted
+	exclusive wire.Zxid // newest one of an exclusive holder among these
+	written   wire.Zxid // newest token that was written to the guarded znode
+}
 
 func (*fence) Name() string { return "Fence" }
 
 func (f *fence) See(o any) string {
 	switch e := o.(type) {
 	case TermBegan:
-		if e.Exclusive {
+		if e.Exclusive && !e.Deleted {
 			return grows(&f.given, e.Token, "is given to a holder")
 		}
 	case ResourceUsed:
-		if e.Admitted {
-			return grows(&f.admitted, e.Token, "is admitted")
-		}
-		if e.Holds {
-			return fmt.Sprintf("the resource refuses candidate %d, which holds token %v", e.Client, e.Token)
-		}
+		return f.used(e)
 	case Committed:
 		if token, ok := guardedWrite(e.Txn); ok {
 			return grows(&f.written, token, "goes through the guard")
 		}
+	}
+	return ""
+}
+
+// used checks one use of the resource.
+func (f *fence) used(e ResourceUsed) string {
+	switch {
+	case !e.Admitted && e.Holds:
+		return fmt.Sprintf("the resource refuses candidate %d, which holds token %v", e.Client, e.Token)
+	case !e.Admitted:
+	case e.Shared && e.Token < f.exclusive:
+		return fmt.Sprintf("reader %d is admitted with token %v after %v of a writer", e.Client, e.Token, f.exclusive)
+	case e.Shared:
+		f.admitted = max(f.admitted, e.Token)
+	default:
+		f.exclusive = e.Token
+		return grows(&f.admitted, e.Token, "is admitted")
 	}
 	return ""
 }

@@ -14,7 +14,8 @@ import (
 
 // items checks queues. An item that was put is in the queue once. One consumer takes or
 // acknowledges it, and that consumer is told so. In a work queue, where items are claimed
-// and not removed, only the session that holds the claim ends it. Among the items that a
+// and not removed, only the session that holds the claim ends it, a consumer asks for no item
+// that it has found claimed, and it has no other claim when it has taken one. Among the items that a
 // consumer has found, it takes the most urgent, and the oldest of those. What a producer or
 // consumer reports about its operation is what it did.
 type items struct {
@@ -39,12 +40,25 @@ func (*items) Name() string { return "Items" }
 
 func (c *items) See(o any) string {
 	switch e := o.(type) {
+	case Issued:
+		return c.asked(e)
 	case Answered:
 		c.listed(e)
 	case Committed:
 		return c.committed(e.Txn)
 	case WorkEnded:
 		return c.ended(e)
+	}
+	return ""
+}
+
+// asked checks the request by which a consumer takes an item.
+func (c *items) asked(e Issued) string {
+	if e.Op != wire.OpMulti || ParentOf(e.Path) != QueueItems {
+		return ""
+	}
+	if name := path.Base(e.Path); slices.Contains(c.found[e.Session][QueueClaims], name) {
+		return fmt.Sprintf("session %v asks for %s, but has found it claimed", e.Session, name)
 	}
 	return ""
 }
@@ -204,18 +218,16 @@ func (c *items) ended(e WorkEnded) string {
 }
 
 func (c *items) took(e WorkEnded, m *queues.Take, did []string) string {
-	item, data, _ := m.Taken()
+	item, data, session := m.Taken()
 	switch name := path.Base(item); {
 	case m.Outcome() != claim.Succeeded:
-		for n, s := range c.claims {
-			if slices.Contains(e.Sessions, s) {
-				did = append(did, n)
-			}
-		}
-		if len(did) > 0 {
+		if did = append(did, c.claimsOf(e.Sessions)...); len(did) > 0 {
 			return fmt.Sprintf("worker %d has taken %v, but reports that it has not", e.Worker, did)
 		}
 	case c.claimed: // the claim says which session may acknowledge the item
+		if all := c.claimsOf([]wire.SessionID{session}); len(all) > 1 {
+			return fmt.Sprintf("worker %d reports that it has taken %s, but has claimed %v", e.Worker, name, all)
+		}
 	case !slices.Equal(did, []string{name}):
 		return fmt.Sprintf("worker %d has taken %v, but reports %s", e.Worker, did, name)
 	case c.told[string(data)]:
@@ -224,4 +236,15 @@ func (c *items) took(e WorkEnded, m *queues.Take, did []string) string {
 		c.told[string(data)] = true
 	}
 	return ""
+}
+
+// claimsOf returns the items that sessions claim at present, in order.
+func (c *items) claimsOf(sessions []wire.SessionID) (names []string) {
+	for n, s := range c.claims {
+		if slices.Contains(sessions, s) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names
 }

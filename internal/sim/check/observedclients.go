@@ -158,12 +158,23 @@ type (
 		Before  time.Duration
 		Present wire.SessionID
 	}
+	// Overdue says that something has reached a candidate after the deadline of its term. Left is how long the term
+	// lasts from then on.
+	Overdue struct{ Holder }
+	// Awaits says whether a candidate waits for any lease of the semaphore, in a session.
+	Awaits struct {
+		Client  int
+		Session wire.SessionID
+		Any     bool
+	}
 	// ResourceUsed says that a candidate has used the resource that the claims protect, or
-	// that the resource has refused it. Holds says whether the candidate's term lasts.
+	// that the resource has refused it. Holds says whether the candidate's term lasts, and is
+	// proven to. Shared says that the candidate reads.
 	ResourceUsed struct {
 		Client          int
 		Token           wire.Zxid
 		Admitted, Holds bool
+		Shared          bool
 	}
 
 	// Voted says that a site of a transaction promises to commit. Sites are all sites of the
@@ -356,6 +367,8 @@ type (
 		Proven    bool // it is proven that the session lives as long as the term
 		Left      time.Duration
 		Timeout   time.Duration // of the session
+		Deleted   bool          // an operator has deleted its bid, and the candidate may not know it yet
+		LapsedAt  int64         // µs at which something reached the candidate last while the lease of its session had lapsed
 	}
 	// Lock is a lock that a client holds.
 	Lock struct {

@@ -12,6 +12,9 @@ import (
 // promises checks each term against what is promised for it, whether it has a proof or not.
 //
 //   - The token is the zxid of the transaction by which the holder's session made its bid.
+//   - A term does not begin after its deadline, and does not go on after it, whatever arrives then.
+//   - A term does not begin with a bid that was deleted before the lease of its session had lapsed: a candidate looks
+//     again behind a sync after a lapse.
 //   - A term has a proof only if the session timeout allows one.
 //   - A term lasts no longer than its window after the client has sent the latest ping that was answered, or after it
 //     has got its session: T - D - 1% with a proof, and two thirds of T without. T is the smallest timeout of
@@ -27,6 +30,7 @@ type promises struct {
 	alive   map[wire.SessionID]int64         // µs at which the client sent the latest ping that was answered, or got its session
 	bids    map[wire.Zxid]string             // bids by token
 	given   map[wire.SessionID]time.Duration // the smallest timeout that the client of a session was told
+	deleted map[string]int64                 // bids that were deleted by a transaction of their own, and when, in µs
 	met     [promiseRules]int
 }
 
@@ -38,6 +42,7 @@ const (
 	windowProlongs
 	guardPasses
 	timeoutGrown
+	overdue
 	stayLasts
 	stayOver
 	promiseRules
@@ -45,7 +50,7 @@ const (
 
 func newPromises(p Present, h *History) *promises {
 	return &promises{present: p, history: h, alive: map[wire.SessionID]int64{}, bids: map[wire.Zxid]string{},
-		given: map[wire.SessionID]time.Duration{}}
+		given: map[wire.SessionID]time.Duration{}, deleted: map[string]int64{}}
 }
 
 func (*promises) Name() string { return "Promises" }
@@ -56,6 +61,7 @@ func (c *promises) Met() []Count {
 		{"a term with a proof is prolonged", c.met[proofProlongs]}, {"a term without a proof is prolonged", c.met[windowProlongs]},
 		{"a guarded write is carried out", c.met[guardPasses]},
 		{"a term lasts in a session that has had a smaller timeout", c.met[timeoutGrown]},
+		{"something reaches a candidate after the deadline of its term", c.met[overdue]},
 		{"a bid is known to exist", c.met[stayLasts]}, {"a bid is not known to exist any more", c.met[stayOver]}}
 }
 
@@ -78,9 +84,16 @@ func (c *promises) See(o any) string {
 			c.met[prolongs(&e.Holder)]++
 			return c.lasts(&e.Holder)
 		}
+	case Overdue:
+		if c.met[overdue]++; e.Left > 0 {
+			return fmt.Sprintf("the term of candidate %d lasts %v more, although its deadline had passed", e.Client, e.Left)
+		}
 	case Stayed:
 		return c.stayed(&e)
 	case Committed:
+		if b, ok := e.Txn.Body.(*record.DeleteTxn); ok && (ParentOf(b.Path) == ElectionPath || ParentOf(b.Path) == LinePath) {
+			c.deleted[b.Path] = c.present.Now()
+		}
 		if token, ok := guardedWrite(e.Txn); ok {
 			return c.guarded(token, e.Txn)
 		}
@@ -103,7 +116,13 @@ func (c *promises) began(e *TermBegan) string {
 	c.met[kind]++
 	c.bids[e.Token] = e.Bid
 	i, known := c.history.Index[e.Token]
+	at, deleted := c.deleted[e.Bid]
 	switch {
+	case e.Left <= 0:
+		return fmt.Sprintf("a term of candidate %d begins after its deadline", e.Client)
+	case deleted && at < e.LapsedAt:
+		return fmt.Sprintf("candidate %d gets token %v, but its bid was deleted %v before its lease was found lapsed, and it has not looked again",
+			e.Client, e.Token, time.Duration(e.LapsedAt-at)*time.Microsecond)
 	case !known:
 		return fmt.Sprintf("candidate %d gets token %v, which is no transaction", e.Client, e.Token)
 	case c.history.Entries[i].Txn.Session != e.Session:

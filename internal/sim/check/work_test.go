@@ -40,6 +40,17 @@ var brokenWork = []broken{
 		return []any{putItem(a, "entry-100-0000000001", "x"), removes(a, 1, "entry-100-0000000001"),
 			ended(withdrawn(queues.NewTake(queues.TakeConfig{})), false)}
 	}},
+	{"an item asked for that was found claimed", itemRule, func(_ *History) []any {
+		asks := func(name string) Issued {
+			return Issued{Request{Session: 1, Op: wire.OpMulti, Path: QueueItems + "/" + name}}
+		}
+		return []any{asks("entry-100-0000000001"), lists(1, QueueClaims, "entry-100-0000000001"), asks("entry-100-0000000002"), asks("entry-100-0000000001")}
+	}},
+	{"two items claimed by one", itemRule, func(_ *History) []any {
+		m := takes("entry-100-0000000001")
+		return []any{putItem(a, "entry-100-0000000001", "x"), putItem(a, "entry-100-0000000002", "y"), takesClaim(a, 1), ended(m, false),
+			wrote(a, 1, &record.CreateTxn{Path: QueueClaims + "/entry-100-0000000002"}), ended(m, false)}
+	}},
 	{"an acknowledgement of nothing", itemRule, func(_ *History) []any {
 		return []any{ended(done(queues.NewAcknowledgement(queues.AcknowledgementConfig{Session: 1})), false)}
 	}},
@@ -116,6 +127,25 @@ func done(m Operation) Operation {
 		res := make([]claim.Result, len(rd.Request.Ops))
 		for i := range res {
 			res[i].Stat.EphemeralOwner = 1
+		}
+		m.Step(claim.Moment{}, claim.Reply{N: rd.Request.N, Results: res})
+	}
+	return m
+}
+
+// takes returns an operation that has claimed an item in session 1.
+func takes(name string) Operation {
+	m := queues.NewTake(queues.TakeConfig{Items: QueueItems, Claims: QueueClaims, Line: "/queue.line"})
+	m.Step(claim.Moment{}, claim.Attached{Session: 1})
+	for rd := m.Ready(); rd.Request != nil; rd = m.Ready() {
+		res := make([]claim.Result, len(rd.Request.Ops))
+		for i, op := range rd.Request.Ops {
+			switch {
+			case op.Kind == claim.OpCreate:
+				res[i].Path = op.Path + "0000000001"
+			case op.Path == QueueItems:
+				res[i].Names = []string{name}
+			}
 		}
 		m.Step(claim.Moment{}, claim.Reply{N: rd.Request.N, Results: res})
 	}

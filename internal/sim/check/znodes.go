@@ -4,6 +4,7 @@ package check
 const (
 	ElectionPath = "/election" // bids for election
 	LeaderPath   = ElectionPath + "/LEADER"
+	LinePath     = "/line"          // bids for locks and for the leases of a semaphore
 	ConfigPath   = "/configuration" // what leaders announce
 	GuardedPath  = "/guarded"       // holders write their tokens here, and check their bids in the same transaction
 	TxRoot       = "/tx"            // transactions of two phases

@@ -21,6 +21,11 @@ type Candidate struct {
 	stay      *stay       // of the last term; nil: there was none
 	keepAlive bool        // it pings every tenth of the timeout
 	termBegan func(*term) // called when a term begins; may be nil
+	term      *term       // the term of the present bid; nil: it has not begun
+	deleted   bool        // an operator has deleted its bid, and the candidate may not know it yet
+	lapsedAt  int64       // µs at which an event reached it last while the lease of its session had lapsed
+	waits     bool        // it waits for any lease of a semaphore
+	missing   bool        // it has had no term since BeginClaimRounds
 }
 
 func newCandidate(c *Client) *Candidate {
@@ -77,13 +82,19 @@ func (k *Candidate) crashed() {
 // step passes an event to the bid and carries out what the bid asks for.
 func (k *Candidate) step(ev claim.Event) {
 	k.stay.step(k, ev)
-	k.line.Step(k.now(), ev)
+	now := k.now()
+	overdue := k.term != nil && k.line.Left(now) <= 0
+	if k.line.Deadline(now) <= 0 {
+		k.lapsedAt = k.c.group.Now()
+	}
+	k.line.Step(now, ev)
 	rd, st := k.line.Ready(), k.line.State()
+	if overdue {
+		k.c.group.See(check.Overdue{Holder: k.observed()})
+	}
 	for _, h := range rd.Observations {
 		k.c.group.Tell("candidate %d: %v", k.c.ID, h)
-		if h, leads := h.(lines.Leads); leads {
-			k.recordTerm(h)
-		}
+		k.record(h)
 	}
 	k.keepAlive = rd.KeepAlive
 	k.request(rd.Request)
@@ -101,6 +112,29 @@ func (k *Candidate) step(ev claim.Event) {
 	k.wake(rd.Wake)
 }
 
+// record records what the bid reports.
+func (k *Candidate) record(h claim.Observation) {
+	switch h := h.(type) {
+	case lines.Leads:
+		k.awaits(false)
+		k.recordTerm(h)
+	case lines.Waiting:
+		k.awaits(h.For == "")
+	case lines.Woken, lines.Ended:
+		k.awaits(false)
+	case lines.First:
+		k.operatorDeletes(claim.Join(k.parent, h.Bid))
+	}
+}
+
+// awaits records whether the candidate waits for any lease.
+func (k *Candidate) awaits(anyLease bool) {
+	if k.waits != anyLease {
+		k.waits = anyLease
+		k.c.group.See(check.Awaits{Client: k.c.ID, Session: k.c.Session, Any: anyLease})
+	}
+}
+
 // left returns how long the candidate may still consider itself a holder.
 func (k *Candidate) left() time.Duration { return k.line.Left(k.now()) }
 
@@ -113,7 +147,7 @@ func (k *Candidate) proof() bool { return k.line.Proof() == nil }
 // observed returns the candidate as the checkers see it.
 func (k *Candidate) observed() check.Holder {
 	return check.Holder{Client: k.c.ID, Session: k.c.Session, Shared: k.shared, Exclusive: k.exclusive(), Proven: k.proof(), Left: k.left(),
-		Timeout: time.Duration(k.c.TimeoutMS) * time.Millisecond}
+		Timeout: time.Duration(k.c.TimeoutMS) * time.Millisecond, Deleted: k.deleted, LapsedAt: k.lapsedAt}
 }
 
 // Resign makes the candidate give its bid up.

@@ -11,8 +11,9 @@ import (
 // This file makes some clients careless: they do what the protocol allows and what good clients do not do. They send
 // requests behind the end of their session, end a session and ask for it again at once, and go to another server
 // while their old connection goes on sending. For a while they only read, so that nothing but reads keeps their
-// sessions alive, or they send nothing until it has expired. They send a ping in the moment in which their session expires. Their recipes get answers and alarms
-// late.
+// sessions alive, or they send nothing until it has expired. They send a ping in the moment in which their session
+// expires. Their recipes get answers and alarms late, perhaps in another session, come back to a server while a write
+// is under way, and use any names for bids. An operator deletes the bids of candidates that seem dead.
 
 // carelessIn is the number of requests of which one is careless, on average.
 const carelessIn = 12
@@ -188,5 +189,65 @@ func (c *Client) restRead() {
 	}
 	if next := int64(c.timeout()) * machine.Millisecond / 4; c.group.Now()+next < c.readsUntil {
 		c.group.After(next, c.restRead)
+	}
+}
+
+// carelessWrite does something careless now and then when a recipe has sent a write.
+func (c *Client) carelessWrite() {
+	d := c.oddities()
+	if d == nil {
+		return
+	}
+	switch d.Below(24) {
+	case 0:
+		c.endSession()
+	case 1:
+		c.rejoin()
+	}
+}
+
+// rejoin connects to the same server again at once. The recipe then finds out there what has become of a write that is
+// still under way.
+func (c *Client) rejoin() {
+	at, connection := c.At, c.Connections
+	c.after(0, func() {
+		if c.Attached && !c.Hung && c.Connections == connection {
+			c.Drop()
+			c.again = at
+			c.Connect()
+		}
+	})
+}
+
+// endSession ends the session of a client whose recipe relies on no deadline. The answers that are under way are lost,
+// and the client learns that its session is over when it asks for it again.
+func (c *Client) endSession() {
+	switch c.Player.(type) {
+	case *Worker, *Registrant, *BarrierMember, *cacheClient, *Party:
+	default:
+		return
+	}
+	session := c.Session
+	c.after(0, func() {
+		if c.Attached && !c.Hung && c.Session == session {
+			c.Send(&Call{Op: wire.OpCloseSession})
+			c.Drop()
+		}
+	})
+}
+
+// operatorDeletes lets an operator delete the bid of a candidate now and then. The candidate seems to be dead: its bid
+// is first in line, but the lease of its session has lapsed.
+func (k *Candidate) operatorDeletes(bid string) {
+	d := k.c.oddities()
+	if d == nil || d.Below(2) != 0 {
+		return
+	}
+	for _, c := range k.c.group.All {
+		if c.Player == nil && c.Attached && !c.NoQuorum && !c.Hung && !c.stopped {
+			k.deleted = true
+			c.delete(bid)
+			return
+		}
 	}
 }

@@ -15,6 +15,7 @@ type Group struct {
 	calls        int64             // number of requests so far
 	fence        lines.Fence       // the resource that claims protect
 	holder       *Candidate        // the last candidate that got a claim
+	rounds       bool              // holders give up soon, so that each candidate has its turn
 	Handovers    int               // how often a claim passed from one holder to the next
 	Transactions []*Transaction    // all two-phase-commit transactions
 	Entered      int               // how often a member of a barrier was let in

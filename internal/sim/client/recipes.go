@@ -33,4 +33,4 @@ var Recipes = []Recipe{Election, Lock, ReadWriteLock, Semaphore, Commit, Queue, 
 	KazooBarrier, Barrier, Configuration, Registration, Caches, Partitioner, Work, MultiLocks}
 
 // CandidatesMin is the smallest number of candidates that a recipe needs.
-var CandidatesMin = map[Recipe]int{Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3, Partitioner: 2, Work: 2, MultiLocks: 2}
+var CandidatesMin = map[Recipe]int{Semaphore: 3, Commit: 3, Queue: 3, WorkQueue: 3, Count: 2, DoubleBarrier: 3, KazooBarrier: 3, Barrier: 2, Configuration: 2, Registration: 3, Partitioner: 2, Work: 2, MultiLocks: 2}

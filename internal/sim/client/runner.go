@@ -197,6 +197,9 @@ func (h *Runner) deliver(round int, r claim.Reply, mayWait bool) {
 	}
 	if d := h.c.oddities(); d != nil && mayWait && d.Below(8) == 0 { // the reply waits for its turn in the process
 		life := h.life
+		if d.Below(4) == 0 {
+			h.c.endSession()
+		}
 		h.c.group.After(d.Below(machine.Second), func() {
 			h.c.arrive(func() {
 				if h.life == life {
@@ -233,6 +236,9 @@ func (h *Runner) send(op *claim.Op, next func(claim.Result)) {
 		}
 	}
 	h.c.Send(q)
+	if q.Op.IsWrite() {
+		h.c.carelessWrite()
+	}
 }
 
 // watch returns a watch that reports to the state machine.
