@@ -227,6 +227,9 @@ func (c *Client) endSession() {
 	default:
 		return
 	}
+	if c.group.Settings().LocalSessions { // a server could not tell a local session that was closed from one that has expired
+		return
+	}
 	session := c.Session
 	c.after(0, func() {
 		if c.Attached && !c.Hung && c.Session == session {
