@@ -30,6 +30,7 @@ type conn struct {
 	hearing     driver.Heard // decides which values heard gets
 	closing     bool         // a closeSession request was passed to the loop
 	outstanding int
+	syncs       int        // how many syncs are unanswered
 	epoch       wire.Epoch // the epoch in which its server last began to serve
 	from        wire.Epoch // the epoch in which its server served before, if it has just begun to serve again; 0: it has not
 	zxid        wire.Zxid  // zxid of the reply that is being built
@@ -89,7 +90,11 @@ func (c *conn) take(load any) {
 		}
 		c.v.push(replica.Connect{Conn: c.id, Session: q.Session, Password: q.Password, TimeoutMS: q.TimeoutMS, Seen: q.Seen, ReadOnly: q.ReadOnly})
 	case client.Request:
-		c.v.sim.see(check.Heard{Session: c.session})
+		heard := check.Heard{Session: c.session}
+		if noted && !c.ended && !c.readOnly {
+			heard.Server, heard.Mono = c.v.id, c.now()
+		}
+		c.v.sim.see(heard)
 		if c.ended {
 			return
 		}
@@ -102,6 +107,9 @@ func (c *conn) take(load any) {
 		}
 		c.outstanding++
 		c.closing = c.closing || q.Op == wire.OpCloseSession
+		if q.Op == wire.OpSync {
+			c.syncs++
+		}
 		if q.Op.IsWrite() || q.Op == wire.OpCloseSession {
 			c.v.sim.see(check.Received{Server: c.v.id, Conn: c.id, Session: c.session, Xid: q.Xid})
 		}
@@ -110,6 +118,9 @@ func (c *conn) take(load any) {
 			r.Identities = []wire.ID{{Scheme: "super"}}
 		}
 		c.v.push(r)
+		if q.Op == wire.OpCloseSession && c.syncs > 0 {
+			c.expel()
+		}
 	}
 }
 
@@ -256,6 +267,9 @@ func (v *server) effect(o *replica.Output) {
 		c.tcp.send(1, client.Welcome{Session: o.Session, TimeoutMS: o.TimeoutMS, Password: o.Password, ReadOnly: o.ReadOnly})
 	case replica.Reply:
 		c.outstanding--
+		if o.Request != nil && o.Request.Op == wire.OpSync {
+			c.syncs--
+		}
 		if o.Request != nil && o.Request.Op == wire.OpSync && !c.readOnly {
 			c.v.sim.see(check.Replied{Server: v.id, Conn: c.id, Session: c.session, Op: wire.OpSync, Err: o.Header.Err})
 		}

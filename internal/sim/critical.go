@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/driver"
 	"bellwether/internal/replica"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/client"
 	"bellwether/internal/sim/machine"
 	"bellwether/internal/zab"
@@ -62,6 +63,23 @@ func (v *server) nearExpiry() {
 			}
 		}
 	}
+}
+
+// expel ends the session of a careless client by order of an operator, while requests of the client wait at the leader
+// behind a sync: the end is proposed before them. Holders of claims are left alone, because nothing is promised to them
+// then.
+func (c *conn) expel() {
+	s := c.v.sim
+	d := s.critical()
+	if d == nil || !c.v.leads() || c.v.compatible || s.opt.LocalSessions > 0 || d.Below(4) == 0 {
+		return
+	}
+	c.v.clientsOf(c.session, func(k *client.Client) {
+		if k.Player == nil {
+			s.see(check.Expelled{Session: c.session})
+			c.v.push(replica.Expire{Session: c.session})
+		}
+	})
 }
 
 // endsOrdered makes the careless clients whose sessions a leader ends because of their timeout send a write at once.

@@ -48,6 +48,7 @@ type writer struct {
 	since   int // number of transactions since the last snapshot
 	snap    *snapshotting
 	watch   diskWatch
+	owes    uint64 // the last generation that waits for the answer to an append or an fsync; 0: none
 }
 
 // take queues a duty.
@@ -56,7 +57,9 @@ func (w *writer) take(d replica.Duty) {
 	if d.Install != nil && !w.journal.Void() {
 		t.Received = w.v.received(w.v.receivedSnapshots[d.Install.Link])
 	}
-	w.journal.Push(t)
+	if kept, _ := w.journal.Push(t); kept && (len(d.Append) > 0 || d.Sync) {
+		w.owes = d.Generation
+	}
 	w.next()
 }
 
@@ -90,7 +93,13 @@ func (w *writer) perform(a *driver.Action) {
 		w.v.sim.reach(situationSlowDisk)
 	}
 	events, err := w.carryOut(a)
+	for _, e := range events {
+		if z, ok := e.(replica.Synced); ok && z.Generation >= w.owes {
+			w.owes = 0
+		}
+	}
 	if err != nil {
+		w.owes = 0
 		events = w.failed(events, err)
 	}
 	if !w.v.up {
@@ -107,6 +116,10 @@ func (w *writer) perform(a *driver.Action) {
 				w.v.push(e)
 			}
 			next := w.pick()
+			if next.Kind == driver.Idle && w.owes != 0 {
+				w.v.sim.fail("Log", "server %d has made its log durable, but does not answer the duties of its present role", w.v.id)
+				return
+			}
 			w.answered(next.At)
 			w.begin(next)
 		})

@@ -111,6 +111,10 @@ func (s *Sim) populate() {
 	if r.groups > 0 && s.opt.Careless > 0 {
 		r.heavy = ensemble.ServerID(s.opt.Voters) // it never is the light one
 	}
+	if r.light > 0 && s.opt.Seed >= prioritiesFrom && machine.NewRandom(s.opt.Seed^0x11647).Chance(50) {
+		r.light = ensemble.ServerID(s.opt.Voters) // the largest id wins if histories are equal, and must not
+		r.heavy = min(r.heavy, r.light-1)
+	}
 	for i := range s.opt.Voters + max(s.opt.Observers, 0) {
 		p := votes
 		if i >= s.opt.Voters {

@@ -70,6 +70,28 @@ var brokenTreeWatches = []broken{
 		answer := func(n uint32) Answered { return Answered{Watching: w, Header: wire.ReplyHeader{Zxid: z(1, n)}} }
 		return []any{answer(1), answer(4), answer(5)}
 	}},
+	{"an answer that knows of a child that a persistent watch was not told of", treeWatchRule, func(h *History) []any {
+		grown(h)
+		w := Watching{Trees: []TreeWatch{{Root: "/p", One: true, Since: z(1, 1)}}}
+		answer := func(n uint32) Answered { return Answered{Watching: w, Header: wire.ReplyHeader{Zxid: z(1, n)}} }
+		return []any{answer(4), answer(5)}
+	}},
+	{"an answer that knows of data that a persistent watch was not told of", treeWatchRule, func(h *History) []any {
+		grown(h)
+		answer := func(n, told uint32) Answered {
+			w := Watching{Trees: []TreeWatch{{Root: "/leaf", One: true, Since: z(1, 1), Told: map[string]wire.Zxid{"/leaf": z(1, told)}}}}
+			return Answered{Watching: w, Header: wire.ReplyHeader{Zxid: z(1, n)}}
+		}
+		return []any{answer(2, 2), answer(3, 3), answer(3, 2)}
+	}},
+	{"an event below a persistent watch", treeWatchRule, func(h *History) []any {
+		grown(h)
+		w := Watching{Trees: []TreeWatch{{Root: "/p", One: true}}}
+		event := func(typ wire.EventType, path string) Notified {
+			return Notified{Watching: w, Event: tree.Event{Type: typ, Path: path, Zxid: z(1, 5)}}
+		}
+		return []any{event(wire.EventNodeChildrenChanged, "/p"), event(wire.EventNodeCreated, "/p/x")}
+	}},
 	{"an event from elsewhere", treeWatchRule, func(h *History) []any {
 		grown(h)
 		w := Watching{Trees: []TreeWatch{{Root: "/leaf"}}}

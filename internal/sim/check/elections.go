@@ -16,7 +16,7 @@ import (
 // received and sent. It relies on nothing that the server counts by itself:
 //
 //   - A server decides only when a quorum has told it the same vote in the same round. Only a unanimous
-//     quorum decides without a wait. A server that joins a leader was told by that leader that it leads, and by a
+//     quorum decides without a wait, and better votes do not prolong the wait for ever. A server that joins a leader was told by that leader that it leads, and by a
 //     quorum that it follows.
 //   - The elected server has a vote and a weight, and leads with the history for which it was elected.
 //   - The vote of a server has no less history than the server itself. A server that may have lost its history, or
@@ -45,6 +45,7 @@ const (
 	candidateDialled
 	voteTaken
 	weightlessThere
+	voteAwaited
 	electionRules
 )
 
@@ -52,6 +53,7 @@ const (
 const (
 	resentWithin = 2100 // a vote is sent again at the latest after 2000 ms
 	betterWithin = 4    // a quorum waits for better votes for at least 5 ms
+	settleMost   = 600  // all waits of a round together
 	settleBound  = 550  // all waits of a round last at most 600 ms; after that nothing is waited for
 	stormWindow  = 1000 // the time in which equal notifications to one server are counted
 	stormMost    = 40   // and how many there may be
@@ -65,6 +67,7 @@ type elector struct {
 	own     heardVote     // the last vote that it has sent to a voter while it looked
 	ownAt   int64         // when it was first sent, in ms
 	roundAt int64         // when the round of own began
+	settles heldWait      // the first wait for a better vote in its last round with such a wait
 	sentAt  int64         // when its vote was last sent to all voters, plus the time for which the server has not run since
 	heard   map[ensemble.ServerID][]heardVote
 	down    map[ensemble.ServerID]int64 // the batch in which a server was reported as down
@@ -82,6 +85,12 @@ type heardVote struct {
 	state peerwire.ServerState
 	first bool
 	batch int64
+}
+
+// heldWait is a wait for a better vote.
+type heldWait struct {
+	round wire.Epoch
+	at    int64 // when it began, in ms
 }
 
 // sentVotes counts equal notifications to one server.
@@ -102,7 +111,8 @@ func (c *elections) Met() []Count {
 	return []Count{{"an election ends with votes", c.met[decidedByVotes]}, {"a server joins a leader", c.met[decidedToJoin]},
 		{"an election begins", c.met[roundBegan]}, {"a vote is sent", c.met[voteSent]}, {"a vote is sent again", c.met[voteResent]},
 		{"a server that serves is asked for the leader", c.met[lookerAnswered]}, {"a candidate is dialled", c.met[candidateDialled]},
-		{"a server takes over a vote", c.met[voteTaken]}, {"a server votes where another one has no weight", c.met[weightlessThere]}}
+		{"a server takes over a vote", c.met[voteTaken]}, {"a server votes where another one has no weight", c.met[weightlessThere]},
+		{"a server waits again for a better vote", c.met[voteAwaited]}}
 }
 
 func (c *elections) See(o any) string {
@@ -166,6 +176,10 @@ func (c *elections) reported(e *Electing) string {
 				return wrong
 			}
 			decision = nil
+		case election.Settling:
+			if wrong := c.awaits(e, v, &h); wrong != "" {
+				return wrong
+			}
 		case election.Decided:
 			decision = &h.Decision
 			if wrong := c.decides(e, v, decision); wrong != "" {
@@ -200,6 +214,7 @@ func (c *elections) begins(e *Electing, v *elector, h *election.Began) string {
 	last := v.last
 	v.began, v.decided, v.initial, v.last = true, nil, h.Vote, h.Round
 	v.ownAt, v.roundAt, v.sentAt = e.Mono, e.Mono, e.Mono
+	v.settles = heldWait{round: -1}
 	for id, all := range v.heard { // those of this batch may have come after the beginning
 		kept := all[:0]
 		for _, x := range all {
@@ -215,6 +230,19 @@ func (c *elections) begins(e *Electing, v *elector, h *election.Began) string {
 		return fmt.Sprintf("server %d begins an election although its disk has no room", e.Server)
 	case h.Round <= last && h.Round != 1:
 		return fmt.Sprintf("server %d begins an election in round %d after round %d", e.Server, h.Round, last)
+	}
+	return ""
+}
+
+// awaits takes the beginning of a wait for a better vote.
+func (c *elections) awaits(e *Electing, v *elector, h *election.Settling) string {
+	if v.settles.round != h.Round {
+		v.settles = heldWait{h.Round, e.Mono}
+		return ""
+	}
+	c.met[voteAwaited]++
+	if until := e.Mono + h.WaitMS - v.settles.at; until > settleMost {
+		return fmt.Sprintf("server %d waits for a vote better than %v until %d ms after its first wait in round %d", e.Server, h.Vote, until, h.Round)
 	}
 	return ""
 }

@@ -83,6 +83,12 @@ var brokenElections = []broken{
 	{"a decision without a wait", electionsOf, func(*History) []any {
 		return looks(best, hears(b, false, votes(best, 1), 2), electing(3, nil, decided(best, 1, election.Agreed)))
 	}},
+	{"a wait that better votes prolong", electionsOf, func(*History) []any {
+		waits := func(mono int64, round wire.Epoch, wait int64) Electing {
+			return electing(mono, nil, election.Settling{Round: round, Vote: best, WaitMS: wait})
+		}
+		return looks(best, waits(100, 1, 200), waits(500, 1, 200), waits(600, 2, 200), waits(1100, 2, 100), electing(1200, nil, began(2)), waits(1300, 2, 200), waits(1701, 2, 200))
+	}},
 	{"a unanimous decision because of an old message", electionsOf, func(*History) []any {
 		return looks(best, hears(b, false, votes(best, 1), 2), hears(3, true, votes(best, 1), 2), electing(3, nil, decided(best, 1, election.Unanimous)))
 	}},

@@ -14,6 +14,9 @@ import (
 //   - Not too early: the end is committed no sooner than T - D - 1% after a client has sent a ping that was
 //     answered. D is LeaseMS, or lateCompatible ticks where servers of ZooKeeper take part.
 //
+//   - A leader ends no session sooner than 3T/4 after it has read something of the session's client itself. The
+//     timeout may have become shorter meanwhile: another server has asked for the session and gives three quarters.
+//
 //   - Not too late: a leader that serves without interruption proposes the end no later than T and lateMax after
 //     the session was last heard from.
 //
@@ -21,6 +24,8 @@ import (
 //
 //   - After the loop of a leader has stood still for more than pauseTicks, no session expires for one tick, so that
 //     what clients have sent meanwhile can be read first.
+//
+// Sessions that an operator ends are left out.
 //
 // A session is heard from when a server reads something of its client, when a server gives the session to a
 // connection or keeps its connection over a change of leaders, and when a write of it is committed. A new
@@ -39,12 +44,16 @@ type expiry struct {
 
 // lifetime is a session that no transaction has ended.
 type lifetime struct {
-	timeout int64 // T in µs; the shortest one that a server has given
-	most    int64 // the longest one
-	heard   int64 // µs at which it was last heard from
-	proven  int64 // µs at which its client sent the latest ping that was answered; 0: none
-	ending  bool  // the leader has proposed its end
-	expires bool  // the leader has done so because it was not heard from
+	timeout  int64             // T in µs; the shortest one that a server has given
+	most     int64             // the longest one
+	heard    int64             // µs at which it was last heard from
+	proven   int64             // µs at which its client sent the latest ping that was answered; 0: none
+	ending   bool              // the leader has proposed its end
+	expires  bool              // the leader has done so because it was not heard from
+	expelled bool              // an operator has ended it
+	at       ensemble.ServerID // the last server that has read something of its client
+	read     int64             // ms of the clock of that server then
+	known    int64             // the value of read at the last tick of that server as a leader
 }
 
 // The premises of the rules.
@@ -57,6 +66,7 @@ const (
 	expiredByLeader        // a leader that serves proposes the end of a session
 	leaderPongs            // a leader answers a ping
 	leaderPaused           // the loop of a leader stands still for a while
+	expiredAtLeader        // a leader ends a session from whose client it was the last to read
 	expiryRules
 )
 
@@ -83,13 +93,24 @@ func (c *expiry) Met() []Count {
 		{"a session of 20 ticks expires", c.met[expiredLonger]}, {"a session of 100 ticks expires", c.met[expiredLong]},
 		{"a session expires whose client has got answers to pings", c.met[expiredProven]},
 		{"a leader that serves ends a session", c.met[expiredByLeader]}, {"a leader answers a ping", c.met[leaderPongs]},
-		{"the loop of a leader stands still", c.met[leaderPaused]}}
+		{"the loop of a leader stands still", c.met[leaderPaused]},
+		{"a leader ends a session of a client of its own", c.met[expiredAtLeader]}}
 }
 
 func (c *expiry) See(o any) string {
 	switch e := o.(type) {
 	case Heard:
 		c.hear(e.Session)
+		if s := c.open[e.Session]; s != nil && e.Server != 0 {
+			if s.at != e.Server {
+				s.at, s.known = e.Server, 0
+			}
+			s.read = e.Mono
+		}
+	case Expelled:
+		if s := c.open[e.Session]; s != nil {
+			s.expelled = true
+		}
 	case Attached:
 		c.hear(e.Session)
 		if s := c.open[e.Session]; s != nil && e.TimeoutMS > 0 {
@@ -146,14 +167,29 @@ func (c *expiry) ordered(d *replica.Duty) string {
 	for _, t := range d.Append {
 		if s := c.open[t.Session]; s != nil && t.Type == wire.OpCloseSession {
 			s.ending = true
-			if t.Cxid == 0 {
+			if t.Cxid == 0 && !s.expelled {
 				s.expires = true
-				c.met[expiredByLeader]++
-				if c.mono < c.grace {
-					return fmt.Sprintf("leader %d ends session %v less than a tick after its loop has stood still for more than %d ticks", c.leader, t.Session, pauseTicks)
+				if wrong := c.expires(t.Session, s); wrong != "" {
+					return wrong
 				}
 			}
 		}
+	}
+	return ""
+}
+
+// expires checks a session whose end the leader proposes because it was not heard from.
+func (c *expiry) expires(id wire.SessionID, s *lifetime) string {
+	c.met[expiredByLeader]++
+	if c.mono < c.grace {
+		return fmt.Sprintf("leader %d ends session %v less than a tick after its loop has stood still for more than %d ticks", c.leader, id, pauseTicks)
+	}
+	if s.at != c.leader || s.known == 0 {
+		return ""
+	}
+	c.met[expiredAtLeader]++
+	if silent := c.mono - s.known; silent < s.timeout/1000*3/4 {
+		return fmt.Sprintf("leader %d ends session %v, whose timeout is %d ms, %d ms after it has read something of its client", c.leader, id, s.timeout/1000, silent)
 	}
 	return ""
 }
@@ -194,7 +230,7 @@ func (c *expiry) early(id wire.SessionID, s *lifetime) string {
 	default:
 		c.met[expiredLong]++
 	}
-	if s.proven == 0 {
+	if s.proven == 0 || s.expelled {
 		return ""
 	}
 	c.met[expiredProven]++
@@ -233,6 +269,9 @@ func (c *expiry) tick(e *Ticked) string {
 	c.ticked = now
 	late, first := int64(0), wire.SessionID(0)
 	for id, s := range c.open {
+		if s.at == e.Server {
+			s.known = s.read
+		}
 		if s.ending {
 			continue
 		}

@@ -64,6 +64,19 @@ var brokenExpiry = []broken{
 			Ticked{a, 2, 9000}, end, Ticked{a, 2, 11_001}, Standing{Server: a}, end, Ticked{a, 2, 12_000}, Ticked{a, 2, 14_001}, Ticked{a, 2, 15_000}, end,
 		}
 	}},
+	{"a session that expires 6 s after its leader has read something of its client, with 9 s", expiryOf(false), func(*History) []any {
+		end := Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{closes(1)}}}
+		tick := func(mono int64) Ticked { return Ticked{a, 1, mono} }
+		heard := func(by ensemble.ServerID, mono int64) Heard { return Heard{Session: 1, Server: by, Mono: mono} }
+		return []any{
+			createsSession(9000), heard(a, 1000), tick(2000), tick(4000), tick(6000), tick(7750), end, Undone{Server: a},
+			heard(b, 9000), tick(9000), end, Undone{Server: a}, heard(a, 20_000), tick(20_250), tick(22_000), tick(24_000), tick(26_000), tick(26_749), end,
+		}
+	}},
+	{"a session that expires too early, although an operator had ended another one", expiryOf(false), func(*History) []any {
+		return []any{createsSession(9000), pinged(1), Expelled{1}, later(1000 * ms), Committed{a, 2, closes(1)},
+			createsSession(9000), pinged(1000 * ms), later(1000 * ms), Committed{a, 4, closes(1)}}
+	}},
 	{"a session that expires 8 s after an answered ping, with 8 s and a second", expiryOf(false), func(*History) []any {
 		return []any{createsSession(9000), later(50 * ms), pinged(40 * ms), later(8400 * ms), Committed{a, 2, closes(1)},
 			createsSession(9000), pinged(50 * ms), later(1 * ms), Committed{a, 3, closes(2)}, pinged(8000 * ms), Committed{a, 4, closes(1)}}
@@ -74,7 +87,7 @@ var brokenExpiry = []broken{
 	}},
 	{"a session that does not expire", expiryOf(false), func(*History) []any {
 		all := append([]any{createsSession(9000)}, serves(a, 10_000*ms)...)
-		all = append(append(all, Heard{1}), serves(a, 19_500*ms)...)
+		all = append(append(all, Heard{Session: 1}), serves(a, 19_500*ms)...)
 		all = append(append(all, later(2000*ms)), serves(a, 19_500*ms)...) // its process was stopped for a while
 		return append(all, Ticked{a, 1, 0}, later(2*ms), Ticked{a, 1, 0})
 	}},

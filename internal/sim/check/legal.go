@@ -10,7 +10,8 @@ import (
 )
 
 // legal checks the meaning of writes and reads: each committed transaction does what its request asks for, given
-// everything before it, or has failed with the right code; and each read shows what the history says at its zxid.
+// everything before it, or has failed with the right code; each read shows what the history says at its zxid; and a
+// client gets events only of znodes that it may read.
 // It compares with a model of its own.
 type legal struct {
 	history       *History
@@ -19,6 +20,7 @@ type legal struct {
 	open          map[wire.SessionID]bool // false: its end is committed
 	writes, reads int
 	hidden        int // reads of ACLs with passwords by clients that may not change them
+	told          int // events of znodes that not everybody may read
 }
 
 // asked is a write that a client has sent.
@@ -35,7 +37,7 @@ func newLegal(h *History) *legal {
 func (*legal) Name() string { return "Legal" }
 
 func (c *legal) Met() []Count {
-	return []Count{{"a write", c.writes}, {"a read", c.reads}, {"a password is hidden", c.hidden}}
+	return []Count{{"a write", c.writes}, {"a read", c.reads}, {"a password is hidden", c.hidden}, {"an event of a znode that not everybody may read", c.told}}
 }
 
 func (c *legal) See(o any) string {
@@ -55,6 +57,8 @@ func (c *legal) See(o any) string {
 		}
 	case Answered:
 		return c.answered(&e)
+	case Notified:
+		return c.notified(&e)
 	}
 	return ""
 }
@@ -197,7 +201,7 @@ func (c *legal) compare() string {
 		n := c.model.znodes[d.path]
 		var r wire.StatResponse
 		code := c.history.Tree.Exists(reader{}, d.path, false, &r)
-		if wrong := n.read(code, &r, wire.ID{}); wrong != "" && d.path != configPath {
+		if wrong := n.read(code, &r, wire.PermRead, wire.ID{}); wrong != "" && d.path != configPath {
 			return d.path + " " + wrong
 		}
 	}
@@ -215,12 +219,38 @@ func (c *legal) answered(e *Answered) string {
 		return ""
 	}
 	c.reads++
-	who := IdentityOf(e.Client)
-	if e.Op == wire.OpGetACL && !n.permits(wire.PermAdmin, who) && !slices.Equal(masked(n.acl), n.acl) {
-		c.hidden++
+	who, perm := IdentityOf(e.Client), int32(wire.PermRead)
+	if e.Op == wire.OpGetACL {
+		perm |= wire.PermAdmin
+		if n.permits(wire.PermRead, who) && !n.permits(wire.PermAdmin, who) && !slices.Equal(masked(n.acl), n.acl) {
+			c.hidden++
+		}
 	}
-	if wrong := n.read(e.Header.Err, e.Record, who); wrong != "" {
+	if wrong := n.read(e.Header.Err, e.Record, perm, who); wrong != "" {
 		return fmt.Sprintf("client %d reads %s at %v and %s", e.Client, e.Path, e.Header.Zxid, wrong)
+	}
+	return ""
+}
+
+// notified checks that a client may read the znode of an event. Whoever may read a znode that is deleted is told of its
+// end.
+func (c *legal) notified(e *Notified) string {
+	z := e.Event.Zxid
+	if z <= 0 { // it answers setWatches, which asks for no permission
+		return ""
+	}
+	n, known := c.model.at(e.Event.Path, z)
+	if known && !n.there {
+		n, known = c.model.at(e.Event.Path, z-1)
+	}
+	if !known || !n.there {
+		return ""
+	}
+	if !n.permits(wire.PermRead, wire.ID{}) {
+		c.told++
+	}
+	if !n.permits(wire.PermRead, IdentityOf(e.Client)) {
+		return fmt.Sprintf("client %d gets the event %v of %s at %v, but may not read it", e.Client, e.Event.Type, e.Event.Path, z)
 	}
 	return ""
 }

@@ -173,6 +173,20 @@ var brokenMeanings = []struct {
 		a.see(read(2, masked(list)))
 		a.see(read(2, list))
 	}},
+	{"an event of a znode that its client may not read", func(a *author) {
+		list := []wire.ACL{{Perms: wire.PermAll, ID: IdentityOf(0)}}
+		event := func(client int) Notified {
+			return Notified{Client: client, Event: tree.Event{Type: wire.EventNodeDataChanged, Path: "/a", Zxid: a.last}}
+		}
+		a.ask(wire.OpCreate, "/a", &wire.CreateRequest{Path: "/a", ACL: wire.OpenACL()})
+		a.see(event(1))
+		a.ask(wire.OpSetACL, "/a", &wire.SetACLRequest{Path: "/a", ACL: list, Version: -1})
+		a.ask(wire.OpSetData, "/a", &wire.SetDataRequest{Path: "/a", Version: -1})
+		a.see(event(2))
+		a.ask(wire.OpDelete, "/a", &wire.PathVersionRequest{Path: "/a", Version: -1})
+		a.see(event(2))
+		a.see(event(1))
+	}},
 	{"a read of other data", func(a *author) {
 		a.create("/a", wire.FlagPersistent)
 		stat := wire.Stat{Czxid: a.last, Mzxid: a.last, Pzxid: a.last}

@@ -282,13 +282,14 @@ func (n *modelNode) differs(s *wire.Stat) string {
 	return fmt.Sprintf("has stat %+v, should have %+v", *s, want)
 }
 
-// read says what is wrong with the answer to a client's read of the znode; "": nothing.
-func (n *modelNode) read(code wire.Code, r wire.Record, who wire.ID) string {
+// read says what is wrong with the answer to a client's read of the znode, which needs one of the permissions in perm;
+// "": nothing.
+func (n *modelNode) read(code wire.Code, r wire.Record, perm int32, who wire.ID) string {
 	want := wire.OK
 	switch {
 	case !n.there:
 		want = wire.ErrNoNode
-	case !n.permits(wire.PermRead, who):
+	case !n.permits(perm, who):
 		want = wire.ErrNoAuth
 	}
 	if code != want {

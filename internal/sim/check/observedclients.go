@@ -90,8 +90,15 @@ type (
 		Session   wire.SessionID
 		TimeoutMS int32
 	}
-	// Heard says that a server reads something of a session's client.
-	Heard struct{ Session wire.SessionID }
+	// Heard says that a server reads something of a session's client. Server is 0 if what it reads does not
+	// prolong the session there: it asks for the session, or the session is about to expire.
+	Heard struct {
+		Session wire.SessionID
+		Server  ensemble.ServerID
+		Mono    int64 // ms of the server's clock
+	}
+	// Expelled says that a leader ends a session because an operator has told it to.
+	Expelled struct{ Session wire.SessionID }
 	// Asked says that a client's ping or sync reaches a server. Replied says that the server answers the
 	// oldest one of the connection.
 	Asked struct {

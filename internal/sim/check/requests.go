@@ -97,7 +97,8 @@ func (sessionOrder) See(o any) string {
 }
 
 // watchOrder checks that an event comes before any answer that shows the change it reports,
-// and that the client had a watch for the event. When a client sets its watches again, an event reports a change
+// and that the client had a watch for the event. Watches of a znode that its client may not read are not compared
+// (see Legal). When a client sets its watches again, an event reports a change
 // of data that the client has not seen.
 type watchOrder struct {
 	history *History
@@ -146,7 +147,7 @@ func (c watchOrder) See(o any) string {
 // repeated checks an event that a client gets because it sets a watch again.
 func (c watchOrder) repeated(e *Notified) string {
 	seen, ok := c.again[e.Client]
-	if !ok || e.Event.Type != wire.EventNodeDataChanged || len(e.Trees) > 0 {
+	if !ok || e.Event.Type != wire.EventNodeDataChanged || slices.ContainsFunc(e.Trees, func(w TreeWatch) bool { return w.Covers(e.Event.Path) }) {
 		return ""
 	}
 	if ch := c.history.Changes[e.Event.Path]; ch != nil && len(ch.Data) > 0 && ch.Data[len(ch.Data)-1] > seen {
@@ -159,7 +160,7 @@ func (c watchOrder) repeated(e *Notified) string {
 // come first.
 func (c watchOrder) missed(client int, w *Watch, z wire.Zxid) string {
 	ch := c.history.Changes[w.Path]
-	if ch == nil {
+	if ch == nil || w.Path == SecretPath {
 		return ""
 	}
 	at := Within(ch.Data, w.Zxid, z)
@@ -174,8 +175,11 @@ func (c watchOrder) missed(client int, w *Watch, z wire.Zxid) string {
 
 // missedBelow does what missed does, for the watch of a tree.
 func (c watchOrder) missedBelow(client int, w *TreeWatch, z wire.Zxid) string {
-	if w.Local || w.Since == 0 {
+	switch {
+	case w.Local || w.Since == 0:
 		return ""
+	case w.One:
+		return c.missedAt(client, w, z)
 	}
 	first, where := wire.Zxid(0), ""
 	for path, ch := range c.history.Changes {
@@ -190,6 +194,20 @@ func (c watchOrder) missedBelow(client int, w *TreeWatch, z wire.Zxid) string {
 		return ""
 	}
 	return fmt.Sprintf("client %d watches the tree %s since %v and is shown %v, but got no event for %s at %v", client, w.Root, w.Since, z, where, first)
+}
+
+// missedAt does what missed does, for a persistent watch.
+func (c watchOrder) missedAt(client int, w *TreeWatch, z wire.Zxid) string {
+	ch := c.history.Changes[w.Root]
+	if ch == nil {
+		return ""
+	}
+	since := max(w.Since, w.Told[w.Root])
+	at := max(Within(ch.Data, since, z), Within(ch.Children, since, z))
+	if at == 0 {
+		return ""
+	}
+	return fmt.Sprintf("client %d has a persistent watch of %s since %v and is shown %v, but got no event for the change at %v", client, w.Root, w.Since, z, at)
 }
 
 // realTime checks linearizability against real time: what was answered before a request was

@@ -26,9 +26,10 @@ func (w *Watch) Meets(e tree.Event) bool {
 	return w.Children == (e.Type == wire.EventNodeChildrenChanged)
 }
 
-// TreeWatch is a watch of a tree.
+// TreeWatch is a watch of a tree or, if One is set, a persistent watch of one znode and its list of children.
 type TreeWatch struct {
 	Root  string
+	One   bool
 	Local bool                 // it consists of one-shot watches, because the server has no watches of trees
 	Since wire.Zxid            // zxid at which it was registered on this connection; 0: not yet
 	Told  map[string]wire.Zxid // zxid of the last event of each path
@@ -36,10 +37,10 @@ type TreeWatch struct {
 
 // Covers reports whether a path is in the tree.
 func (w *TreeWatch) Covers(path string) bool {
-	return path == w.Root || strings.HasPrefix(path, strings.TrimSuffix(w.Root, "/")+"/")
+	return path == w.Root || !w.One && strings.HasPrefix(path, strings.TrimSuffix(w.Root, "/")+"/")
 }
 
 // Means reports whether the server sends such an event for this watch.
 func (w *TreeWatch) Means(e tree.Event) bool {
-	return !w.Local && w.Covers(e.Path) && e.Type != wire.EventNodeChildrenChanged
+	return !w.Local && w.Covers(e.Path) && (w.One || e.Type != wire.EventNodeChildrenChanged)
 }

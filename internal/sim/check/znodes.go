@@ -15,7 +15,8 @@ const (
 	IDsPath     = "/ids"
 	IDBlock     = 5 // how many ids are reserved at once
 	BarrierPath = "/barrier"
-	GatePath    = "/gate" // the double barrier
+	GatePath    = "/gate"   // the double barrier
+	SecretPath  = "/secret" // not everybody may read it
 
 	ShareParent = "/share"
 	ShareParts  = ShareParent + "/parts"

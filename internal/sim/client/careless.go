@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 
+	"bellwether/internal/claim"
 	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
 	"bellwether/wire"
@@ -12,8 +13,9 @@ import (
 // requests behind the end of their session, end a session and ask for it again at once, and go to another server
 // while their old connection goes on sending. For a while they only read, so that nothing but reads keeps their
 // sessions alive, or they send nothing until it has expired. They send a ping in the moment in which their session
-// expires. Their recipes get answers and alarms late, perhaps in another session, come back to a server while a write
-// is under way, and use any names for bids. An operator deletes the bids of candidates that seem dead.
+// expires. They also do what good clients seldom do: they lock znodes against each other, and set persistent watches.
+// Their recipes get answers and alarms late, perhaps in another session, come back to a server while a write is under
+// way, and use any names for bids. An operator deletes the bids of candidates that seem dead.
 
 // carelessIn is the number of requests of which one is careless, on average.
 const carelessIn = 12
@@ -42,7 +44,7 @@ func (c *Client) careless() bool {
 		return false
 	}
 	mine := fmt.Sprintf("/n%d/e%d-%d", d.Below(3), c.ID, d.Below(3))
-	switch d.Below(17) {
+	switch d.Below(20) {
 	case 0: // requests behind the end of the session
 		if d.Below(3) == 0 { // the end waits behind a sync, perhaps until the session has expired
 			c.sync(check.RegisterPaths[0])
@@ -57,16 +59,8 @@ func (c *Client) careless() bool {
 		if d.Below(2) == 0 {
 			c.Send(&Call{Op: wire.OpCloseSession})
 		}
-	case 1: // a failed create of an ephemeral, which may replace one that exists, directly before the end
-		ops := []wire.Op{
-			{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: mine, ACL: wire.OpenACL(), Flags: wire.FlagEphemeral}},
-			{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: mine, Version: 7}},
-		}
-		if d.Below(2) == 0 {
-			ops = append([]wire.Op{{Type: wire.OpDelete, Request: &wire.PathVersionRequest{Path: mine, Version: -1}}}, ops...)
-		}
-		c.Send(&Call{Op: wire.OpMulti, Path: mine, Body: wire.Append(nil, &wire.MultiRequest{Ops: ops})})
-		c.Send(&Call{Op: wire.OpCloseSession})
+	case 1:
+		c.endsFailing(mine, d.Below(2) == 0)
 	case 2, 3: // the session is ended and asked for again
 		c.create(mine, wire.FlagEphemeral)
 		c.Send(&Call{Op: wire.OpCloseSession})
@@ -78,26 +72,107 @@ func (c *Client) careless() bool {
 	case 7, 8, 13, 14, 15, 16: // nothing is sent until the session has expired
 		c.nap()
 	case 9: // containers that nobody uses any more
-		for i := range d.Between(2, 4) {
+		for i := range d.Between(3, 5) {
 			path := fmt.Sprintf("/unused%d", i)
 			q := &wire.CreateRequest{Path: path, ACL: wire.OpenACL(), Flags: wire.FlagContainer}
 			c.Send(&Call{Op: wire.OpCreateContainer, Path: path, Body: wire.Append(nil, q)})
+			if i == 1 { // this one is not used yet
+				continue
+			}
 			c.create(path+"/k", wire.FlagPersistent)
 			c.delete(path + "/k")
+			c.after(d.Between(500*machine.Millisecond, 4*machine.Second), func() { // it is used again, perhaps just before its removal
+				if c.Attached && !c.Hung && !c.NoQuorum && !c.group.Phase().Calm {
+					c.create(path+"/k", wire.FlagPersistent)
+				}
+			})
 		}
 	case 10, 11: // another server, at once
 		switch {
 		case c.NoQuorum && d.Below(2) == 0:
 			c.twin(d)
+		case c.group.Settings().LocalSessions && d.Below(2) == 0:
+			c.twins(d)
 		case c.NoQuorum || c.Reader || c.group.Settings().LocalSessions:
 			c.hops = true
 		default:
 			c.goOn(d)
 		}
+	case 17, 18:
+		c.lock(d)
+	case 19:
+		c.watchAlways(fmt.Sprintf("/n%d", d.Below(3)))
 	default:
 		c.readsUntil = c.group.Now() + int64(c.timeout())*machine.Millisecond*5/2
 	}
 	return true
+}
+
+// endsFailing sends a multi that creates an ephemeral and fails, and directly behind it the end of the session. If
+// replaces is true, the multi also deletes an ephemeral of the session in its place.
+func (c *Client) endsFailing(path string, replaces bool) {
+	ops := []wire.Op{
+		{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: path, ACL: wire.OpenACL(), Flags: wire.FlagEphemeral}},
+		{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: 7}},
+	}
+	fails := func() {
+		c.Send(&Call{Op: wire.OpMulti, Path: path, Body: wire.Append(nil, &wire.MultiRequest{Ops: ops})})
+		c.Send(&Call{Op: wire.OpCloseSession})
+	}
+	if !replaces {
+		fails()
+		return
+	}
+	ops = append([]wire.Op{{Type: wire.OpDelete, Request: &wire.PathVersionRequest{Path: path, Version: -1}}}, ops...)
+	k, session := c.EphemeralCreation(path), c.Session
+	k.Then = func(r *Response) {
+		if r != nil && c.Attached && c.Session == session {
+			fails()
+		}
+	}
+	c.Send(k)
+}
+
+// lock changes the ACL of a znode, so that not everybody may read it any more, and watches it meanwhile. Caches do
+// without such znodes, because they show the whole tree.
+func (c *Client) lock(d *machine.Random) {
+	if c.group.Settings().Recipe == Caches {
+		return
+	}
+	const path = check.SecretPath
+	send := func(op wire.OpCode, r wire.Record) { c.Send(&Call{Op: op, Path: path, Body: wire.Append(nil, r)}) }
+	if d.Below(4) == 0 {
+		c.delete(path)
+	}
+	open := wire.OpenACL()
+	send(wire.OpCreate, &wire.CreateRequest{Path: path, Data: []byte(c.UniqueValue()), ACL: open})
+	send(wire.OpSetACL, &wire.SetACLRequest{Path: path, ACL: open, Version: -1})
+	c.Send(Get(path, true))
+	mine := wire.ACL{Perms: wire.PermAdmin | wire.PermWrite | int32(d.Below(2))*wire.PermRead, ID: wire.ID{Scheme: wire.SchemeAuth}}
+	other := wire.ACL{Perms: 1 + int32(d.Below(15)), ID: check.IdentityOf(int(d.Below(2)))} // all but PermAdmin
+	send(wire.OpSetACL, &wire.SetACLRequest{Path: path, ACL: []wire.ACL{mine, other}, Version: -1})
+	send(wire.OpSetData, &wire.SetDataRequest{Path: path, Data: []byte(c.UniqueValue()), Version: -1})
+	send(wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{
+		{Type: wire.OpCheck, Request: &wire.PathVersionRequest{Path: path, Version: -1}},
+		{Type: wire.OpSetData, Request: &wire.SetDataRequest{Path: path, Data: []byte(c.UniqueValue()), Version: -1}},
+	}})
+	send(wire.OpGetACL, &wire.PathRequest{Path: path})
+}
+
+// watchAlways sets a persistent watch, unless the client has one at the path.
+func (c *Client) watchAlways(path string) {
+	if c.NoQuorum || c.treeWatchAt(path) != nil {
+		return
+	}
+	w := &treeWatch{TreeWatch: check.TreeWatch{Root: path, One: true}, tell: func(claim.Event) {}}
+	session := c.Session
+	c.Send(&Call{Op: wire.OpAddWatch, Path: path, Body: wire.Append(nil, &wire.AddWatchRequest{Path: path, Mode: wire.WatchPersistent}),
+		Then: func(r *Response) {
+			if r != nil && c.Session == session {
+				w.stands(r)
+				c.addTreeWatch(w)
+			}
+		}})
 }
 
 // nap makes the client send nothing until its session has expired.

@@ -46,6 +46,19 @@ func (c *Client) twin(d *machine.Random) {
 	c.group.After(d.Between(100*machine.Millisecond, 2*machine.Second), old.Close)
 }
 
+// twins asks the server on which a local session lives for the session on two connections at once.
+func (c *Client) twins(d *machine.Random) {
+	c.leaving = func() {
+		c.after(0, func() {
+			if c.conn != nil && !c.Attached && !c.Hung {
+				c.twin(d)
+				c.Connect()
+			}
+		})
+	}
+	c.twin(d)
+}
+
 // hop begins a new session on a server that lacks nothing but the last transaction that the client has seen. The old
 // session is left to expire.
 func (c *Client) hop() {

@@ -11,7 +11,7 @@ import (
 	"bellwether/wire"
 )
 
-// treeWatch is a watch of a tree. On a server that knows such watches, it stays registered on
+// treeWatch is a watch of a tree, or a persistent watch of one znode. On a server that knows such watches, it stays registered on
 // the server. Otherwise it consists of the one-shot watches of this client.
 type treeWatch struct {
 	check.TreeWatch
@@ -70,6 +70,9 @@ func (c *Client) setTreeWatchAgain(w *treeWatch) {
 		c.group.Reach(TreeAgain)
 		q := wire.SetWatches2Request{SetWatchesRequest: wire.SetWatchesRequest{RelativeZxid: c.Seen, Data: []string{}, Exist: []string{}, Child: []string{}},
 			Persistent: []string{}, PersistentRecursive: []string{w.Root}}
+		if w.One {
+			q.Persistent, q.PersistentRecursive = q.PersistentRecursive, q.Persistent
+		}
 		c.Send(&Call{Op: wire.OpSetWatches2, Body: wire.Append(nil, &q), Then: w.stands})
 	}
 	w.tell(claim.TreeEvents{Events: []claim.TreeEvent{{Type: wire.EventNone, Path: w.Root, Zxid: c.Seen}}})
