@@ -119,10 +119,16 @@ var recipeFlags = [][]string{
 	{"--candidates", "5", "--term-ms", "200", "--careless", "1"},
 }
 
-// flagsOf returns the flags of the simulator for mutants of a package: the seed, one of its recipes after the other, and
-// for each of them one set of further flags after the other.
+// carelessFor holds the packages whose faults show mostly with careless clients. Their mutants get such clients in every second seed.
+var carelessFor = map[string]bool{"internal/driver": true, "internal/replica": true, "internal/tree": true}
+
+// flagsOf returns the flags of the simulator for mutants of a package: the seed, its clients, one of its recipes after
+// the other, and for each of them one set of further flags after the other.
 func flagsOf(folder string, seed int) []string {
 	flags := []string{"--seed", strconv.Itoa(seed)}
+	if carelessFor[folder] && seed%2 == 0 {
+		flags = append(flags, "--careless", "1")
+	}
 	if recipes := recipesOf[folder]; recipes != nil {
 		flags = append(flags, "--recipe", recipes[seed%len(recipes)])
 		flags = append(flags, recipeFlags[seed/len(recipes)%len(recipeFlags)]...)
