@@ -12,7 +12,9 @@ import (
 // expiry checks when servers end sessions by themselves. T is the timeout of the session.
 //
 //   - Not too early: the end is committed no sooner than T - D - 1% after a client has sent a ping that was
-//     answered. D is LeaseMS, or lateCompatible ticks where servers of ZooKeeper take part.
+//     answered. D is LeaseMS, or lateCompatible ticks where servers of ZooKeeper take part. These answer pings by
+//     themselves and tell their leader with its next ping, so that a ping less than a tick before the end is
+//     proposed promises nothing.
 //
 //   - A leader ends no session sooner than 3T/4 after it has read something of the session's client itself. The
 //     timeout may have become shorter meanwhile: another server has asked for the session and gives three quarters.
@@ -49,6 +51,7 @@ type lifetime struct {
 	heard    int64             // µs at which it was last heard from
 	proven   int64             // µs at which its client sent the latest ping that was answered; 0: none
 	ending   bool              // the leader has proposed its end
+	ends     int64             // µs at which it did so last
 	expires  bool              // the leader has done so because it was not heard from
 	expelled bool              // an operator has ended it
 	at       ensemble.ServerID // the last server that has read something of its client
@@ -166,7 +169,7 @@ func (c *expiry) hear(id wire.SessionID) {
 func (c *expiry) ordered(d *replica.Duty) string {
 	for _, t := range d.Append {
 		if s := c.open[t.Session]; s != nil && t.Type == wire.OpCloseSession {
-			s.ending = true
+			s.ending, s.ends = true, c.present.Now()
 			if t.Cxid == 0 && !s.expelled {
 				s.expires = true
 				if wrong := c.expires(t.Session, s); wrong != "" {
@@ -230,7 +233,7 @@ func (c *expiry) early(id wire.SessionID, s *lifetime) string {
 	default:
 		c.met[expiredLong]++
 	}
-	if s.proven == 0 || s.expelled {
+	if s.proven == 0 || s.expelled || mixed(c.present) && s.proven > s.ends-tick {
 		return ""
 	}
 	c.met[expiredProven]++

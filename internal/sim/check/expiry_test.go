@@ -82,8 +82,10 @@ var brokenExpiry = []broken{
 			createsSession(9000), pinged(50 * ms), later(1 * ms), Committed{a, 3, closes(2)}, pinged(8000 * ms), Committed{a, 4, closes(1)}}
 	}},
 	{"a session that expires one tick after an answered ping of a server of ZooKeeper", expiryOf(true), func(*History) []any {
-		return []any{createsSession(9000), pinged(1), later(1910*ms + 1), Committed{a, 2, closes(1)},
-			createsSession(9000), pinged(1910 * ms), later(1900 * ms), Committed{a, 3, closes(1)}}
+		end := Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{closes(1)}}}
+		return []any{createsSession(9000), pinged(1), later(1910*ms + 1), Ticked{a, 1, 0}, end, Committed{a, 2, closes(1)},
+			createsSession(9000), later(3000 * ms), Ticked{a, 1, 1000}, end, pinged(4920 * ms), later(20 * ms), Committed{a, 3, closes(1)},
+			createsSession(9000), pinged(4930 * ms), later(1100 * ms), Ticked{a, 1, 2000}, end, Committed{a, 4, closes(1)}}
 	}},
 	{"a session that does not expire", expiryOf(false), func(*History) []any {
 		all := append([]any{createsSession(9000)}, serves(a, 10_000*ms)...)
