@@ -73,7 +73,8 @@ func TestZooKeeperFindsTheSentTreeRight(t *testing.T) {
 			_, err = e.AwaitWhole(idsTimeout)
 		}
 		close(stop)
-		if <-written; err != nil {
+		<-written
+		if err != nil {
 			t.Fatal(err)
 		}
 		if text, err := learner.Word("mntr"); err != nil || !strings.Contains(text, "zk_digest_mismatches_count\t0\n") {
