@@ -36,7 +36,7 @@ type link struct {
 	began   time.Time
 	traffic traffic
 	written chan struct{}
-	through wire.Zxid // what the last snapshot that was sent may contain; of the writer
+	through wire.Zxid // up to where the last snapshot that was sent may contain transactions; only the writer uses it
 
 	mu        sync.Mutex
 	arrived   sync.Cond // on mu: something is queued, or the link ends

@@ -385,21 +385,28 @@ func (m *member) send(msg zab.Message) {
 // The learner's tree then has another digest than the leader's had after the transaction, and ZooKeeper would report
 // a wrong tree.
 func withoutDigest(p *peerwire.QuorumPacket) *peerwire.QuorumPacket {
-	head := 0
+	data, next := p.Data, peerwire.Activation{}
 	switch p.Type {
 	case peerwire.PacketProposal, peerwire.PacketInform:
 	case peerwire.PacketInformActivate:
-		head = 8 // the id of the next leader
+		if wire.Decode(p.Data, &next) != nil {
+			return p
+		}
+		data = next.Txn
 	default:
 		return p
 	}
-	txn, err := record.DecodeTxn(p.Data[head:])
+	txn, err := record.DecodeTxn(data)
 	if err != nil || txn.Digest == nil {
 		return p
 	}
 	txn.Digest = nil
 	q := *p
-	q.Data = txn.Append(slices.Clone(p.Data[:head]))
+	q.Data = txn.Append(nil)
+	if p.Type == peerwire.PacketInformActivate {
+		next.Txn = q.Data
+		q.Data = wire.Append(nil, &next)
+	}
 	return &q
 }
 
