@@ -66,6 +66,8 @@ var synchronisation = []bug{
 	{"4541, 4712, 4502, 4409", []scenario{
 		{"zab", "TestZK4541StaleSyncedIsDropped", "4541"},
 		{"store", "TestRepeatedTransactions_ZOOKEEPER_4541", "4541-store"},
+		{"zab", "TestZK4712LeaderForgetsItsHistory", "4712-trunc"},
+		{"zab", "TestZK4712LeaderForgetsItsHistory", "4712-diff"},
 		{"sim", "TestZK4541EndOfARoleInAWholeServer", ""},
 	}, ""},
 	{"2325, 3056, 3644", []scenario{

@@ -94,6 +94,49 @@ func TestLinkEndsAfterAnswer(t *testing.T) {
 	}
 }
 
+// TestJoinsAgainForASnapshot: the leader tells a follower to cut off transactions that the leader had when it was elected. The follower
+// keeps them, connects to the same leader again without an election, and gets a snapshot.
+func TestJoinsAgainForASnapshot(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.run(100)
+	s, first := h.servers[0], h.servers[2]
+	_, c := h.connect(s, 0)
+	h.run(1)
+	h.create(s, c, 1, "/x")
+	h.run(100)
+	h.kill(first) // the next leader is elected with a history
+	h.run(1000)
+	h.start(first)
+	h.run(1000)
+	h.kill(s)
+	h.run(100)
+	opened := 0
+	h.delay = func(to *server, e Event) bool {
+		z, ok := e.(Zab)
+		if !ok {
+			return false
+		}
+		in, ok := z.Event.(zab.Received)
+		switch {
+		case ok && in.Packet.Type == peerwire.PacketFollowerInfo:
+			opened++
+		case ok && to == s && opened == 1 && in.Packet.Type == peerwire.PacketDiff:
+			in.Packet.Type, in.Packet.Zxid = peerwire.PacketTrunc, s.log[0].Zxid
+		}
+		return false
+	}
+	before := len(s.log)
+	h.start(s)
+	h.run(1)
+	if !s.r.Status().Serving || opened != 2 || h.snapshots != 1 || len(s.r.Elections()) != 1 || s.r.JoinFails() {
+		t.Errorf("serving %v, %d links, %d snapshots, elections %v", s.r.Status().Serving, opened, h.snapshots, s.r.Elections())
+	}
+	var stat wire.StatResponse
+	if code := s.r.tree.Exists(anonymousReader{}, "/x", false, &stat); code != wire.OK || before < 2 {
+		t.Errorf("/x: %v; the log had %d transactions", code, before)
+	}
+}
+
 // TestPauseDoesNotDelayElection: when the leader dies while a server pauses before it
 // joins that leader again, the others elect with that server without delay. The next
 // epoch is later than the one promised.

@@ -35,6 +35,18 @@ func (r *Replica) endedAtOnce(e zab.Closed) bool {
 	return true
 }
 
+// joinAgain dials the leader again, which accepts its learners still. In an election this server might not find it: the leader may
+// not serve before this server follows it.
+func (r *Replica) joinAgain() {
+	m := r.member
+	m.learner, m.wakeZab = nil, Never
+	if m.usesMaster() {
+		r.nextMaster()
+		return
+	}
+	m.redial = redial{at: r.now.Mono, by: r.now.Mono + redialMaxMS}
+}
+
 // redialWake returns the Mono time at which the server has to dial again or to give up;
 // Never if it is not redialling.
 func (m *member) redialWake(now int64) int64 {

@@ -117,7 +117,7 @@ func (r *Replica) linked(e Linked) {
 	m.election.Step(r.now.Mono, election.Linked{})
 	m.link = e.Link
 	m.learner = zab.NewLearner(r.now.Mono, zab.LearnerOptions{
-		TermStart: r.terms(), Link: e.Link, Leader: m.decision.Vote.Leader, Master: e.Server, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred, Reconfig: m.opt.Reconfig,
+		TermStart: r.terms(), Link: e.Link, Leader: m.decision.Vote.Leader, Elected: m.decision.Vote.Zxid, Master: e.Server, Observer: m.role == peerwire.Observing || m.leaving, CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), Barred: m.decision.Barred, Reconfig: m.opt.Reconfig,
 		ServeObservers: m.opt.ObserverMasters && m.role == peerwire.Following, DiskLog: m.opt.DiskLog,
 	}, m.log)
 }
@@ -187,6 +187,10 @@ func (r *Replica) zabReady() bool {
 		r.input(in)
 	}
 	r.release()
+	if rd.Again {
+		r.joinAgain()
+		return true
+	}
 	if rd.GiveUp != "" {
 		r.ended(rd.GiveUp, rd.Successor, r.named(rd.Reconfigured))
 		return true

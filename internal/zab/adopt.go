@@ -35,19 +35,34 @@ func (r *Learner) opening(p *peerwire.QuorumPacket) {
 }
 
 // truncate cuts the log to z. z must be in the log, since otherwise it is not known
-// whether the log below z is the leader's. If z is not in the log, the term ends, and
-// the next promise claims an empty log, so that the leader sends a snapshot.
+// whether the log below z is the leader's. And the leader's own history must not reach beyond z.
 func (r *Learner) truncate(z wire.Zxid) {
 	to, ok := r.log.reach(z)
-	if !ok {
-		r.log.truncateFailed = true
-		r.giveUp(fmt.Sprintf("the leader asks for a truncation to %v, which is not in the log", z))
+	switch {
+	case !ok:
+		r.wantSnapshot(fmt.Sprintf("the leader asks for a truncation to %v, which is not in the log", z))
+		return
+	case r.short(z):
+		r.wantSnapshot(fmt.Sprintf("the leader asks for a truncation to %v, but its history ended at %v when it was elected", z, r.opt.Elected))
 		return
 	}
 	r.ready.Truncate = &Truncate{Zxid: to, Rebuild: r.log.applied > to}
 	r.generation++
 	r.log.cut(to, r.generation)
 	r.opened = to
+}
+
+// short reports whether a history that ends at z lacks transactions that the leader had when it was elected. A ZooKeeper
+// leader can send such a history, because it keeps the newest transactions in a second place, which can end earlier than its tree
+// (ZOOKEEPER-4712, 4925). Its snapshot has them all.
+func (r *Learner) short(z wire.Zxid) bool { return z < r.opt.Elected }
+
+// wantSnapshot ends this attempt. The caller connects to the leader again, and the next promise claims an empty log, so that
+// the leader sends a snapshot.
+func (r *Learner) wantSnapshot(why string) {
+	r.log.wantsSnapshot = true
+	r.ready.Again = true
+	r.giveUp(why)
 }
 
 // history handles the packets from the first one of the history up to UPTODATE. Nothing
@@ -167,6 +182,10 @@ func (r *Learner) firstUncommitted() int {
 func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 	if r.step != adopting || p.Zxid != wire.MakeZxid(r.epoch, 0) {
 		r.giveUp(fmt.Sprintf("the leader of epoch %d sent NEWLEADER %v", r.epoch, p.Zxid))
+		return
+	}
+	if r.how == Diff && r.opt.Elected.Counter() != 0 && r.short(r.decided) { // no history ends at counter 0, though a vote can
+		r.wantSnapshot(fmt.Sprintf("the history that the leader has sent ends at %v, but its own ended at %v when it was elected", r.decided, r.opt.Elected))
 		return
 	}
 	if !r.configure(p.Data) {

@@ -1,6 +1,7 @@
 package zab
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -159,6 +160,53 @@ func TestZK4925NoHoleInTheCommittedLog(t *testing.T) {
 	}
 }
 
+// TestZK4712LeaderForgetsItsHistory: a leader sends less history than it had when it was elected. The learner loses nothing, and asks for a
+// snapshot.
+func TestZK4712LeaderForgetsItsHistory(t *testing.T) {
+	for _, c := range []struct {
+		elected string
+		sent    []*peerwire.QuorumPacket
+		asks    bool
+	}{
+		{"1.7", []*peerwire.QuorumPacket{pack(peerwire.PacketTrunc, "1.5", nil)}, true},
+		{"1.6", []*peerwire.QuorumPacket{pack(peerwire.PacketTrunc, "1.5", nil)}, true},
+		{"2.0", []*peerwire.QuorumPacket{pack(peerwire.PacketTrunc, "1.5", nil)}, true},
+		{"1.5", []*peerwire.QuorumPacket{pack(peerwire.PacketTrunc, "1.5", nil)}, false},
+		{"0", []*peerwire.QuorumPacket{pack(peerwire.PacketTrunc, "1.5", nil)}, false},
+		{"1.7", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.6", nil)}, true},
+		{"1.8", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.7", nil), pack(peerwire.PacketProposal, "1.7", one("1.7")), pack(peerwire.PacketCommit, "1.7", nil)}, true},
+		{"1.7", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.7", nil), pack(peerwire.PacketProposal, "1.7", one("1.7"))}, true},
+		{"1.7", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.7", nil), pack(peerwire.PacketProposal, "1.7", one("1.7")), pack(peerwire.PacketCommit, "1.7", nil)}, false},
+		{"2.0", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.6", nil)}, false},
+		{"1.7", []*peerwire.QuorumPacket{pack(peerwire.PacketSnap, "1.6", nil)}, false},
+	} {
+		name := fmt.Sprintf("elected with %s, %s", c.elected, c.sent[0].Type)
+		r := soloLearner(t, "1.4", "1.5 1.6", false)
+		r.opt.Elected = zx(c.elected)
+		take(r, append(c.sent, pack(peerwire.PacketNewLeader, "2.0", nil))...)
+		out := r.Ready()
+		if out.Again != c.asks || (out.GiveUp != "") != c.asks {
+			t.Errorf("%s: %+v", name, out)
+		}
+		if !c.asks {
+			continue
+		}
+		if out.Truncate != nil || len(out.Append) > 0 || r.log.Last() != zx("1.6") {
+			t.Errorf("%s: the log has changed: %+v, it ends at %v", name, out, r.log.Last())
+		}
+		o := r.opt
+		o.Accepted = 2
+		again := NewLearner(0, o, r.log)
+		take(again, &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: zx("2.0"), Data: wire.Append(nil, &peerwire.LeaderInfo{Version: peerwire.QuorumVersion})})
+		sent := again.Ready().Send
+		var ack peerwire.EpochAck
+		last := sent[len(sent)-1].Packet
+		if err := wire.Decode(last.Data, &ack); err != nil || last.Type != peerwire.PacketAckEpoch || last.Zxid != 0 || ack.CurrentEpoch != peerwire.NoEpoch {
+			t.Errorf("%s: the next promise is %+v of epoch %d, %v", name, last, ack.CurrentEpoch, err)
+		}
+	}
+}
+
 // TestZK3642SnapshotInterrupted: a snapshot without a NEWLEADER changes nothing: not the
 // log, not the tree, not what the next leader gets.
 func TestZK3642SnapshotInterrupted(t *testing.T) {
@@ -195,7 +243,7 @@ func TestZK4837TruncationBelowTheSnapshot(t *testing.T) {
 	w.start(n)
 	w.join(n, w.nodes[2])
 	w.settle()
-	if !strings.Contains(n.gaveUp, "not in the log") || n.log.Last() != n.disk.base || !n.log.truncateFailed {
+	if !strings.Contains(n.gaveUp, "not in the log") || n.log.Last() != n.disk.base || !n.log.wantsSnapshot {
 		t.Fatalf("gave up %q, log ends at %v, disk at %v", n.gaveUp, n.log.Last(), n.disk.base)
 	}
 	w.join(n, w.nodes[2])

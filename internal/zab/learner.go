@@ -16,6 +16,9 @@ type LearnerOptions struct {
 	// Link is the connection to Leader, which exists when the term begins.
 	Link   LinkID
 	Leader ensemble.ServerID
+	// Elected is where the leader's history ended when it was elected, as the votes for it said; 0 or
+	// less: not known. What it sends must reach that zxid (see short).
+	Elected wire.Zxid
 	// Observer says that this server has no vote and acknowledges no proposals.
 	Observer bool
 	// Reconfig makes the learner adopt the leader's configuration. Otherwise the
@@ -302,18 +305,17 @@ func (r *Learner) relays() bool { return r.extension >= peerwire.ExtensionRelay 
 // An epoch that was accepted before is not promised twice, and a server that may have lost
 // its history cannot promise one: the packet then has NoEpoch. The leader, also a ZooKeeper
 // leader, synchronises such a learner when a quorum of others has promised.
-// If this leader has asked for a truncation that was not possible, the learner claims an
-// empty log, so that the leader sends a snapshot. The false claim decides nothing,
-// because it comes without a promise.
+// If this leader must send a snapshot (wantSnapshot), the learner claims an empty log. The false
+// claim decides nothing, because it comes without a promise.
 func (r *Learner) promise() {
 	ack, last := &peerwire.EpochAck{CurrentEpoch: int32(r.opt.Current)}, r.log.last
 	if r.acceptedBefore || r.opt.Barred {
 		ack.CurrentEpoch = peerwire.NoEpoch
 	}
-	if r.acceptedBefore && r.log.truncateFailed {
+	if r.acceptedBefore && r.log.wantsSnapshot {
 		last = 0
 	}
-	r.log.truncateFailed = false
+	r.log.wantsSnapshot = false
 	r.claimed = last
 	r.step = introduced
 	r.ready.Joined = true

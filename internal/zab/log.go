@@ -29,8 +29,9 @@ type Log struct {
 	floor   wire.Zxid // the log on disk cannot be cut below it; -1: not known
 	// fresh says that a snapshot was installed that clients do not see yet.
 	fresh bool
-	// truncateFailed says that a truncation that a leader asked for was not possible.
-	truncateFailed bool
+	// wantsSnapshot says that the last leader could synchronise this server only by a snapshot; see
+	// Learner.wantSnapshot.
+	wantsSnapshot bool
 	// undo is the log as it was before a truncation or an installation that the disk
 	// has not answered yet. madeBy is the generation that asked for this truncation or
 	// installation. undo can have an undo itself.
@@ -181,7 +182,7 @@ func (g *Log) Refuse(e Refused) (rebuild bool) {
 	if before != nil {
 		committed := g.committed
 		*g = *before
-		g.truncateFailed = e.Zxid == before.last
+		g.wantsSnapshot = e.Zxid == before.last
 		if committed != nil {
 			g.Configure(committed)
 		}
