@@ -123,6 +123,8 @@ func TestValidIDs(t *testing.T) {
 		"ip:::ffff:7f00:1": true, "ip:[::1]": false, "ip:١٢٧.0.0.1": false,
 		"x509:CN=alice": true, "x509:CN=alice,OU=Dev\\, Inc,O=\"a,b\"": true, "x509:x": false, "x509:CN=a,": false, "x509:2.5.4.3=a": true,
 		"x509:NOPE=a": false, "x509:CN=\"a": false, "x509:CN=a\\": false, "x509:oid.1.2=a+cn=b": true, "x509:1=a": false, "x509:1..2=a": false,
+		"x509:C=a,L=a,S=a,ST=a,O=a,OU=a,T=a,IP=a,STREET=a,DC=a": true, "x509:DNQUALIFIER=a,DNQ=a,SURNAME=a,GIVENNAME=a,INITIALS=a": true,
+		"x509:GENERATION=a,EMAILADDRESS=a,UID=a,SERIALNUMBER=a": true,
 		"sasl:bob": true, "sasl:bob@EXAMPLE": true, "sasl:a/b@C": true, "sasl:a/b/c@D": false, "sasl:a@b@c": false, "sasl:a/b": true,
 		"world:anyone": true, "world:x": false, "auth:x": false, "super:x": false, "ensemble:x": false,
 	} {

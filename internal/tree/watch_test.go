@@ -332,6 +332,25 @@ func TestManyWatchersOnOnePath(t *testing.T) {
 	}
 }
 
+// TestRemovedWatchIsFreed: a path keeps no reference to a watch that was removed, which would keep its client in memory.
+func TestRemovedWatchIsFreed(t *testing.T) {
+	w := newWorld(t, Options{})
+	conns := make([]*conn, 3)
+	for i := range conns {
+		conns[i] = &conn{session: wire.SessionID(i + 1)}
+		w.watchAs(conns[i], "exists", "/w")
+	}
+	for _, c := range conns[1:] {
+		w.tree.Forget(c)
+		p := w.tree.watches.shard("/w").paths["/w"]
+		for i, mine := range p.watchers[:cap(p.watchers)] {
+			if i >= len(p.watchers) && mine != nil {
+				t.Errorf("%d watches are left, and place %d still holds one", len(p.watchers), i)
+			}
+		}
+	}
+}
+
 func TestWatchLists(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))
