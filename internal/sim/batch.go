@@ -210,7 +210,8 @@ func (v *server) endBatch() {
 	v.leavesMoved()
 	v.sawSyncs()
 	v.led = v.standing.Serving
-	s := check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking && v.standing.Disabled == "", Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led, Ticked: v.ticks}
+	enabled := v.standing.Disabled == "" // a server whose disk has just become full does not vote, though its term has not ended yet
+	s := check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking && enabled, Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led && enabled, Ticked: v.ticks}
 	if v.leads() {
 		s.Leads, s.Linked = v.standing.Epoch, v.quorumLinked()
 	}

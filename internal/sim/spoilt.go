@@ -122,6 +122,9 @@ func (s *Sim) spoilLeaderAndCopy(l *server, d *machine.Random) {
 // further snapshots would be as wrong as the first, so its leader must not send it one after the other.
 func (s *Sim) spoilCopies(v *server) {
 	l := s.leader()
+	if _, member := s.roster.newest.Server(v.id); !member {
+		return // the leader does not remember such a server, and sends it a second snapshot
+	}
 	if v == l || !v.standing.Serving || !check.HasQuorum(s.roster.newest, func(id ensemble.ServerID) bool { return id != v.id }) {
 		return
 	}
