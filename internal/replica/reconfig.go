@@ -171,6 +171,19 @@ func (r *Replica) postponesSession(id wire.SessionID) bool {
 	return slices.ContainsFunc(r.member.postponed, func(p postponed) bool { return p.conn == nil && p.in.Request.Session == id })
 }
 
+// refusePostponed refuses the postponed requests that a learner has forwarded for a session. They came by an
+// older connection of the session, which has a newer one now.
+func (r *Replica) refusePostponed(id wire.SessionID) {
+	m := r.member
+	m.postponed = slices.DeleteFunc(m.postponed, func(p postponed) bool {
+		older := p.conn == nil && p.in.Request.Session == id
+		if older {
+			r.proposeError(p.in.Request, wire.ErrSessionMoved)
+		}
+		return older
+	})
+}
+
 // postponedUntil returns the Mono time at which takePostponed is due, or Never.
 func (r *Replica) postponedUntil() int64 {
 	if len(r.member.postponed) == 0 {

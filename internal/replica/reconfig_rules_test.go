@@ -191,7 +191,8 @@ func TestWaitingReconfigurationEndsWithTheTerm(t *testing.T) {
 }
 
 // TestWaitingReconfigurationOfALostLink: a learner has forwarded a reconfiguration, which waits. Its link breaks, so its client may have
-// left. Nothing of that is carried out later, also if the same observer master passes the observer's requests on again.
+// left. Nothing of that is carried out later, also if the same observer master passes the observer's requests on again, or if the client
+// has another connection to the same server by then.
 func TestWaitingReconfigurationOfALostLink(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -200,11 +201,14 @@ func TestWaitingReconfigurationOfALostLink(t *testing.T) {
 		down     ensemble.ServerID
 		leaving  string
 		lost     bool
+		again    bool // the client connects again
 	}{
-		{"a follower", 5, false, 4, "1,2,3", true},
-		{"a follower that stays", 5, false, 4, "1,2,3", false},
-		{"an observer behind a follower", 4, true, 2, "1", true},
-		{"an observer that stays", 4, true, 2, "1", false},
+		{"a follower", 5, false, 4, "1,2,3", true, false},
+		{"a follower that stays", 5, false, 4, "1,2,3", false, false},
+		{"a client that connects again", 5, false, 4, "1,2,3", false, true},
+		{"an observer behind a follower", 4, true, 2, "1", true, false},
+		{"an observer that stays", 4, true, 2, "1", false, false},
+		{"a client of an observer that connects again", 4, true, 2, "1", false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			lines, at := memberLines(c.servers), 0
@@ -220,7 +224,7 @@ func TestWaitingReconfigurationOfALostLink(t *testing.T) {
 			h.run(1000)
 			l, s := h.leader(), h.servers[at]
 			master := s.r.Status().Master
-			_, conn := h.ask(s, Connect{TimeoutMS: 40_000})
+			user, conn := h.ask(s, Connect{TimeoutMS: 40_000})
 			h.kill(h.server(c.down))
 			body := wire.Append(nil, &wire.ReconfigRequest{Leaving: wire.Text(c.leaving), ConfigID: -1})
 			s.inbox = append(s.inbox, &Request{Conn: conn, Xid: 1, Op: wire.OpReconfig, Body: body})
@@ -237,13 +241,17 @@ func TestWaitingReconfigurationOfALostLink(t *testing.T) {
 					}
 				}
 			}
+			if c.again {
+				h.connect(s, user.session)
+			}
 			h.run(m.joinBy() - 1 - h.now.Mono)
 			if st := s.r.Status(); !st.Serving || st.Master != master || h.leader() != l {
 				t.Fatalf("%+v", st)
 			}
 			h.run(50)
 			refused := l.count(func(o Observation) bool { _, is := o.(ReconfigRefused); return is })
-			if (refused == 0) != c.lost || h.exists("/after") == c.lost || len(m.postponed) > 0 {
+			dropped := c.lost || c.again
+			if (refused == 0) != dropped || h.exists("/after") == dropped || len(m.postponed) > 0 {
 				t.Errorf("checked again %d times, the write after it took effect: %v, %d requests wait", refused, h.exists("/after"), len(m.postponed))
 			}
 		})
