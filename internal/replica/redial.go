@@ -12,9 +12,11 @@ const (
 	redialMaxMS = 300 // from the decision
 )
 
+// A learner that the leader can synchronise only by a snapshot also dials again (joinAgain).
+
 // redial holds the times for dialling again a leader that could not be joined.
 type redial struct {
-	at int64 // Mono; 0: no link has ended early
+	at int64 // Mono; 0: it was not necessary
 	by int64 // Mono time at which this server gives up
 }
 
@@ -22,29 +24,31 @@ type redial struct {
 // goes back to dialling.
 func (r *Replica) endedAtOnce(e zab.Closed) bool {
 	m := r.member
-	if m.learner == nil || m.learner.Answered() || e.Link != m.link || r.now.Mono >= m.decided+redialMaxMS && !m.usesMaster() {
+	by := max(m.decided+redialMaxMS, m.redial.by)
+	if m.learner == nil || m.learner.Answered() || e.Link != m.link || r.now.Mono >= by && !m.usesMaster() {
 		return false
 	}
 	r.collect(m.machineReady())
-	m.learner, m.wakeZab = nil, Never
-	if m.usesMaster() {
-		r.nextMaster()
-		return true
-	}
-	m.redial = redial{at: r.now.Mono + redialMS, by: m.decided + redialMaxMS}
+	r.dialAgain(redialMS, by)
 	return true
 }
 
-// joinAgain dials the leader again, which accepts its learners still. In an election this server might not find it: the leader may
-// not serve before this server follows it.
+// joinAgain dials again after the learner has found that it needs a snapshot. The leader still accepts learners. In an election this
+// server might not find it, because the leader may not serve before this server follows it.
 func (r *Replica) joinAgain() {
+	m := r.member
+	r.dialAgain(0, r.now.Mono+m.candidateTimeout(m.decision.Vote.Leader, r.now.Mono))
+}
+
+// dialAgain drops the learner of this term, and dials its leader after some ms, or another observer master.
+func (r *Replica) dialAgain(after, by int64) {
 	m := r.member
 	m.learner, m.wakeZab = nil, Never
 	if m.usesMaster() {
 		r.nextMaster()
 		return
 	}
-	m.redial = redial{at: r.now.Mono, by: r.now.Mono + redialMaxMS}
+	m.redial = redial{at: r.now.Mono + after, by: by}
 }
 
 // redialWake returns the Mono time at which the server has to dial again or to give up;

@@ -110,7 +110,7 @@ func (r *Replica) terms() zab.TermStart {
 func (r *Replica) linked(e Linked) {
 	m := r.member
 	learns := m.role == peerwire.Following || m.role == peerwire.Observing
-	if !learns || m.learner != nil || e.Server != m.master() {
+	if !learns || m.learner != nil || m.disabled != "" || e.Server != m.master() {
 		m.ready.Close = append(m.ready.Close, e.Link)
 		return
 	}

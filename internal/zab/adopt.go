@@ -2,6 +2,7 @@ package zab
 
 import (
 	"fmt"
+	"slices"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
@@ -42,8 +43,8 @@ func (r *Learner) truncate(z wire.Zxid) {
 	case !ok:
 		r.wantSnapshot(fmt.Sprintf("the leader asks for a truncation to %v, which is not in the log", z))
 		return
-	case r.short(z):
-		r.wantSnapshot(fmt.Sprintf("the leader asks for a truncation to %v, but its history ended at %v when it was elected", z, r.opt.Elected))
+	case z < r.opt.Elected:
+		r.wantSnapshot(fmt.Sprintf("the leader asks for a truncation to %v, but its own history reached %v when it was elected", z, r.opt.Elected))
 		return
 	}
 	r.ready.Truncate = &Truncate{Zxid: to, Rebuild: r.log.applied > to}
@@ -52,17 +53,25 @@ func (r *Learner) truncate(z wire.Zxid) {
 	r.opened = to
 }
 
-// short reports whether a history that ends at z lacks transactions that the leader had when it was elected. A ZooKeeper
-// leader can send such a history, because it keeps the newest transactions in a second place, which can end earlier than its tree
-// (ZOOKEEPER-4712, 4925). Its snapshot has them all.
-func (r *Learner) short(z wire.Zxid) bool { return z < r.opt.Elected }
+// lacks reports whether the committed history that the leader has sent lacks the transaction with which it was elected. A
+// ZooKeeper leader can send such a history: its list of committed transactions can end before its tree, or have a gap
+// (ZOOKEEPER-4712, 4925). Its snapshot has them all. A vote whose zxid has counter 0 names an epoch and no transaction, so nothing
+// can be checked.
+func (r *Learner) lacks() bool {
+	e := r.opt.Elected
+	return e.Counter() != 0 && e > r.opened && !slices.ContainsFunc(r.pending[:r.firstUncommitted()], func(t *record.Txn) bool { return t.Zxid == e })
+}
 
-// wantSnapshot ends this attempt. The caller connects to the leader again, and the next promise claims an empty log, so that
-// the leader sends a snapshot.
+// wantSnapshot ends this attempt to get the history. This server connects again, and the next promise claims an empty log, so
+// that a snapshot comes. If this one was a snapshot, the term ends.
 func (r *Learner) wantSnapshot(why string) {
+	if r.how == Snap {
+		r.giveUp(why)
+		return
+	}
 	r.log.wantsSnapshot = true
 	r.ready.Again = true
-	r.giveUp(why)
+	r.giveUp(why + "; this server connects again for a snapshot")
 }
 
 // history handles the packets from the first one of the history up to UPTODATE. Nothing
@@ -146,7 +155,7 @@ func (r *Learner) queue(z wire.Zxid, data []byte) bool {
 	case z <= r.tail:
 		return true
 	case !follows(r.tail, z):
-		r.giveUp(fmt.Sprintf("the leader sent transaction %v after %v, which it does not follow", z, r.tail))
+		r.wantSnapshot(fmt.Sprintf("the leader sent transaction %v after %v, which it does not follow", z, r.tail))
 		return false
 	}
 	r.pending = append(r.pending, t)
@@ -184,8 +193,8 @@ func (r *Learner) newLeader(p *peerwire.QuorumPacket) {
 		r.giveUp(fmt.Sprintf("the leader of epoch %d sent NEWLEADER %v", r.epoch, p.Zxid))
 		return
 	}
-	if r.how == Diff && r.opt.Elected.Counter() != 0 && r.short(r.decided) { // no history ends at counter 0, though a vote can
-		r.wantSnapshot(fmt.Sprintf("the history that the leader has sent ends at %v, but its own ended at %v when it was elected", r.decided, r.opt.Elected))
+	if r.how != Snap && r.lacks() {
+		r.wantSnapshot(fmt.Sprintf("the leader has sent the history from %v to %v without %v, with which it was elected", r.opened, r.decided, r.opt.Elected))
 		return
 	}
 	if !r.configure(p.Data) {

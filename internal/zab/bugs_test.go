@@ -178,6 +178,8 @@ func TestZK4712LeaderForgetsItsHistory(t *testing.T) {
 		{"1.7", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.7", nil), pack(peerwire.PacketProposal, "1.7", one("1.7"))}, true},
 		{"1.7", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.7", nil), pack(peerwire.PacketProposal, "1.7", one("1.7")), pack(peerwire.PacketCommit, "1.7", nil)}, false},
 		{"2.0", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.6", nil)}, false},
+		{"1.8", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "2.1", nil), pack(peerwire.PacketProposal, "2.1", one("2.1")), pack(peerwire.PacketCommit, "2.1", nil)}, true},
+		{"1.5", []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.8", nil), pack(peerwire.PacketProposal, "1.8", one("1.8"))}, true},
 		{"1.7", []*peerwire.QuorumPacket{pack(peerwire.PacketSnap, "1.6", nil)}, false},
 	} {
 		name := fmt.Sprintf("elected with %s, %s", c.elected, c.sent[0].Type)
@@ -457,5 +459,32 @@ func TestSpecLeaderRefusesVoterWithLaterEpoch(t *testing.T) {
 		if closed := l.links[1] == nil; closed != (c.want != "") || !strings.Contains(got, c.want) {
 			t.Errorf("history %s of epoch %d: %q", c.last, c.epoch, got)
 		}
+	}
+}
+
+// TestHungLogReadEndsInASnapshot: the leader's disk does not answer when the log is read for a learner. The learner gets a snapshot,
+// which needs no disk, so that the others can be a quorum without the leader. A late answer changes nothing.
+func TestHungLogReadEndsInASnapshot(t *testing.T) {
+	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.5", "1.6"))
+	l.opt.DiskLog = true
+	greet(l, 2, 2, "1.6", false)
+	l.Step(0, Received{2, pack(peerwire.PacketAck, "2.0", nil)})
+	l.Ready()
+	greet(l, 1, 1, "1.2", false)
+	out := l.Ready()
+	if len(out.ReadLog) != 1 || strings.Contains(packets(out.Send), "SNAP") {
+		t.Fatalf("%+v, %s", out.ReadLog, packets(out.Send))
+	}
+	l.Step(readLogMS, Tick{})
+	if got := packets(l.Ready().Send); strings.Contains(got, "SNAP") {
+		t.Fatalf("too early: %s", got)
+	}
+	l.Step(2*readLogMS, Tick{})
+	if got := packets(l.Ready().Send); !strings.Contains(got, "SNAP 1.6, NEWLEADER 2.0") {
+		t.Fatalf("sent %s", got)
+	}
+	l.Step(2*readLogMS+1, LogRead{Link: 1, Txns: []*record.Txn{one("1.3"), one("1.4"), one("1.5")}, OK: true})
+	if out := l.Ready(); len(out.Send) > 0 || l.links[1].how != Snap {
+		t.Errorf("after the late answer: %s", packets(out.Send))
 	}
 }

@@ -247,8 +247,8 @@ type Ready struct {
 	// GiveUp is the reason why the term ends; empty while the term continues. The
 	// caller first carries out everything else in this Ready.
 	GiveUp string
-	// Again is set with GiveUp if a learner should connect to the same leader at once: it will
-	// ask for a snapshot.
+	// Again is set with GiveUp if a learner should keep its role and connect to the leader, or
+	// another master, at once: it will ask for a snapshot.
 	Again bool
 	// Successor is set with GiveUp if the leader has named the next leader. Commit of
 	// this Ready is part of the history that Successor.Zxid ends.

@@ -16,8 +16,8 @@ type LearnerOptions struct {
 	// Link is the connection to Leader, which exists when the term begins.
 	Link   LinkID
 	Leader ensemble.ServerID
-	// Elected is where the leader's history ended when it was elected, as the votes for it said; 0 or
-	// less: not known. What it sends must reach that zxid (see short).
+	// Elected is a zxid that the leader's history contains or ends at: where it ended when the leader was elected, as the votes
+	// for it said, or what a leader or a reconfiguration has named. 0 or less: not known. See lacks.
 	Elected wire.Zxid
 	// Observer says that this server has no vote and acknowledges no proposals.
 	Observer bool

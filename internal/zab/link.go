@@ -90,6 +90,10 @@ func (k *link) name() string {
 	return fmt.Sprintf("follower %d", k.server)
 }
 
+// readLogMS is how long reading the log on disk for a learner may take, in ms. After that the learner gets a snapshot, which is made of
+// the tree in memory. Otherwise a leader whose disk hangs could not get a quorum that does without it.
+const readLogMS = 2000
+
 // checkLinks closes the links of learners that are silent or do not acknowledge
 // proposals. The time limit is initLimit for a learner that has not acknowledged the
 // history, and syncLimit for any other learner.
@@ -101,7 +105,14 @@ func (l *Leader) checkLinks() {
 			limit = l.opt.SyncLimit * l.opt.TickMS
 		}
 		switch {
-		case k.state == linkPromised && l.phase < synchronising, k.state == linkNamed, k.state == linkReading, k.state == linkSynced && l.phase < serving:
+		case k.state == linkReading:
+			if l.now-k.heard > readLogMS {
+				h := l.history()
+				if l.deliver(k, &h, h.snap()); l.links[k.id] == nil {
+					i--
+				}
+			}
+		case k.state == linkPromised && l.phase < synchronising, k.state == linkNamed, k.state == linkSynced && l.phase < serving:
 			continue // the learner waits for this server
 		case l.now-k.heard > limit:
 			l.drop(k, fmt.Sprintf("silent for %d ms", l.now-k.heard))

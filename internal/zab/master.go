@@ -294,7 +294,7 @@ func (m *observerMaster) synchronise(k *observer) {
 	h := m.history()
 	p := choose(&h, k.peer)
 	if p.ask {
-		k.state = linkReading
+		k.state, k.heard = linkReading, m.r.now
 		m.r.ready.ReadLog = append(m.r.ready.ReadLog, ReadLog{Link: k.id, After: k.peer, Through: h.min()})
 		return
 	}
@@ -406,8 +406,14 @@ func (m *observerMaster) checkLinks() {
 		if k.state == linkServing {
 			limit = m.r.opt.SyncLimit * m.r.opt.TickMS
 		}
-		waits := k.state == linkPromised || k.state == linkReading || k.state == linkSynced // for this server
-		if quiet := m.r.now - k.heard; !waits && quiet > limit {
+		waits := k.state == linkPromised || k.state == linkSynced // for this server
+		switch quiet := m.r.now - k.heard; {
+		case k.state == linkReading:
+			if quiet > readLogMS {
+				h := m.history()
+				m.deliver(k, &h, h.snap())
+			}
+		case !waits && quiet > limit:
 			m.drop(k, fmt.Sprintf("silent for %d ms", quiet))
 		}
 	}

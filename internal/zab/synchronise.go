@@ -32,7 +32,7 @@ func (l *Leader) synchronise(k *link) {
 	h.force = h.force || l.trees.owes(k.server, l.now)
 	p := choose(&h, k.peer)
 	if p.ask {
-		k.state = linkReading
+		k.state, k.heard = linkReading, l.now
 		l.ready.ReadLog = append(l.ready.ReadLog, ReadLog{Link: k.id, After: k.peer, Through: h.min()})
 		return
 	}
