@@ -141,7 +141,7 @@ func (r *Replica) revalidate(in zab.Input) {
 	a := peerwire.Revalidated{Session: q.Session, Valid: r.isOpen(q.Session)}
 	if a.Valid {
 		r.closeOlder(q.Session)
-		r.refusePostponed(q.Session)
+		r.dropPostponed(q.Session)
 		r.setServerOf(q.Session, in.Server)
 		r.expiry.Add(q.Session, q.TimeoutMS, r.now.Mono)
 		if !r.member.opt.CompatibleOnly { // a ZooKeeper leader proposes nothing

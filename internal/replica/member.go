@@ -296,7 +296,7 @@ func (r *Replica) readyMember() Ready {
 	rd.Listen = m.role == peerwire.Leading && m.leader != nil
 	rd.ListenObservers = m.learner != nil && m.learner.ServesObservers() && !r.differs.doubted()
 	rd.Dial = peerwire.NoServer
-	if m.role != peerwire.Looking && m.role != peerwire.Leading && m.learner == nil && r.now.Mono >= m.redial.at {
+	if m.role != peerwire.Looking && m.role != peerwire.Leading && m.learner == nil && m.disabled == "" && r.now.Mono >= m.redial.at {
 		rd.Dial, rd.DialMaster = r.dials()
 	}
 	rd.NextHeartbeat = Never

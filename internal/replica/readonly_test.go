@@ -253,6 +253,29 @@ func TestReadOnlyOnFullDisk(t *testing.T) {
 	}
 }
 
+// TestReadOnlyWaitsForTheTree: a full disk has refused transactions that are in the tree of a server. Nobody reads that tree until the
+// one that is made of the log on disk has replaced it.
+func TestReadOnlyWaitsForTheTree(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	full := s[0]
+	_, c := h.connect(full, 0)
+	h.create(full, c, 1, "/x")
+	h.run(100)
+	h.silent = map[*server]bool{full: true}
+	z, gen := full.r.member.log.Last(), full.r.member.generation
+	full.log = full.log[:len(full.log)-1]
+	full.inbox = append(full.inbox, LogFull{z - 1, gen}, Zab{zab.Refused{Zxid: z - 1, Generation: gen, Why: "no space"}})
+	h.run(1000)
+	if st := full.r.Status(); st.ReadOnly || st.Disabled == "" || full.r.tree.LastZxid() != z {
+		t.Fatalf("%+v, the tree is at %v", st, full.r.tree.LastZxid())
+	}
+	h.answer(full)
+	h.run(1000)
+	if st := full.r.Status(); !st.ReadOnly || full.r.tree.LastZxid() != z-1 {
+		t.Errorf("%+v, the tree is at %v", st, full.r.tree.LastZxid())
+	}
+}
+
 // TestReadOnlyHidesAFuzzyTree: a server whose full disk takes it back to a leader's snapshot does not show that tree.
 func TestReadOnlyHidesAFuzzyTree(t *testing.T) {
 	h, s := leaderFirst(t, true)

@@ -171,13 +171,14 @@ func (r *Replica) postponesSession(id wire.SessionID) bool {
 	return slices.ContainsFunc(r.member.postponed, func(p postponed) bool { return p.conn == nil && p.in.Request.Session == id })
 }
 
-// refusePostponed refuses the postponed requests that a learner has forwarded for a session. They came by an
-// older connection of the session, which has a newer one now.
-func (r *Replica) refusePostponed(id wire.SessionID) {
+// dropPostponed drops the postponed requests that learners have forwarded for a session. They came by older connections
+// of the session, which has a newer one now. A native learner ends such a connection when the session moves; a ZooKeeper server
+// waits for a transaction.
+func (r *Replica) dropPostponed(id wire.SessionID) {
 	m := r.member
 	m.postponed = slices.DeleteFunc(m.postponed, func(p postponed) bool {
 		older := p.conn == nil && p.in.Request.Session == id
-		if older {
+		if older && !p.in.Native {
 			r.proposeError(p.in.Request, wire.ErrSessionMoved)
 		}
 		return older
