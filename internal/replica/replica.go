@@ -24,6 +24,9 @@ type Options struct {
 	// (0: 10,000).
 	ContainerCheckMS    int64
 	ContainersPerMinute int64
+	// ExpireMax is how many sessions are expired at a time (0: 256). The next ones follow when the ends of these
+	// are applied, or 10 ms later, so that the writes of clients wait for few other transactions.
+	ExpireMax int
 	// Yield is called at least every few milliseconds while a Step, a Ready or a Next
 	// takes long, so that the driver can call Heartbeat. It must not call any other method. It
 	// may be nil.
@@ -49,6 +52,9 @@ func (o *Options) defaults() {
 	set(&o.TickMS, 3000)
 	set(&o.ContainerCheckMS, 60_000)
 	set(&o.ContainersPerMinute, 10_000)
+	if o.ExpireMax == 0 {
+		o.ExpireMax = 256
+	}
 	if o.SessionMinMS == 0 {
 		o.SessionMinMS = int32(2 * o.TickMS)
 	}
@@ -77,7 +83,10 @@ type Replica struct {
 
 	now      Time
 	lastTick int64
-	grace    int64 // Mono time before which nothing expires
+	grace    int64     // Mono time before which nothing expires
+	expireBy int64     // sessions with a deadline up to this Mono time are to expire
+	expired  wire.Zxid // the last transaction that ends an expired session
+	expireAt int64     // Mono time at which the next sessions expire even if that transaction is not applied
 	sweep    sweep
 
 	alone   *standalone // proposes and commits on a standalone server, else nil
@@ -136,6 +145,7 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 // track starts the expiry of all sessions of the tree, each with its full timeout.
 func (r *Replica) track() {
 	r.expiry, r.ending = tree.NewExpiry(r.opt.TickMS), map[wire.SessionID]bool{}
+	r.expireBy, r.expired = 0, 0
 	r.tree.Sessions(func(id wire.SessionID, timeoutMS int32) {
 		if c := r.owners[id]; c != nil {
 			timeoutMS = c.timeout
@@ -176,12 +186,16 @@ func (r *Replica) Step(now Time, e Event) {
 
 // Ready returns the duties of all steps since the last call.
 func (r *Replica) Ready() Ready {
+	if r.overdue() {
+		r.expire(r.expiry.Due(r.expireBy, r.opt.ExpireMax))
+	}
 	var rd Ready
 	if r.member != nil {
 		rd = r.readyMember()
 	} else {
 		rd = r.alone.ready()
 	}
+	rd.Wake = min(rd.Wake, r.expiryWake())
 	rd.Observations = append(rd.Observations, r.observations...)
 	r.observations = nil
 	return rd
@@ -199,7 +213,7 @@ func (r *Replica) Next() (Output, bool) {
 }
 
 // Unsettled reports whether Next has caused duties, so that Ready must be called again.
-func (r *Replica) Unsettled() bool { return r.member != nil && r.member.unsettled }
+func (r *Replica) Unsettled() bool { return r.member != nil && r.member.unsettled || r.overdue() }
 
 // Applied returns the zxid of the last transaction that is applied to the tree.
 func (r *Replica) Applied() wire.Zxid { return r.tree.LastZxid() }

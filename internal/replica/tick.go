@@ -38,7 +38,7 @@ func (r *Replica) tick() {
 	}
 	if gap > lateTicks*r.opt.TickMS {
 		r.observe(TickLate{gap})
-		r.grace = r.now.Mono + r.opt.TickMS
+		r.grace, r.expireBy = r.now.Mono+r.opt.TickMS, 0
 		return
 	}
 	if r.now.Mono >= r.grace {
@@ -47,16 +47,43 @@ func (r *Replica) tick() {
 	if r.member != nil && r.member.leader != nil {
 		r.member.endedSessions.age(r.now.Mono, r.member.leader.LagMax())
 	}
-	if !r.decides() || r.transferring() || r.alone != nil && r.alone.full {
-		return // closeSession cannot be logged: nothing expires
+	if !r.logsEnds() {
+		return
 	}
 	if r.now.Mono >= r.grace {
-		r.expire(r.expiry.Due(r.now.Mono))
+		r.expireBy = r.now.Mono
 	}
 	r.sweepContainers(gap)
 }
 
-// expire proposes to close the sessions whose deadline has passed.
+// logsEnds reports whether closeSession can be logged. Otherwise nothing expires.
+func (r *Replica) logsEnds() bool {
+	return r.decides() && !r.transferring() && (r.alone == nil || !r.alone.full)
+}
+
+// expirePauseMS is the longest time from when some sessions expire until the next ones do, in ms, however slow the disk is.
+const expirePauseMS = 10
+
+// due reports whether sessions are to expire.
+func (r *Replica) due() bool {
+	at, ok := r.expiry.Next()
+	return ok && at <= r.expireBy && r.logsEnds()
+}
+
+// overdue reports whether Ready has to expire sessions now.
+func (r *Replica) overdue() bool {
+	return r.due() && (r.Applied() >= r.expired || r.now.Mono >= r.expireAt)
+}
+
+// expiryWake returns the Mono time at which the next sessions expire at the latest, or Never.
+func (r *Replica) expiryWake() int64 {
+	if !r.due() {
+		return Never
+	}
+	return r.expireAt
+}
+
+// expire proposes to close sessions.
 func (r *Replica) expire(due []wire.SessionID) {
 	for _, id := range due {
 		timeout, ok := r.tree.Session(id)
@@ -68,7 +95,9 @@ func (r *Replica) expire(due []wire.SessionID) {
 		}
 		r.observe(SessionExpired{id, timeout})
 		r.ending[id] = true
-		r.propose(tree.Request{Session: id, Op: wire.OpCloseSession})
+		if txn, _ := r.propose(tree.Request{Session: id, Op: wire.OpCloseSession}); txn != nil {
+			r.expired, r.expireAt = txn.Zxid, r.now.Mono+expirePauseMS
+		}
 	}
 }
 
@@ -79,7 +108,7 @@ func (r *Replica) expireNow(id wire.SessionID) {
 		r.closeLocal(id)
 		return
 	}
-	if r.decides() && !r.transferring() && r.isOpen(id) && (r.alone == nil || !r.alone.full) {
+	if r.logsEnds() && r.isOpen(id) {
 		r.expiry.Remove(id)
 		r.expire([]wire.SessionID{id})
 	}

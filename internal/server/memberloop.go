@@ -203,6 +203,9 @@ func (l *loop) connect(rd *replica.Ready) {
 func (l *loop) endBatch() {
 	m := l.srv.member
 	if m == nil {
+		if l.order.WakeAt() != replica.Never {
+			l.arm()
+		}
 		return
 	}
 	for _, link := range l.member.ended {
@@ -216,6 +219,11 @@ func (l *loop) endBatch() {
 	l.srv.stats.locals.Store(int64(l.replica.Locals()))
 	l.publish()
 	l.dismiss()
+	l.arm()
+}
+
+// arm sets the alarm that begins the next batch, if no event does so before.
+func (l *loop) arm() {
 	wait := time.Duration(min(l.order.WakeAt(), replica.Never/int64(time.Millisecond)))*time.Millisecond - time.Duration(l.srv.clock())
 	l.member.alarm.Reset(max(wait, 0))
 }

@@ -108,7 +108,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.shutOut, v.crowded, v.standsStill = false, false, 0
 	now := v.Clock.Time(v.sim.now)
 	v.replica = replica.New(t, replica.Options{
-		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: v.sessionMax(), ContainerCheckMS: 4 * v.sim.opt.TickMS, ContainersPerMinute: containersPerMinute, Yield: v.heartbeat,
+		ServerID: v.id, TickMS: v.sim.opt.TickMS, SessionMaxMS: v.sessionMax(), ContainerCheckMS: 4 * v.sim.opt.TickMS, ContainersPerMinute: containersPerMinute, ExpireMax: expireMax, Yield: v.heartbeat,
 		Member: &replica.Member{
 			Members: v.members, Reconfig: v.sim.opt.Reconfig > 0, Logged: v.logged.All, VotersMin: 2, Log: log, Accepted: epochs.Accepted, Current: epochs.Current,
 			LocalSessions: v.sim.opt.LocalSessions > 0, UpgradeLocal: true,
@@ -123,6 +123,9 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.tick()
 	v.scheduleBatch()
 }
+
+// expireMax is so low that sessions often expire in several turns.
+const expireMax = 2
 
 // containersPerMinute makes a container or TTL znode that was found unused wait for its removal for a second or more, so
 // that clients may use it meanwhile, and a leader that has found several removes them one by one.
