@@ -74,7 +74,8 @@ func (s *Sim) endure(steady int64) (lasted int64) {
 	fault := fmt.Sprintf("although %s %s", names(s.sick), s.opt.Lasting)
 	s.await("the healthy servers have one leader and serve, "+fault, 2*s.recoverWithin(), s.healthyServe)
 	last := map[*client.Client]*client.Call{}
-	s.await("every client has written through a healthy server, "+fault, 2*s.recoverWithin(), func() string { return s.lastWrites(last) })
+	// A client tries the servers in any order, waits for each deaf one, and may have to connect twice if its session has expired.
+	s.await("every client has written through a healthy server, "+fault, 4*s.recoverWithin(), func() string { return s.lastWrites(last) })
 	s.idle = true
 	s.steady(steady, fault)
 	if s.over {

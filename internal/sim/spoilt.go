@@ -20,8 +20,12 @@ import (
 // spoilTree brings about one of these cases, often none.
 func (s *Sim) spoilTree() {
 	d := machine.NewRandom(s.opt.Seed ^ 0x5b011)
+	if !d.Chance(15) || s.ended() || s.opt.Seed < prioritiesFrom || s.opt.Compatible > 0 || s.holed() != nil {
+		return
+	}
+	s.RunFor(4 * s.opt.TickMS * machine.Millisecond) // a tree that has just been copied proves nothing before a comparison has confirmed it
 	l := s.leader()
-	if !d.Chance(15) || s.ended() || s.opt.Seed < prioritiesFrom || s.opt.Compatible > 0 || s.holed() != nil || l == nil {
+	if s.ended() || l == nil {
 		return
 	}
 	v := s.servers[d.Below(int64(len(s.servers)))]
