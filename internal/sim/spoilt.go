@@ -76,6 +76,13 @@ func (s *Sim) spoilOne(v *server) {
 	if !v.spoil() {
 		return
 	}
+	s.clientWrites()
+	s.clientWrites() // the first one may have been the last of its term, and a difference counts only in its own term
+	s.await("all servers serve, and their trees are right again", s.recoverWithin(), s.treesRight)
+}
+
+// clientWrites waits until a client has written.
+func (s *Sim) clientWrites() {
 	var c *client.Client
 	var k *client.Call
 	s.await("a client has written", finishBound+(finishTicks+s.longer())*s.opt.TickMS*machine.Millisecond, func() string {
@@ -89,7 +96,6 @@ func (s *Sim) spoilOne(v *server) {
 		}
 		return "no client has"
 	})
-	s.await("all servers serve, and their trees are right again", s.recoverWithin(), s.treesRight)
 }
 
 // treesRight says what is missing until all servers serve with the right trees.
