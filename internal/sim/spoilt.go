@@ -45,7 +45,7 @@ func (s *Sim) spoilTree() {
 func (v *server) spoil() bool {
 	s := v.sim
 	z, _, exact := v.tree.ExactDigest()
-	if !exact || !v.standing.Serving || !check.HasQuorum(s.roster.newest, func(id ensemble.ServerID) bool { return id != v.id }) {
+	if !exact || !v.up || v.absent || !v.standing.Serving || !check.HasQuorum(s.roster.newest, func(id ensemble.ServerID) bool { return id != v.id }) {
 		return false
 	}
 	v.wrongTree("has changed in memory")
