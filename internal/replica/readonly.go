@@ -57,10 +57,10 @@ func (r *Replica) readOnlyAt() int64 {
 	switch {
 	case m.role != peerwire.Looking || !m.readers.shown && !(m.opt.ReadOnly && m.opt.ReadUncommitted) || m.log.Fresh():
 		return Never
-	case r.tree.LastZxid() > m.log.Last():
-		return Never // the log on disk is shorter, and a tree that is made of it replaces this one soon
 	case r.tree.Fuzzy() && !(m.opt.ReadOnly && m.opt.ReadUncommitted):
 		return Never
+	case r.tree.LastZxid() > m.log.Last():
+		return Never // the log on disk is shorter, and a tree that is made of it replaces this one soon
 	case m.disabled != "":
 		return 0
 	case m.opt.ReadOnly:
