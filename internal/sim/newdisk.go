@@ -51,7 +51,7 @@ func (v *server) loseDisk() {
 
 // tooFewKnow reports whether some voter has a history, and those that have one are no
 // quorum. Voters without history elect no leader then, so that the ensemble waits, also if the voter that has one has no
-// weight. A membership in doubt needs a quorum too.
+// weight. It also waits if no voter has one, and those that may start without one are no quorum. A membership in doubt needs a quorum too.
 func (s *Sim) tooFewKnow() bool {
 	return s.tooFewOf(s.roster.newest) || slices.ContainsFunc(s.doubted(), s.tooFewOf)
 }
@@ -64,7 +64,8 @@ func (s *Sim) tooFewOf(all *ensemble.Membership) bool {
 		}
 		return v.knows() && (v.up || !v.rotten) // a server whose disk has decayed may refuse to start
 	}
-	return slices.ContainsFunc(all.Voters(), knows) && !all.HasQuorum(knows)
+	fresh := func(id ensemble.ServerID) bool { return !knows(id) && !s.server(id).unknown }
+	return !all.HasQuorum(knows) && (slices.ContainsFunc(all.Voters(), knows) || !all.HasQuorum(fresh))
 }
 
 // waitsForHistory lets an ensemble in which too few voters have a history wait. It reports
