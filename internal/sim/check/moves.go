@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -38,8 +39,15 @@ type moves struct {
 // handedTo says to which connection a session was given last, and what the server of the connection had applied then.
 type handedTo struct {
 	conn   replica.ConnID
+	epoch  wire.Epoch
 	zxid   wire.Zxid
 	native bool
+}
+
+// later reports whether it was given later than another one. Under a leader of ZooKeeper a server shows the zxid with counter 0 of the
+// epoch before its first transaction, and in the next epoch again an earlier zxid.
+func (h *handedTo) later(o *handedTo) bool {
+	return cmp.Or(cmp.Compare(h.epoch, o.epoch), cmp.Compare(h.zxid, o.zxid), cmp.Compare(h.conn, o.conn)) > 0
 }
 
 // The premises of moves.
@@ -121,11 +129,12 @@ func (c *moves) attached(e *Attached) string {
 	floor, asked := c.asked[e.Conn]
 	delete(c.asked, e.Conn)
 	v := find(c.present.Servers(), e.Server)
-	if g := c.given[e.Session]; e.Session != 0 && !e.ReadOnly && (e.Zxid > g.zxid || e.Zxid == g.zxid && e.Conn > g.conn) {
+	now := handedTo{e.Conn, e.Epoch, e.Zxid, v != nil && !v.Compatible}
+	if g := c.given[e.Session]; e.Session != 0 && !e.ReadOnly && now.later(&g) {
 		if g.conn != 0 {
 			c.met[givenAgain]++
 		}
-		c.given[e.Session] = handedTo{e.Conn, e.Zxid, v != nil && !v.Compatible}
+		c.given[e.Session] = now
 	}
 	w := c.written[e.Session]
 	if !asked || e.Session == 0 || e.ReadOnly || v == nil || v.Compatible {
