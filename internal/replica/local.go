@@ -1,8 +1,6 @@
 package replica
 
 import (
-	"math"
-
 	"bellwether/internal/tree"
 	"bellwether/wire"
 )
@@ -99,7 +97,7 @@ func (r *Replica) attachLocal(c *conn) {
 // expireLocals ends the local sessions that were not heard from in time.
 func (r *Replica) expireLocals() {
 	r.locals.ended = nil
-	due := r.locals.expiry.Due(r.now.Mono, math.MaxInt)
+	due := r.locals.expiry.Due(r.now.Mono)
 	if len(due) > 0 {
 		r.locals.ended = make(map[wire.SessionID]bool, len(due))
 	}

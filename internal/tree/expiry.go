@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"maps"
 	"slices"
 
 	"bellwether/wire"
@@ -14,15 +13,12 @@ import (
 // an Expiry.
 //
 // Invariants: each session is in exactly one bucket, the one of its deadline; no bucket
-// is earlier than next; order holds all sessions of the bucket orderOf, if that is not 0.
+// is earlier than next.
 type Expiry struct {
 	tick     int64
 	sessions map[wire.SessionID]*deadline
 	buckets  map[int64]map[wire.SessionID]struct{} // by deadline
 	next     int64                                 // no bucket is earlier
-	// order holds the sessions of the bucket that Due has begun, sorted, and others that have left that bucket.
-	order   []wire.SessionID
-	orderOf int64
 }
 
 type deadline struct {
@@ -77,30 +73,22 @@ func (e *Expiry) Remove(id wire.SessionID) {
 	}
 }
 
-// Due removes the sessions whose deadline has passed, but at most so many, and returns them, the earliest
+// Due removes the sessions whose deadline has passed and returns them, the earliest
 // deadline first, sessions of the same deadline by id.
-func (e *Expiry) Due(now int64, most int) []wire.SessionID {
+func (e *Expiry) Due(now int64) []wire.SessionID {
 	var due []wire.SessionID
 	for {
 		at, ok := e.Next()
 		if !ok || at > now {
 			return due
 		}
-		if e.orderOf != at {
-			e.order, e.orderOf = slices.Sorted(maps.Keys(e.buckets[at])), at
+		first := len(due)
+		for id := range e.buckets[at] {
+			due = append(due, id)
+			delete(e.sessions, id)
 		}
-		for b := e.buckets[at]; len(b) > 0; {
-			if len(due) == most {
-				return due
-			}
-			id := e.order[0]
-			e.order = e.order[1:]
-			if _, ok := b[id]; ok {
-				due = append(due, id)
-				e.Remove(id)
-			}
-		}
-		e.order, e.orderOf = nil, 0
+		delete(e.buckets, at)
+		slices.Sort(due[first:])
 	}
 }
 
@@ -128,9 +116,6 @@ func (e *Expiry) enter(id wire.SessionID, d *deadline, at int64) {
 		e.buckets[at] = b
 	}
 	b[id] = struct{}{}
-	if at == e.orderOf {
-		e.orderOf = 0 // its order is not complete any more
-	}
 	if len(e.buckets) == 1 || at < e.next {
 		e.next = at
 	}

@@ -215,7 +215,7 @@ func TestExpiryBuckets(t *testing.T) {
 	e.Add(4, 7000, 0)   // 7500
 	due := func(now int64, want string) {
 		t.Helper()
-		if got := fmt.Sprint(e.Due(now, 8)); got != want {
+		if got := fmt.Sprint(e.Due(now)); got != want {
 			t.Errorf("due at %d: %s, want %s", now, got, want)
 		}
 	}
