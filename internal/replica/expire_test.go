@@ -62,8 +62,8 @@ func TestManySessionsExpireInTurns(t *testing.T) {
 	}
 }
 
-// TestNextTurnWaitsForTheDisk: no more sessions end before the ends of the first ones are applied, but a slow disk does not delay
-// them for long. A session whose client is heard from meanwhile does not end.
+// TestNextTurnWaitsForTheDisk: no more sessions end before the ends of the first ones are applied. All have expired nevertheless: nobody
+// may answer their clients as if they lived.
 func TestNextTurnWaitsForTheDisk(t *testing.T) {
 	r := expiring(5, 2)
 	rd := r.Ready()
@@ -74,8 +74,10 @@ func TestNextTurnWaitsForTheDisk(t *testing.T) {
 	if d := r.Ready().Duties; len(d) > 0 || r.Unsettled() {
 		t.Fatalf("%+v while the disk is busy", d)
 	}
-	if !r.expiry.Touch(4, r.now.Mono) {
-		t.Fatal("session 4 is not known any more")
+	for id := range wire.SessionID(5) {
+		if !r.Ending(id + 1) {
+			t.Errorf("session %d goes on", id+1)
+		}
 	}
 	r.Step(r.now, Synced{Zxid: 7, Generation: r.alone.generation})
 	r.Next()
@@ -85,24 +87,36 @@ func TestNextTurnWaitsForTheDisk(t *testing.T) {
 			ended = append(ended, x.Session)
 		}
 	}
-	if len(ended) != 2 || ended[0] != 3 || ended[1] != 5 {
-		t.Errorf("then %v end, want 3 and 5: session 4 was heard from before its end was proposed", ended)
+	if len(ended) != 3 || ended[0] != 3 || ended[2] != 5 {
+		t.Errorf("then %v end, want 3, 4 and 5", ended)
 	}
 }
 
-// TestLateTickStopsTheTurns: when the process has not run for a while, the sessions that are still to expire get one more tick, too.
-func TestLateTickStopsTheTurns(t *testing.T) {
+// TestFullDiskSparesExpiredSessions: the disk becomes full before the end of a session is proposed. The session goes on with its full timeout.
+func TestFullDiskSparesExpiredSessions(t *testing.T) {
 	r := expiring(3, 1)
-	r.logged()
-	r.Step(Time{Mono: 9000, Wall: 9000}, Tick{})
-	if r.Unsettled() || len(r.Ready().Duties) > 0 {
-		t.Error("a session expires in the tick after a pause")
+	r.Ready()
+	r.Step(r.now, LogFull{Zxid: 3, Generation: r.alone.generation})
+	for id := range wire.SessionID(3) {
+		if r.Ending(id + 1) {
+			t.Errorf("session %d ends", id+1)
+		}
 	}
-	for _, mono := range []int64{9500, 10_000} {
-		r.Step(Time{Mono: mono, Wall: mono}, Tick{})
+	if buckets := r.Expiring(); len(buckets) != 1 || len(buckets[0].Sessions) != 3 || r.Unsettled() {
+		t.Errorf("%+v, unsettled %v", buckets, r.Unsettled())
 	}
-	if !r.Unsettled() {
-		t.Error("no session expires after that")
+}
+
+// TestPauseSparesExpiredSessions: the process stands still before the ends of all expired sessions are proposed. The others go on, because
+// their clients may have sent something meanwhile.
+func TestPauseSparesExpiredSessions(t *testing.T) {
+	for name, e := range map[string]Event{"the next event": Wake{}, "a tick": Tick{}} {
+		r := expiring(3, 1)
+		r.Ready()
+		r.Step(Time{Mono: 9000, Wall: 9000}, e)
+		if rd := r.Ready(); len(rd.Duties) > 0 || r.Unsettled() || r.Ending(2) || !r.Ending(1) {
+			t.Errorf("%s: %+v, session 2 ends: %v", name, rd, r.Ending(2))
+		}
 	}
 }
 

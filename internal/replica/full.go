@@ -50,6 +50,7 @@ func (r *Replica) logFull(e LogFull) {
 	for _, t := range lost {
 		r.takeBack(t)
 	}
+	r.spare()
 }
 
 // takeBack undoes what a proposal has changed in the replica and answers its request.

@@ -24,8 +24,8 @@ type Options struct {
 	// (0: 10,000).
 	ContainerCheckMS    int64
 	ContainersPerMinute int64
-	// ExpireMax is how many sessions are expired at a time (0: 256). The next ones follow when the ends of these
-	// are applied, or 10 ms later, so that the writes of clients wait for few other transactions.
+	// ExpireMax is how many sessions end at a time if more have expired in a tick (0: 256). The next ones follow when the ends
+	// of these are applied, or 10 ms later, so that the writes of clients wait for few other transactions.
 	ExpireMax int
 	// Yield is called at least every few milliseconds while a Step, a Ready or a Next
 	// takes long, so that the driver can call Heartbeat. It must not call any other method. It
@@ -77,16 +77,17 @@ type Replica struct {
 	creating map[wire.SessionID]*conn
 	expiry   *tree.Expiry
 	locals   locals
-	// ending holds the sessions whose closeSession is proposed and not applied.
+	// ending holds the sessions that have expired, or whose closeSession is proposed, and whose end is not applied.
 	ending map[wire.SessionID]bool
 	nextID wire.SessionID
 
 	now      Time
 	lastTick int64
-	grace    int64     // Mono time before which nothing expires
-	expireBy int64     // sessions with a deadline up to this Mono time are to expire
+	grace    int64 // Mono time before which nothing expires
+	// doomed holds the sessions that have expired and whose ends are not proposed yet. They are in ending.
+	doomed   fifo.Queue[wire.SessionID]
 	expired  wire.Zxid // the last transaction that ends an expired session
-	expireAt int64     // Mono time at which the next sessions expire even if that transaction is not applied
+	expireAt int64     // Mono time at which the next ones end even if that transaction is not applied
 	sweep    sweep
 
 	alone   *standalone // proposes and commits on a standalone server, else nil
@@ -145,7 +146,7 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 // track starts the expiry of all sessions of the tree, each with its full timeout.
 func (r *Replica) track() {
 	r.expiry, r.ending = tree.NewExpiry(r.opt.TickMS), map[wire.SessionID]bool{}
-	r.expireBy, r.expired = 0, 0
+	r.doomed, r.expired = fifo.Queue[wire.SessionID]{}, 0
 	r.tree.Sessions(func(id wire.SessionID, timeoutMS int32) {
 		if c := r.owners[id]; c != nil {
 			timeoutMS = c.timeout
@@ -186,8 +187,11 @@ func (r *Replica) Step(now Time, e Event) {
 
 // Ready returns the duties of all steps since the last call.
 func (r *Replica) Ready() Ready {
+	if r.stoodStill() {
+		r.spare()
+	}
 	if r.overdue() {
-		r.expire(r.expiry.Due(r.expireBy, r.opt.ExpireMax))
+		r.expire()
 	}
 	var rd Ready
 	if r.member != nil {

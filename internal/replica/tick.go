@@ -38,7 +38,8 @@ func (r *Replica) tick() {
 	}
 	if gap > lateTicks*r.opt.TickMS {
 		r.observe(TickLate{gap})
-		r.grace, r.expireBy = r.now.Mono+r.opt.TickMS, 0
+		r.grace = r.now.Mono + r.opt.TickMS
+		r.spare()
 		return
 	}
 	if r.now.Mono >= r.grace {
@@ -51,7 +52,7 @@ func (r *Replica) tick() {
 		return
 	}
 	if r.now.Mono >= r.grace {
-		r.expireBy = r.now.Mono
+		r.doom(r.expiry.Due(r.now.Mono))
 	}
 	r.sweepContainers(gap)
 }
@@ -61,30 +62,11 @@ func (r *Replica) logsEnds() bool {
 	return r.decides() && !r.transferring() && (r.alone == nil || !r.alone.full)
 }
 
-// expirePauseMS is the longest time from when some sessions expire until the next ones do, in ms, however slow the disk is.
+// expirePauseMS is the longest time from when some sessions end until the next ones do, in ms, however slow the disk is.
 const expirePauseMS = 10
 
-// due reports whether sessions are to expire.
-func (r *Replica) due() bool {
-	at, ok := r.expiry.Next()
-	return ok && at <= r.expireBy && r.logsEnds()
-}
-
-// overdue reports whether Ready has to expire sessions now.
-func (r *Replica) overdue() bool {
-	return r.due() && (r.Applied() >= r.expired || r.now.Mono >= r.expireAt)
-}
-
-// expiryWake returns the Mono time at which the next sessions expire at the latest, or Never.
-func (r *Replica) expiryWake() int64 {
-	if !r.due() {
-		return Never
-	}
-	return r.expireAt
-}
-
-// expire proposes to close sessions.
-func (r *Replica) expire(due []wire.SessionID) {
+// doom lets sessions expire. From now on their requests are refused. Ready proposes their ends, some at a time.
+func (r *Replica) doom(due []wire.SessionID) {
 	for _, id := range due {
 		timeout, ok := r.tree.Session(id)
 		if !ok {
@@ -95,6 +77,45 @@ func (r *Replica) expire(due []wire.SessionID) {
 		}
 		r.observe(SessionExpired{id, timeout})
 		r.ending[id] = true
+		r.doomed.Push(id)
+	}
+}
+
+// overdue reports whether Ready has to propose the ends of expired sessions.
+func (r *Replica) overdue() bool {
+	return r.doomed.Len() > 0 && r.logsEnds() && (r.Applied() >= r.expired || r.now.Mono >= r.expireAt)
+}
+
+// expiryWake returns the Mono time at which overdue sessions end at the latest, or Never.
+func (r *Replica) expiryWake() int64 {
+	if r.doomed.Len() == 0 || !r.logsEnds() {
+		return Never
+	}
+	return r.expireAt
+}
+
+// stoodStill reports whether more than lateTicks ticks have passed since the last Tick.
+func (r *Replica) stoodStill() bool { return r.now.Mono-r.lastTick > lateTicks*r.opt.TickMS }
+
+// spare takes back the expiry of the sessions whose ends are not proposed: their clients may have been heard from since, or nothing
+// can be logged. Each starts again with its full timeout.
+func (r *Replica) spare() {
+	for r.doomed.Len() > 0 {
+		id := r.doomed.Pop()
+		delete(r.ending, id)
+		if timeout, ok := r.tree.Session(id); ok {
+			r.expiry.Add(id, timeout, r.now.Mono)
+		}
+	}
+}
+
+// expire proposes to close the next expired sessions.
+func (r *Replica) expire() {
+	for n := r.opt.ExpireMax; n > 0 && r.doomed.Len() > 0; n-- {
+		id := r.doomed.Pop()
+		if _, ok := r.tree.Session(id); !ok {
+			continue // its client has closed it
+		}
 		if txn, _ := r.propose(tree.Request{Session: id, Op: wire.OpCloseSession}); txn != nil {
 			r.expired, r.expireAt = txn.Zxid, r.now.Mono+expirePauseMS
 		}
@@ -110,7 +131,7 @@ func (r *Replica) expireNow(id wire.SessionID) {
 	}
 	if r.logsEnds() && r.isOpen(id) {
 		r.expiry.Remove(id)
-		r.expire([]wire.SessionID{id})
+		r.doom([]wire.SessionID{id})
 	}
 }
 
