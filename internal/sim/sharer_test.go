@@ -36,7 +36,7 @@ func TestSharing(t *testing.T) {
 		want   map[string]int
 	}{
 		{client.Partitioner, map[string]int{"owned": 200}},
-		{client.Work, map[string]int{"owned": 200, "begun": 200, "done": 150}},
+		{client.Work, map[string]int{"owned": 150, "begun": 150, "done": 100}},
 	} {
 		t.Run(string(x.recipe), func(t *testing.T) {
 			all := shared{}
