@@ -68,14 +68,9 @@ const expirePauseMS = 10
 // doom lets sessions expire. From now on their requests are refused. Ready proposes their ends, some at a time.
 func (r *Replica) doom(due []wire.SessionID) {
 	for _, id := range due {
-		timeout, ok := r.tree.Session(id)
-		if !ok {
+		if _, ok := r.tree.Session(id); !ok {
 			continue
 		}
-		if c := r.owners[id]; c != nil {
-			timeout = c.timeout
-		}
-		r.observe(SessionExpired{id, timeout})
 		r.ending[id] = true
 		r.doomed.Push(id)
 	}
@@ -113,9 +108,14 @@ func (r *Replica) spare() {
 func (r *Replica) expire() {
 	for n := r.opt.ExpireMax; n > 0 && r.doomed.Len() > 0; n-- {
 		id := r.doomed.Pop()
-		if _, ok := r.tree.Session(id); !ok {
+		timeout, ok := r.tree.Session(id)
+		if !ok {
 			continue // its client has closed it
 		}
+		if c := r.owners[id]; c != nil {
+			timeout = c.timeout
+		}
+		r.observe(SessionExpired{id, timeout})
 		if txn, _ := r.propose(tree.Request{Session: id, Op: wire.OpCloseSession}); txn != nil {
 			r.expired, r.expireAt = txn.Zxid, r.now.Mono+expirePauseMS
 		}
