@@ -18,19 +18,7 @@ import (
 func TestLeaderThatForgetsItsHistory(t *testing.T) {
 	t.Parallel()
 	b := target.Bellwether
-	e, err := target.NewEnsemble(t.TempDir(), target.EnsembleOptions{Kinds: []target.Kind{b, b, target.Apache}, Extra: map[string]string{"initLimit": "20", "syncLimit": "10"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(target.Report(e.Servers...))
-		}
-		e.Kill()
-	})
-	if err := e.Begin(); err != nil {
-		t.Fatal(err)
-	}
+	e := target.EnsembleFor(t, target.EnsembleOptions{Kinds: []target.Kind{b, b, target.Apache}, Extra: map[string]string{"initLimit": "20", "syncLimit": "10"}, Forged: true})
 	if _, err := e.AwaitWhole(electionWait); err != nil {
 		t.Fatal(err)
 	}

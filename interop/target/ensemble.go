@@ -59,6 +59,8 @@ type EnsembleOptions struct {
 	Observers int
 	// Unlisted leaves the observers out of the other servers' configuration.
 	Unlisted bool
+	// Forged says that the test changes what is on the disks, so that ZooKeeper may report a difference.
+	Forged bool
 	// Loopback is the loopback address that all servers use; empty: 127.0.0.1.
 	Loopback string
 	// Dead is an additional address of each server, listed before its own, where nobody
@@ -170,7 +172,9 @@ func EnsembleFor(t testing.TB, opt EnsembleOptions) *Ensemble {
 			t.Log(Report(e.Servers...))
 		}
 		e.Kill()
-		e.agree(t)
+		if !opt.Forged {
+			e.agree(t)
+		}
 	})
 	if err := e.Begin(); err != nil {
 		t.Fatal(err)
