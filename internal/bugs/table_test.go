@@ -66,9 +66,9 @@ var synchronisation = []bug{
 	{"4541, 4712, 4502, 4409", []scenario{
 		{"zab", "TestZK4541StaleSyncedIsDropped", "4541"},
 		{"store", "TestRepeatedTransactions_ZOOKEEPER_4541", "4541-store"},
+		{"sim", "TestZK4541EndOfARoleInAWholeServer", ""},
 		{"zab", "TestZK4712LeaderForgetsItsHistory", "4712-trunc"},
 		{"zab", "TestZK4712LeaderForgetsItsHistory", "4712-diff"},
-		{"sim", "TestZK4541EndOfARoleInAWholeServer", ""},
 	}, ""},
 	{"2325, 3056, 3644", []scenario{
 		{"store", "TestNoSnapshotIsNotEmpty_ZOOKEEPER_2325_3056", "2325"},

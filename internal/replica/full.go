@@ -65,10 +65,7 @@ func (r *Replica) takeBack(t *record.Txn) {
 		}
 		return
 	case wire.OpCloseSession:
-		delete(r.ending, id)
-		if timeout, ok := r.tree.Session(id); ok {
-			r.expiry.Add(id, timeout, r.now.Mono)
-		}
+		r.revive(id)
 	}
 	c := r.owners[id]
 	if c == nil {

@@ -6,17 +6,15 @@ import "bellwether/internal/zab"
 // relay, or the operating system on behalf of a server that is about to listen. If such a
 // connection ends before the leader has said anything, this server keeps its role and
 // dials again, as after a refused dial. It gives up soon, because the leader may have
-// died.
+// died. A learner that the leader can synchronise only by a snapshot also dials again.
 const (
 	redialMS    = 10
 	redialMaxMS = 300 // from the decision
 )
 
-// A learner that the leader can synchronise only by a snapshot also dials again (joinAgain).
-
 // redial holds the times for dialling again a leader that could not be joined.
 type redial struct {
-	at int64 // Mono; 0: it was not necessary
+	at int64 // Mono; 0: the first link still counts
 	by int64 // Mono time at which this server gives up
 }
 

@@ -22,7 +22,7 @@ const lateTicks = 2
 
 // tick does the work that is due because time has passed.
 func (r *Replica) tick() {
-	gap := r.now.Mono - r.lastTick
+	gap, late := r.now.Mono-r.lastTick, r.stoodStill()
 	r.lastTick = r.now.Mono
 	if r.member != nil {
 		r.health.ticked(r.now.Mono, gap, r.opt.TickMS)
@@ -36,7 +36,7 @@ func (r *Replica) tick() {
 		r.askLeader()
 		r.zabReady() // first take the touches that arrived before this tick
 	}
-	if gap > lateTicks*r.opt.TickMS {
+	if late {
 		r.observe(TickLate{gap})
 		r.grace = r.now.Mono + r.opt.TickMS
 		r.spare()
@@ -96,11 +96,15 @@ func (r *Replica) stoodStill() bool { return r.now.Mono-r.lastTick > lateTicks*r
 // can be logged. Each starts again with its full timeout.
 func (r *Replica) spare() {
 	for r.doomed.Len() > 0 {
-		id := r.doomed.Pop()
-		delete(r.ending, id)
-		if timeout, ok := r.tree.Session(id); ok {
-			r.expiry.Add(id, timeout, r.now.Mono)
-		}
+		r.revive(r.doomed.Pop())
+	}
+}
+
+// revive lets a session live on whose end is not logged.
+func (r *Replica) revive(id wire.SessionID) {
+	delete(r.ending, id)
+	if timeout, ok := r.tree.Session(id); ok {
+		r.expiry.Add(id, timeout, r.now.Mono)
 	}
 }
 

@@ -16,8 +16,8 @@ type LearnerOptions struct {
 	// Link is the connection to Leader, which exists when the term begins.
 	Link   LinkID
 	Leader ensemble.ServerID
-	// Elected is a zxid that the leader's history contains or ends at: where it ended when the leader was elected, as the votes
-	// for it said, or what a leader or a reconfiguration has named. 0 or less: not known. See lacks.
+	// Elected is the last zxid of the leader's history when it was elected, as the votes for it said, or the zxid with which a
+	// former leader or a reconfiguration has named it. The history that it sends must contain that; see lacks. 0 or less: not known.
 	Elected wire.Zxid
 	// Observer says that this server has no vote and acknowledges no proposals.
 	Observer bool
