@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bellwether/internal/peerwire"
+	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
 )
 
@@ -10,7 +11,7 @@ import (
 // looks as if its process had been stopped. So nothing is promised then.
 func (v *server) jump(by int64) {
 	if v.standing.Role != peerwire.Leading {
-		v.Clock.Jump(by)
+		v.leap(by)
 		v.sim.reach(situationJumped)
 	}
 }
@@ -21,7 +22,12 @@ func (v *server) jumpAny(by int64) {
 		v.sim.jumpedAt = v.sim.now
 		v.sim.reach(situationLeaderJumped)
 	}
+	v.leap(by)
+}
+
+func (v *server) leap(by int64) {
 	v.Clock.Jump(by)
+	v.sim.see(check.Jumped{Server: v.id, By: by})
 }
 
 // timeRules are the rules that rest on the clocks of leaders. After the clock of a leader has

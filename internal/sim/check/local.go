@@ -27,7 +27,7 @@ type localSessions struct {
 	made    map[wire.SessionID]bool          // sessions made by a transaction
 	ended   map[wire.SessionID]sessionEnd    // sessions that have ended
 	asked   map[wire.SessionID]bool          // the session has asked for an ephemeral, so it may have become global
-	proven  map[wire.SessionID]int64         // µs at which the last answered request of the session was sent
+	proven  map[wire.SessionID]int64         // µs at which the last answered request of the session was sent; earlier by each jump of its server's clock
 	began   map[ensemble.ServerID]bool       // the server has begun to serve and its tree was not checked since
 	leaders map[wire.Epoch]ensemble.ServerID // who leads an epoch
 }
@@ -63,6 +63,8 @@ func (c *localSessions) See(o any) string {
 		c.last = e.Conn
 	case Restarted:
 		c.lives[e.Server]++
+	case Jumped:
+		c.age(e)
 	case Attached:
 		return c.given(e)
 	case Committed:
@@ -163,6 +165,15 @@ func (c *localSessions) table(server ensemble.ServerID) (wrong string) {
 		}
 	}
 	return wrong
+}
+
+// age makes the last answers to the local sessions of a server older by a jump of its clock.
+func (c *localSessions) age(e Jumped) {
+	for id, at := range c.homes {
+		if _, proven := c.proven[id]; proven && at.server == e.Server {
+			c.proven[id] -= e.By
+		}
+	}
 }
 
 // early checks that the server on which a local session lives does not tell its client too

@@ -88,6 +88,24 @@ func TestEndedSessionIsNotGivenToLaterConnections(t *testing.T) {
 	}
 }
 
+// TestLocalSessionExpiresAfterJump checks that a server whose clock jumps beyond a session's timeout may report that the
+// session has expired, and that another server's jump is no reason.
+func TestLocalSessionExpiresAfterJump(t *testing.T) {
+	for jumps, allowed := range map[ensemble.ServerID]bool{a: true, b: false} {
+		c := localRule(true)(nil)
+		var wrong string
+		for _, what := range []any{
+			given(a, 7), Answered{Request: Request{Op: wire.OpPing, Session: 7}}, Jumped{Server: jumps, By: 4_000_000},
+			TurnedAway{Server: a, Session: 7, TimeoutMS: 4000, At: 1_000_000},
+		} {
+			wrong = c.See(what)
+		}
+		if (wrong == "") != allowed {
+			t.Errorf("the clock of server %d jumped: %q", jumps, wrong)
+		}
+	}
+}
+
 // TestEndedSessionUnderDeposedLeader checks that a leader of ZooKeeper may give a session that has ended in a later
 // epoch, and that neither such a leader may give one that has ended in its own epoch, nor a leader of Bellwether any.
 func TestEndedSessionUnderDeposedLeader(t *testing.T) {
