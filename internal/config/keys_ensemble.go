@@ -112,7 +112,7 @@ var ensembleKeys = []key{
 	{name: "group.*", kind: parsed, form: pattern, status: inEnsemble,
 		effect: "Members of a group, group.ID=1:2:3. With groups, a quorum has more than half of the weight in more than half of the groups."},
 	{name: "weight.*", kind: parsed, form: pattern, status: inEnsemble,
-		effect: "Weight of a server's vote in its group, weight.ID=W; 1 if not given."},
+		effect: "Weight of a server's vote in its group, weight.ID=W; 1 if not given. To raise a weight of 0, remove the server and add it again."},
 	{name: "readonlymode.enabled", kind: java, form: boolean, def: "false",
 		effect: "A server of an ensemble that has been without a leader for max(2 s, tickTime) answers reads of clients that accept a read-only server. Also allows the word isro.",
 		into:   func(c *Config) any { return &c.ReadOnlyMode }},

@@ -247,14 +247,18 @@ func (s *Sim) lists(moves map[int]place, moved bool) (joining, leaving wire.Null
 	return list(in), list(out)
 }
 
-// wholeList returns a whole new membership, in groups if the roster has groups.
+// wholeList returns a whole new membership, in groups if the roster has groups. A voter of weight 0 keeps this
+// weight. Otherwise a quorum of the new membership could need it while it has the newest history; but nobody
+// elects it before that membership is committed, and nobody with less history can lead it.
 func (s *Sim) wholeList(moves map[int]place, moved bool) string {
 	var text bytes.Buffer
 	groups, voters := make([]string, s.roster.groups), 0
+	weights := ""
 	for id := 1; id <= len(s.servers); id++ {
-		line, votesNow := "", false
+		line, votesNow, light := "", false, false
 		if m, there := s.roster.newest.Server(ensemble.ServerID(id)); there {
 			line, votesNow = m.Line(), m.Role == ensemble.Participant
+			light = votesNow && s.roster.newest.Weight(m.ID) == 0
 		}
 		if p, there := moves[id]; there {
 			if line, votesNow = s.line(id, p, moved), p == votes; p == absent {
@@ -268,6 +272,9 @@ func (s *Sim) wholeList(moves map[int]place, moved bool) string {
 		if votesNow && len(groups) > 0 {
 			groups[voters%len(groups)] += fmt.Sprintf(":%d", id)
 			voters++
+			if light {
+				weights += fmt.Sprintf("weight.%d=0\n", id)
+			}
 		}
 	}
 	for i, g := range groups {
@@ -275,7 +282,7 @@ func (s *Sim) wholeList(moves map[int]place, moved bool) string {
 			fmt.Fprintf(&text, "group.%d=%s\n", i+1, g[1:])
 		}
 	}
-	return text.String()
+	return text.String() + weights
 }
 
 // reconfigure lets clients change the membership again and again, and adds machines.
