@@ -42,7 +42,7 @@ func TestClockIsReadAfterTheBatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	l := newLoop(s)
+	l := newLoop(s, nil)
 	var looked, asked int
 	s.opt.Hooks.Skew = func() time.Duration {
 		looked++

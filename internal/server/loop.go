@@ -35,6 +35,7 @@ type loop struct {
 	asked     int64         // requests that were stepped and are not counted yet
 	heavy     heavyQueue
 	member    memberLoop
+	snapshot  func() // asks the snapshotter for a snapshot
 }
 
 // ticksPerTick is the smallest number of Tick events that the replica gets in one tickTime.
@@ -50,8 +51,8 @@ func tickEvery(c *config.Config) time.Duration {
 	return max(every, time.Millisecond)
 }
 
-func newLoop(s *Server) *loop {
-	l := &loop{srv: s, conns: map[replica.ConnID]*conn{}}
+func newLoop(s *Server, snapshot func()) *loop {
+	l := &loop{srv: s, conns: map[replica.ConnID]*conn{}, snapshot: snapshot}
 	o := s.replicaOptions()
 	o.Yield = l.sendHeartbeats
 	l.replica = replica.New(s.Tree(), o, s.times())

@@ -238,10 +238,11 @@ func (l *loop) publish() {
 	s.hasLeader.Store(now.Serving)
 	s.member.status.Store(now)
 	defer s.member.statusChange.tell()
-	if now.Serving {
+	if tree := s.Tree(); now.Serving && tree.Fuzzy() {
 		// A snapshot may contain transactions beyond its zxid. They were committed before
 		// UPTODATE was sent, so by now all of them are applied, and digests can be compared.
-		s.Tree().Settled()
+		tree.Settled()
+		l.snapshot() // the leader's names no digest, so that ZooKeeper would compare none after a start from it
 	}
 	s.member.stats.statusChanged(before, now, s.clock())
 	if before != nil && (before.Role != now.Role || before.Serving != now.Serving) {

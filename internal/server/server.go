@@ -458,7 +458,7 @@ func (s *Server) work() (stop func() (ended <-chan struct{})) {
 		// ZooKeeper writes a snapshot at every start, even if nothing has changed.
 		snaps.ask()
 	}
-	l := newLoop(s)
+	l := newLoop(s, snaps.ask)
 	w := newLogWriter(s, snaps)
 	var workers sync.WaitGroup
 	quit := make(chan struct{})
