@@ -75,7 +75,7 @@ func writeJAAS(t *testing.T) string {
 // logins.
 func restricted(t *testing.T, kind target.Kind, data, dir, jaas string) *restrictedServer {
 	t.Helper()
-	port := freePort(t)
+	port := target.FreePort(t)
 	extra := target.SecureKeys("ssl.", dir, map[string]string{"secureClientPort": port, "secureClientPortAddress": "127.0.0.1",
 		"serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory", "maxSessionTimeout": "120000"})
 	h := &restrictedServer{secure: "127.0.0.1:" + port, dir: dir}

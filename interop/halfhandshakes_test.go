@@ -30,7 +30,7 @@ const (
 // shows that other clients are served meanwhile, that the connections use little memory, and that the server
 // ends them.
 func TestManyHalfHandshakes(t *testing.T) {
-	dir, port := certificates(t), freePort(t)
+	dir, port := certificates(t), target.FreePort(t)
 	s := target.StartFor(t, target.Bellwether, target.Options{Extra: target.SecureKeys("ssl.", dir, map[string]string{
 		"secureClientPort": port, "secureClientPortAddress": "127.0.0.1"})})
 	at, before := "127.0.0.1:"+port, resident(t, s)

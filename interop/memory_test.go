@@ -31,7 +31,7 @@ func TestPasswordsAreNotKeptInMemory(t *testing.T) {
 			secret := strings.Repeat(rand.Text(), 2)
 			at := t.TempDir()
 			s := target.StartFor(t, target.Bellwether, target.Options{Extra: map[string]string{
-				"secureClientPort": freePort(t), "secureClientPortAddress": "127.0.0.1",
+				"secureClientPort": target.FreePort(t), "secureClientPortAddress": "127.0.0.1",
 				"ssl.keyStore.location": store, "ssl.keyStore.passwordPath": fileWith(t, at, "store-password", password+"\n"),
 				"ssl.trustStore.location": filepath.Join(dir, authority.CertFile),
 				"sessionSecretFile":       fileWith(t, at, "session-secret", secret+"\n"),

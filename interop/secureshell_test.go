@@ -28,7 +28,7 @@ const (
 // returns the addresses without and with TLS. Properties are those of Java.
 func startSecured(t *testing.T, kind target.Kind, certs string, properties ...string) (plain, secured string) {
 	t.Helper()
-	port := freePort(t)
+	port := target.FreePort(t)
 	s := target.StartFor(t, kind, target.Options{
 		Properties: properties,
 		Extra: target.SecureKeys("ssl.", certs, map[string]string{

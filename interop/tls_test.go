@@ -3,7 +3,6 @@ package interop
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,28 +22,13 @@ func certificates(t *testing.T, others ...string) string {
 	return target.Certificates(t, []string{"127.0.0.1", "localhost"}, others...)
 }
 
-// freePort returns a port that nobody uses now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	_, port, err := net.SplitHostPort(ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 // TestTLSClients shows that zkCli with Java's client, Curator, kazoo and package zk work over TLS with a client
 // certificate, at both kinds of server, and that the certificate opens what an ACL of the
 // scheme x509 protects.
 func TestTLSClients(t *testing.T) {
 	dir := certificates(t)
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
-		port := freePort(t)
+		port := target.FreePort(t)
 		s := target.StartFor(t, kind, target.Options{Extra: target.SecureKeys("ssl.", dir, map[string]string{
 			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 			"ssl.enabledProtocols": target.OldAndNewTLS,

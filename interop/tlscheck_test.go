@@ -32,7 +32,7 @@ func TestTLSCheckOfAPort(t *testing.T) {
 	dir, other := certificates(t), certificates(t)
 	alice, stranger := filepath.Join(dir, "client.pem"), filepath.Join(other, "client.pem")
 	eachTarget(t, func(t *testing.T, kind target.Kind) {
-		port := freePort(t)
+		port := target.FreePort(t)
 		s := target.StartFor(t, kind, target.Options{Extra: target.SecureKeys("ssl.", dir, map[string]string{
 			"secureClientPort": port, "secureClientPortAddress": "127.0.0.1", "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
 		})})

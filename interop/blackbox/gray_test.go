@@ -133,7 +133,7 @@ func TestGrayOneWayLink(t *testing.T) {
 		"the leader is deaf": func(s *scene, leader, other int) { s.Cut(other, leader) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := begin(t, setting{extra: usual})
+			s := begin(t, setting{extra: usual, alone: true})
 			s.gray(100, func(leader int) {
 				for _, i := range s.others(leader) {
 					cut(s, leader, i)
@@ -146,7 +146,7 @@ func TestGrayOneWayLink(t *testing.T) {
 // TestGrayLargePackets drops the large packets that the leader sends, while clients write values that
 // need such packets.
 func TestGrayLargePackets(t *testing.T) {
-	s := begin(t, setting{extra: usual})
+	s := begin(t, setting{extra: usual, alone: true})
 	s.gray(5000, s.DropLarge, func(leader int, until <-chan time.Time) {
 		<-until
 		if n := s.dropped(leader); n == 0 {
@@ -157,7 +157,7 @@ func TestGrayLargePackets(t *testing.T) {
 
 // TestGrayLoss loses 1 % of the packets that the leader sends.
 func TestGrayLoss(t *testing.T) {
-	s := begin(t, setting{extra: usual})
+	s := begin(t, setting{extra: usual, alone: true})
 	s.gray(5000, s.Lose, func(leader int, until <-chan time.Time) {
 		<-until
 		if n := s.dropped(leader); n == 0 {
@@ -169,7 +169,7 @@ func TestGrayLoss(t *testing.T) {
 // TestGrayClock lets the wall clock of the leader jump an hour ahead, two hours back, and so on. No leader
 // may be established because of it.
 func TestGrayClock(t *testing.T) {
-	s := begin(t, setting{extra: usual})
+	s := begin(t, setting{extra: usual, alone: true})
 	epoch := s.epoch()
 	s.gray(100, func(int) {}, func(leader int, until <-chan time.Time) {
 		clock := target.WallClockOf(t, s.e.Servers[leader].PID())
@@ -192,7 +192,7 @@ func TestGrayClock(t *testing.T) {
 // timeout: the shortest is the second after which a follower gives up a silent leader. Another server must
 // take over, once.
 func TestGrayPauses(t *testing.T) {
-	s := begin(t, setting{extra: usual})
+	s := begin(t, setting{extra: usual, alone: true})
 	first, epoch := s.awaitWhole(), s.epoch()
 	s.gray(100, func(int) {}, func(leader int, until <-chan time.Time) {
 		for {

@@ -268,7 +268,7 @@ func withTLS(dir string) setting {
 		"ssl.quorum.keyStore.location":   filepath.Join(dir, "server.pem"),
 		"ssl.quorum.trustStore.location": filepath.Join(dir, authority.CertFile),
 	})
-	return setting{extra: extra}
+	return setting{extra: extra, alone: true}
 }
 
 // TestHostileProcessWithTLS sends every kind of message of both protocols between servers, whole, cut off
@@ -291,7 +291,7 @@ func TestHostileProcessWithTLS(t *testing.T) {
 // TestHostileProcessWithoutTLS does the same without TLS, with ids that no member has, and with those of
 // members that are connected. docs/security.md says what such a program can do nevertheless.
 func TestHostileProcessWithoutTLS(t *testing.T) {
-	s := begin(t, setting{extra: usual})
+	s := begin(t, setting{extra: usual, alone: true})
 	s.steadyUnder([]*stranger{
 		{what: "with ids of no member", ids: []ensemble.ServerID{77, -5, math.MaxInt64}},
 		{what: "with the ids of connected members", ids: []ensemble.ServerID{1, 2, 3}},

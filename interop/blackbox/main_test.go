@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -19,8 +20,25 @@ const insideEnv = "BLACKBOX_BINARY"
 // noHosts is the reason why hosts cannot be created; every test fails with it.
 var noHosts error
 
-// atOnce limits how many scenes run at the same time: each holds a place in it.
+// atOnce limits how many scenes run at the same time: each holds a place in it, or all of them.
 var atOnce = make(chan struct{}, 2)
+
+// takingAll lets one scene at a time take all places.
+var takingAll sync.Mutex
+
+// enter waits for a place, or for all of them. The test gives back what it has taken.
+func enter(t *testing.T, alone bool) {
+	places := 1
+	if alone {
+		takingAll.Lock()
+		defer takingAll.Unlock()
+		places = cap(atOnce)
+	}
+	for range places {
+		atOnce <- struct{}{}
+		t.Cleanup(func() { <-atOnce })
+	}
+}
 
 func TestMain(m *testing.M) {
 	if binary := os.Getenv(insideEnv); binary != "" {

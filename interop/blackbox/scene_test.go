@@ -65,6 +65,9 @@ type setting struct {
 	delay     time.Duration // delay between servers, in each direction
 	before    func(*network, []target.Place)
 	idle      bool // no load and no writes
+	// alone: no other scene runs meanwhile, because a busy machine could itself be the reason for an election or
+	// a long time without a write.
+	alone bool
 
 	properties []string // Java properties of the servers
 	access     access
@@ -74,8 +77,7 @@ type setting struct {
 // the servers come first, followed by one host for the clients.
 func begin(t *testing.T, s setting) *scene {
 	t.Parallel()
-	atOnce <- struct{}{}
-	t.Cleanup(func() { <-atOnce })
+	enter(t, s.alone)
 	if s.kinds == nil {
 		s.kinds = ours(3)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bellwether/interop/target"
 )
 
 // programs is where interop/install-tools.sh puts the programs of Debian's package prometheus.
@@ -47,7 +48,7 @@ func startPrometheus(t *testing.T, targets []string) *prometheus {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := "127.0.0.1:" + target.FreePort(t)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -71,17 +72,6 @@ func startPrometheus(t *testing.T, targets []string) *prometheus {
 		return err
 	})
 	return p
-}
-
-// freeAddress returns a free address on loopback.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
 }
 
 func (p *prometheus) get(ctx context.Context, path string) ([]byte, error) {

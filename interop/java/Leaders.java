@@ -75,7 +75,7 @@ public final class Leaders {
 
     /** A leader without a connection stops, the next one leads, and the first one returns as a candidate. */
     private static void sessionLost() throws Exception {
-        CuratorFramework away = Check.connect(Check.proxy);
+        CuratorFramework away = Check.connect(Check.proxy, Check.SHORT_SESSION_MS);
         CuratorFramework second = Check.connect(Check.direct);
         BlockingQueue<String> told = new LinkedBlockingQueue<>();
         LeaderLatch first = new LeaderLatch(away, "/lost", "first");

@@ -92,7 +92,7 @@ public final class Reconnects {
 
     /** A lost session is reported, and persistent ephemerals are created again in the next one. */
     private static void lost(CuratorFramework other) throws Exception {
-        CuratorFramework client = Check.connect(Check.proxy);
+        CuratorFramework client = Check.connect(Check.proxy, Check.SHORT_SESSION_MS);
         BlockingQueue<ConnectionState> states = Check.states(client);
         client.create().withMode(CreateMode.EPHEMERAL).forPath("/gone");
         PersistentNode stays = new PersistentNode(client, CreateMode.EPHEMERAL, false, "/stays", Check.bytes("v"));

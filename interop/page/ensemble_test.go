@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -45,7 +44,10 @@ func servers(t testing.TB) []*member {
 		t.Fatal(err)
 	}
 	const n = 3
-	ports := freePorts(t, 4*n)
+	var ports []string
+	for range 4 * n {
+		ports = append(ports, target.FreePort(t))
+	}
 	var lines strings.Builder
 	all := make([]*member, n)
 	for i := range all {
@@ -61,21 +63,6 @@ func servers(t testing.TB) []*member {
 		m.await(t)
 	}
 	return all
-}
-
-// freePorts returns ports of the loopback interface that nobody uses.
-func freePorts(t testing.TB, n int) (ports []string) {
-	t.Helper()
-	for range n {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ln.Close()
-		_, port, _ := net.SplitHostPort(ln.Addr().String())
-		ports = append(ports, port)
-	}
-	return ports
 }
 
 func (m *member) configure(t testing.TB, lines, adminPort string) {

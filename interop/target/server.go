@@ -267,6 +267,16 @@ func (s *Server) word(word string, timeout time.Duration) (string, error) {
 	return answer.String(), err
 }
 
+// FreePort returns a port of the loopback address on which nobody listens at the moment.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	free, err := portblock.Free("127.0.0.1", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.Itoa(free[0])
+}
+
 // freeAddr returns a loopback address on which nobody listens at the moment.
 func freeAddr() (string, error) { return freeAddrOf("127.0.0.1") }
 
