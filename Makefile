@@ -26,7 +26,7 @@ RACE := $(addprefix ./internal/,store server tree) ./cmd/... ./embed ./recipe ./
 # The number of packages, and of interop tests, that run at the same time. They wait for
 # sessions and events more than they compute.
 PACKAGES := 4
-PARALLEL := 8
+PARALLEL := 4
 
 # The time limit for one package's tests on a busy machine.
 LIMIT := 40m

@@ -24,6 +24,19 @@ func (m *testServer) shows(want *ensemble.Membership) {
 	}
 }
 
+// manyCreated is more than a leader keeps in memory.
+const manyCreated = 600
+
+// createMany creates so many znodes that a newcomer gets a snapshot.
+func (c *client) createMany() {
+	for i := range manyCreated {
+		c.send(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: wire.OpenACL()})
+	}
+	for range manyCreated {
+		c.reply(&wire.PathResponse{})
+	}
+}
+
 // TestMembershipIsShown: each server shows the membership of its own configuration: after
 // the first start, after a snapshot from the leader, and after a start from a disk with
 // an older membership. The digests agree all the time.
@@ -35,12 +48,7 @@ func TestMembershipIsShown(t *testing.T) {
 	}
 	l := g.settled()
 	c := l.connect()
-	for i := range 600 { // more than a leader keeps in memory
-		c.send(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: wire.OpenACL()})
-	}
-	for range 600 {
-		c.reply(&wire.PathResponse{})
-	}
+	c.createMany()
 	late := g.servers[3]
 	g.start(late)
 	g.settled()

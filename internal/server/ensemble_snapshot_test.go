@@ -1,12 +1,10 @@
 package server
 
 import (
-	"fmt"
 	"testing"
 
 	"bellwether/internal/config"
 	"bellwether/internal/store"
-	"bellwether/wire"
 )
 
 // TestOwnSnapshotFollowsTheLeaders: a server that was synchronised by SNAP writes a snapshot of its own as soon as
@@ -17,13 +15,7 @@ func TestOwnSnapshotFollowsTheLeaders(t *testing.T) {
 	for _, m := range g.servers[:3] {
 		g.start(m)
 	}
-	c := g.settled().connect()
-	for i := range 600 { // more than a leader keeps in memory
-		c.send(wire.OpCreate, &wire.CreateRequest{Path: fmt.Sprintf("/n%d", i), ACL: wire.OpenACL()})
-	}
-	for range 600 {
-		c.reply(&wire.PathResponse{})
-	}
+	g.settled().connect().createMany()
 	late := g.servers[3]
 	g.start(late)
 	eventually(t, "the server has a snapshot with a digest", func() bool {
@@ -32,7 +24,7 @@ func TestOwnSnapshotFollowsTheLeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, s := range r.Snapshots {
-			if s.Nodes > 600 && s.Digest != nil && s.Digest.Zxid > 0 {
+			if s.Nodes > manyCreated && s.Digest != nil && s.Digest.Zxid > 0 {
 				return true
 			}
 		}
