@@ -41,6 +41,14 @@ go test $(1) -vet=off -p $(PACKAGES) -timeout $(LIMIT) $(filter-out $(RANDOM),$(
 go test $(1) -vet=off -p $(PACKAGES) -timeout $(LIMIT) $(filter $(RANDOM),$(2)) -rapid.seed=1
 endef
 
+# $(call systems,LIMIT) runs the tests of interop. Their results are not cached: go test does not know what the started
+# programs read. Nothing else runs beside the tests of blackbox: on a busy machine, servers elect a leader for
+# another reason than the one under test.
+define systems
+cd interop && go test -vet=off -count=1 -timeout $(1) -parallel $(PARALLEL) ./blackbox
+cd interop && go test -vet=off -count=1 -timeout $(1) -parallel $(PARALLEL) $$(go list ./... | grep -v '/blackbox$$')
+endef
+
 FUZZTIME ?= 200000x
 SOAK     ?= 10
 SEEDS    ?= 1h
@@ -92,11 +100,8 @@ cross:
 	done
 	GOOS=windows GOARCH=amd64 go build ./wire ./zk ./recipe
 
-# Results are not cached: go test does not know what the started programs read. Nothing else runs beside the tests
-# of blackbox: on a busy machine, servers elect a leader for another reason than the one under test.
 interop:
-	cd interop && go test -vet=off -count=1 -timeout $(LIMIT) -parallel $(PARALLEL) ./blackbox
-	cd interop && go test -vet=off -count=1 -timeout $(LIMIT) -parallel $(PARALLEL) $$(go list ./... | grep -v '/blackbox$$')
+	$(call systems,$(LIMIT))
 
 otel:
 	cd otel && go test -vet=off -timeout $(LIMIT) ./...
@@ -138,7 +143,7 @@ passed = @mkdir -p $(@D) && touch $@
 	$(passed)
 
 .soak/interop/%: $(SOURCES)
-	cd interop && go test -count=1 -timeout 4h -parallel $(PARALLEL) ./...
+	$(call systems,4h)
 	$(passed)
 
 .soak/seeds/%: $(SOURCES)
