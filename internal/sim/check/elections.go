@@ -63,7 +63,7 @@ const (
 type elector struct {
 	began   bool
 	last    wire.Epoch    // the round of the last election or role
-	initial election.Vote // the vote with which the election began
+	initial election.Vote // the server's own vote when the election began, or since all voters are known to be empty
 	own     heardVote     // the last vote that it has sent to a voter while it looked
 	ownAt   int64         // when it was first sent, in ms
 	roundAt int64         // when the round of own began
@@ -176,6 +176,8 @@ func (c *elections) reported(e *Electing) string {
 				return wrong
 			}
 			decision = nil
+		case election.Founded:
+			v.initial = election.Vote{Leader: e.Server} // with an empty history it may lead
 		case election.Settling:
 			if wrong := c.awaits(e, v, &h); wrong != "" {
 				return wrong

@@ -67,6 +67,26 @@ func looks(v election.Vote, more ...any) []any {
 	return append([]any{electing(0, &first, began(1)), hears(v.Leader, true, votes(v, 0), 1), electing(1, &then)}, more...)
 }
 
+// nobodyHasHistory is an election that server a begins without history and decides for itself.
+func nobodyHasHistory(reports ...replica.Observation) []any {
+	none, empty := election.Vote{Leader: a, Zxid: election.NoHistory}, election.Vote{Leader: a}
+	first, then := votes(none, 1), votes(empty, 1)
+	return []any{
+		electing(0, &first, election.Began{Round: 1, Vote: none}), electing(1, &then, reports...), hears(b, false, then, 2),
+		electing(20, nil, decided(empty, 1, election.Agreed)),
+	}
+}
+
+// TestFoundedElection checks that a server without history may lead when all voters are empty.
+func TestFoundedElection(t *testing.T) {
+	c := electionsOf(nil)
+	for _, what := range nobodyHasHistory(election.Founded{}) {
+		if wrong := c.See(what); wrong != "" {
+			t.Error(wrong)
+		}
+	}
+}
+
 // brokenElections are sequences of observations that break the rules of elections.
 var brokenElections = []broken{
 	{"an election of a server without room on its disk", electionsOf, func(*History) []any {
@@ -102,6 +122,7 @@ var brokenElections = []broken{
 		more := election.Vote{Leader: a, Zxid: z(1, 9), PeerEpoch: 1}
 		return looks(more, hears(b, false, votes(more, 1), 2), electing(20, nil, decided(more, 1, election.Agreed)))
 	}},
+	{"a leader without history", electionsOf, func(*History) []any { return nobodyHasHistory() }},
 	{"a vote for less history", electionsOf, func(*History) []any {
 		return looks(election.Vote{Leader: 3, Zxid: z(1, 4), PeerEpoch: 1})
 	}},
