@@ -306,16 +306,19 @@ func (c *elections) joins(e *Electing, v *elector, d *election.Decision, s *Serv
 		return fmt.Sprintf("server %d follows server %d, which has not said that it leads", e.Server, leader)
 	}
 	has := func(id ensemble.ServerID) bool {
-		follows := false
+		follows, votes := false, false
 		for i := range v.heard[id] {
 			switch x := &v.heard[id][i]; {
-			case x.state != peerwire.Looking && x.Leader == leader, x.Vote == d.Vote && x.round == d.Round:
+			case x.state != peerwire.Looking && x.Leader == leader:
 				follows = true
+			case x.Vote == d.Vote && x.round == d.Round:
+				votes = true
 			case x.state == peerwire.Looking && !x.first && x.batch != e.Batch && (x.Leader == peerwire.NoServer || s.knows(x.Leader)): // others ignore a vote for a server without a vote, as in ZooKeeper
-				follows = false
+				// A vote for nobody, which an observer sends, does not take back the vote of the round.
+				follows, votes = false, votes && x.Leader == peerwire.NoServer
 			}
 		}
-		return follows
+		return follows || votes
 	}
 	if !s.quorum(d.State == peerwire.Leading, has) {
 		return fmt.Sprintf("server %d follows server %d, but no quorum has told it so", e.Server, leader)

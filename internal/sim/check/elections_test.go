@@ -87,6 +87,29 @@ func TestFoundedElection(t *testing.T) {
 	}
 }
 
+// TestVoteForNobodyKeepsTheVoteOfTheRound checks that a server may count the vote of a voter that has sent a vote for
+// nobody since, and no longer its role.
+func TestVoteForNobodyKeepsTheVoteOfTheRound(t *testing.T) {
+	leads, follows := votes(best, 1), votes(best, 1)
+	leads.State, follows.State = peerwire.Leading, peerwire.Following
+	nobody := votes(election.Vote{Leader: peerwire.NoServer}, 2)
+	for _, test := range []struct {
+		before  peerwire.Notification
+		allowed bool
+	}{{votes(best, 1), true}, {follows, false}} {
+		c, wrong := electionsOf(nil), ""
+		for _, what := range looks(own, hears(3, false, test.before, 2), hears(3, false, nobody, 3), hears(b, false, leads, 4),
+			electing(5, nil, decided(best, 1, election.Follows))) {
+			if wrong = c.See(what); wrong != "" {
+				break
+			}
+		}
+		if (wrong == "") != test.allowed {
+			t.Errorf("after %+v: %q", test.before, wrong)
+		}
+	}
+}
+
 // brokenElections are sequences of observations that break the rules of elections.
 var brokenElections = []broken{
 	{"an election of a server without room on its disk", electionsOf, func(*History) []any {
