@@ -179,9 +179,9 @@ func TestCommitCosts(t *testing.T) {
 			bubble(t, func(t *testing.T, s *fakeServer) { commitCosts(t, s, n, false, 4*n+1+2*n, 40*n) })
 		})
 	}
-	for _, n := range []int{5, 10, 30} { // each site watches the votes of all
+	for _, n := range []int{5, 10, 30} { // each site watches the votes of all others, and reads a vote after its event
 		t.Run(fmt.Sprint("plain ", n), func(t *testing.T) {
-			bubble(t, func(t *testing.T, s *fakeServer) { commitCosts(t, s, n, true, n*(n-1)+1+2*n, 40*n) })
+			bubble(t, func(t *testing.T, s *fakeServer) { commitCosts(t, s, n, true, n*(n-1)+1+2*n, n*(n-1)+40*n) })
 		})
 	}
 }
