@@ -37,6 +37,9 @@ func (v *server) observe() {
 		v.leadsWithHole()
 		v.has, v.rejoined, v.served = true, st.Epoch, v.sim.steps
 		v.sim.arrived(v)
+		if st.Role == peerwire.Leading {
+			v.sim.ledEpoch = max(v.sim.ledEpoch, st.Epoch)
+		}
 		v.sim.see(check.Established{Server: v.id, Role: st.Role, Epoch: st.Epoch, Zxid: z})
 		v.remembers()
 	}

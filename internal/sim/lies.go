@@ -178,6 +178,9 @@ func (s *Sim) weigh() {
 func (s *Sim) missing() string {
 	last := s.history.Last().Zxid
 	lost := s.canElect(func(v *server) bool { return v.durable() < last || v.saved.Current < last.Epoch() }) // a vote gives the epoch before the zxid
+	if s.canElect(func(v *server) bool { return v.saved.Current < s.ledEpoch }) {
+		s.outvotable = s.ledEpoch
+	}
 	twice := wire.Epoch(0)
 	for e, mask := range s.promised {
 		if e > 0 && s.isQuorum(func(v *server) bool { return mask&(1<<v.id) != 0 }) &&
@@ -240,6 +243,8 @@ func (s *Sim) noteFork(z wire.Zxid) {
 // lost. If so, the run is over. While a server has a hole in its history, each rule may be
 // broken. An epoch of which a second leader could be elected stays such an epoch after the
 // servers have promised it again, because they may have promised it to the second leader.
+// A quorum that has forgotten the leader of an epoch may elect a server of an earlier one. If the
+// forgotten leader had committed nothing, nothing is lost, but the other leader commits what was proposed before it.
 func (s *Sim) excuses(o any, rule, wrong string) bool {
 	if s.jumpedAt > 0 && slices.Contains(timeRules, rule) {
 		s.endEarly("the clock of a leader has jumped, so that sessions may end too early: " + wrong)
@@ -247,6 +252,10 @@ func (s *Sim) excuses(o any, rule, wrong string) bool {
 	}
 	if v := s.holed(); v != nil {
 		s.endEarly(v.hole + ": " + wrong)
+		return true
+	}
+	if c, ok := o.(check.Committed); ok && rule == "PrimaryIntegrity" && c.Txn.Zxid.Epoch() < s.outvotable {
+		s.endEarly(fmt.Sprintf("a quorum of voters had forgotten the leader of epoch %d: %s", s.outvotable, wrong))
 		return true
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bellwether/internal/peerwire"
+	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
 	"bellwether/internal/sim/machine"
 	"bellwether/wire"
@@ -155,6 +156,33 @@ func TestEpochsCanBeForgotten(t *testing.T) {
 	}
 	if s.see(twice); !s.over {
 		t.Errorf("server 3 may have promised epoch %d to a second leader: %v", epoch, s.failed)
+	}
+}
+
+// TestLeadersCanBeForgotten checks that a leader of an earlier epoch may commit its own last transactions after a quorum has
+// forgotten a later leader that had committed nothing, and only then.
+func TestLeadersCanBeForgotten(t *testing.T) {
+	for _, forgets := range []bool{true, false} {
+		s := newScene(t, Options{Voters: 3})
+		c := s.client(nil)
+		s.carried(c.Ask(c.Creation("/a")))
+		s.until("all have the znode", 5*machine.Second, func() bool { return s.allEqual() == "" })
+		last := s.history.Last().Zxid
+		s.ledEpoch = last.Epoch() + 1
+		for _, v := range s.servers[:2] { // the quorum of the later leader
+			v.saved.Accepted, v.saved.Current = s.ledEpoch, s.ledEpoch
+		}
+		if forgets {
+			two := s.servers[1]
+			two.claims, two.saved.Current = promise{current: s.ledEpoch}, last.Epoch()
+			two.forgot(two.durable())
+		}
+		if s.suspended != "" {
+			t.Errorf("nothing can be lost: %s", s.suspended)
+		}
+		if excused := s.excuses(check.Committed{Txn: &record.Txn{TxnHeader: record.TxnHeader{Zxid: last + 1}}}, "PrimaryIntegrity", "too late"); excused != forgets {
+			t.Errorf("server 2 has forgotten the leader of epoch %d: %v, the rule is excused: %v", s.ledEpoch, forgets, excused)
+		}
 	}
 }
 

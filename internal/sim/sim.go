@@ -52,6 +52,8 @@ type Sim struct {
 
 	promised   map[wire.Epoch]uint64 // for each epoch, the servers that have promised to follow its leader, as bits
 	repeatable map[wire.Epoch]bool   // epochs of which a second leader can be or could be elected
+	ledEpoch   wire.Epoch            // the last epoch that an established leader has had
+	outvotable wire.Epoch            // the last such epoch that a quorum can or could outvote, because servers have forgotten its leader
 	losses     []loss                // what disks have lost although they had promised it
 	suspended  string                // why acknowledged writes may be lost now; empty: they may not
 	jumpedAt   int64                 // when the clock of a leader jumped last, in µs; 0: never
