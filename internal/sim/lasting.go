@@ -61,7 +61,7 @@ func (o *Options) drawLasting() {
 // once more, and then the leader does not change for steady µs. The caller has ended all
 // other faults, and ends this one. endure returns how long the fault lasted, in µs.
 func (s *Sim) endure(steady int64) (lasted int64) {
-	if s.opt.Lasting == NoLasting || s.opt.Lasting == Filtered && s.opt.Compatible > 0 { // ZooKeeper's servers elect a filtered candidate again and again
+	if s.opt.Lasting == NoLasting || s.opt.Lasting == Filtered && s.electsFiltered() {
 		return 0
 	}
 	began := s.now
@@ -85,6 +85,13 @@ func (s *Sim) endure(steady int64) (lasted int64) {
 	s.idle, s.sick = false, nil
 	return s.now - began
 }
+
+// electsFiltered reports whether a filtered candidate may be elected again and again: by ZooKeeper's servers, and by
+// Bellwether's whenever an epoch ends because its counter is used up.
+func (s *Sim) electsFiltered() bool { return s.opt.Compatible > 0 || s.shortEpochs() }
+
+// shortEpochs reports whether epochs end because their counters are used up.
+func (s *Sim) shortEpochs() bool { return s.opt.CounterMax > 0 && s.opt.CounterMax < counterAmple }
 
 // minority draws voters without which the others are a quorum that knows its history.
 func (s *Sim) minority() (drawn []*server) {
@@ -166,7 +173,7 @@ func (s *Sim) healthyServe() string {
 // may change if epochs end because their counters are used up, if batches take longer
 // than syncLimit, or once for each higher priority.
 func (s *Sim) steady(time int64, fault string) {
-	if rolls := s.opt.CounterMax > 0 && s.opt.CounterMax < counterAmple; s.ended() || rolls || s.opt.Busy > 0 {
+	if s.ended() || s.shortEpochs() || s.opt.Busy > 0 {
 		return
 	}
 	before, l := s.unpreferred(), s.leader()
