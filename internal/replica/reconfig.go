@@ -216,12 +216,12 @@ func (r *Replica) takePostponed() bool {
 }
 
 // transferTo begins a leadership transfer to a voter of another membership, and reports
-// whether there is one that can lead next.
+// whether it has begun. It has not if none of them can lead next.
 func (r *Replica) transferTo(next *ensemble.Membership) bool {
 	l := r.member.leader
 	for _, id := range next.Voters() {
-		if to, err := l.Successor(id, false); err == nil {
-			l.Step(r.now.Mono, zab.TransferLeadership{To: to, Planned: true})
+		l.Step(r.now.Mono, zab.TransferLeadership{To: id, Planned: true})
+		if l.Transferring() {
 			return true
 		}
 	}

@@ -157,6 +157,20 @@ func TestRemovedLeaderWithoutKeptClients(t *testing.T) {
 	}
 }
 
+// TestNobodyCanTakeOver: the other servers have just become too silent to take over when a request asks to remove the leader.
+// No transfer begins, so that this leader carries the request out itself, and the client gets its answers.
+func TestNobodyCanTakeOver(t *testing.T) {
+	h, s := reconfigurable(t)
+	c, id := h.connect(s[0], 0)
+	h.now.Mono += s[0].r.member.leader.LeaseMS() + 1
+	h.remove(s[0], id, 1, s[0])
+	h.create(s[0], id, 2, "/after")
+	h.run(1000)
+	if got := fmt.Sprint(c.answers()); h.leader() == s[0] || got != "[1 ok 2 ok]" {
+		t.Errorf("server %d leads, answers %s", h.leader().id, got)
+	}
+}
+
 // TestVoterBecomesObserver: a server takes the role that a change gives to it, without an election.
 func TestVoterBecomesObserver(t *testing.T) {
 	h, s := reconfigurable(t)
