@@ -163,13 +163,16 @@ func (w *writer) failed(events []replica.Event, err error) []replica.Event {
 	return nil
 }
 
-// probe checks whether a full disk has space again.
+// probe checks between two actions whether a full disk has space again, so that the server learns of the
+// space after the refusal.
 func (w *writer) probe() {
 	if w.v.hung {
 		w.v.whenDiskAnswers(w.probe)
 		return
 	}
 	switch err := w.v.store.Room(); {
+	case w.busy:
+		w.v.later(machine.Millisecond, w.probe)
 	case err == nil:
 		w.full = false
 		w.v.push(replica.LogFree{})
