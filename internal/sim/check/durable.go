@@ -163,13 +163,13 @@ func (c *quorums) See(o any) string {
 		if e.Role == peerwire.Leading {
 			c.leaders[e.Epoch] = e.Server
 			c.met[leaderServes]++
-			return c.lack(e.Server, false, fmt.Sprintf("serves in epoch %d", e.Epoch), func(d *Durable) bool { return d.Current >= e.Epoch })
+			return c.lack(e.Server, 0, fmt.Sprintf("serves in epoch %d", e.Epoch), func(d *Durable) bool { return d.Current >= e.Epoch })
 		}
 	case Committed:
 		leader, known := c.leaders[c.serves[e.Server]] // the next leader may commit what a leader has proposed
 		if c.commits++; c.commits%commitsEvery == 0 && known {
 			c.met[txnCommitted]++
-			return c.lack(leader, true, fmt.Sprintf("has committed %v", e.Txn.Zxid), func(d *Durable) bool { return d.Zxid >= e.Txn.Zxid })
+			return c.lack(leader, e.Txn.Zxid, fmt.Sprintf("has committed %v", e.Txn.Zxid), func(d *Durable) bool { return d.Zxid >= e.Txn.Zxid })
 		}
 	}
 	return ""
@@ -195,7 +195,7 @@ func (c *quorums) sent(e *Promised) string {
 		if !c.invited[z.Epoch()] {
 			c.invited[z.Epoch()] = true
 			c.met[termBegins]++
-			return c.lack(e.Server, false, fmt.Sprintf("begins the term of epoch %d", z.Epoch()), func(d *Durable) bool { return d.Accepted >= z.Epoch() })
+			return c.lack(e.Server, 0, fmt.Sprintf("begins the term of epoch %d", z.Epoch()), func(d *Durable) bool { return d.Accepted >= z.Epoch() })
 		}
 	case peerwire.PacketAckEpoch:
 		return c.promises(e)
@@ -244,13 +244,17 @@ func (c *quorums) promises(e *Promised) string {
 }
 
 // lack says what is wrong if a quorum of the leader's list, or of the one that its log proposes, does not have
-// something on disk: a part of the history, or an epoch.
-func (c *quorums) lack(leader ensemble.ServerID, history bool, does string, has func(*Durable) bool) string {
+// something on disk: the history up to commits, or an epoch if that is 0. A list that is proposed behind a
+// transaction does not count for it: the leader may have proposed it after the commit.
+func (c *quorums) lack(leader ensemble.ServerID, commits wire.Zxid, does string, has func(*Durable) bool) string {
 	v := find(c.present.Servers(), leader)
 	if v == nil || v.Members == nil {
 		return ""
 	}
-	disks := c.present.Disks(history)
+	disks, proposed := c.present.Disks(commits > 0), v.Proposed
+	if proposed != nil && commits > 0 && proposed.Version() > int64(commits) {
+		proposed = nil
+	}
 	var missing []ensemble.ServerID
 	onDisk := func(id ensemble.ServerID) bool {
 		for i := range disks {
@@ -263,10 +267,10 @@ func (c *quorums) lack(leader ensemble.ServerID, history bool, does string, has 
 		missing = append(missing, id)
 		return false
 	}
-	if v.Proposed != nil {
+	if proposed != nil {
 		c.met[bothNeeded]++
 	}
-	if HasQuorum(v.Members, onDisk) && (v.Proposed == nil || HasQuorum(v.Proposed, onDisk)) {
+	if HasQuorum(v.Members, onDisk) && (proposed == nil || HasQuorum(proposed, onDisk)) {
 		return ""
 	}
 	slices.Sort(missing)

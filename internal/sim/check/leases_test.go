@@ -188,6 +188,29 @@ func TestTheNextLeaderCommits(t *testing.T) {
 	}
 }
 
+// TestLaterListsDoNotCount: a commit needs a quorum of a proposed list only if the proposal comes before the transaction or is it.
+func TestLaterListsDoNotCount(t *testing.T) {
+	full := func(id ensemble.ServerID) Disk {
+		return Disk{ID: id, Durable: Durable{Known: true, Accepted: 1, Current: 1, Zxid: z(1, commitsEvery)}}
+	}
+	proposed, err := ensemble.Parse("server.3=h:5:6\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []wire.Zxid{z(1, commitsEvery), z(1, commitsEvery+1)} {
+		p := three(full(a), full(b), disk(3, 1, 1))
+		p.servers[0].Proposed = proposed.WithVersion(int64(version))
+		c := newQuorums(p)
+		wrong := c.See(Established{Server: a, Role: peerwire.Leading, Epoch: 1})
+		for i := range commitsEvery {
+			wrong += c.See(Committed{a, i, &record.Txn{TxnHeader: record.TxnHeader{Zxid: z(1, uint32(i+1))}}})
+		}
+		if (wrong == "") != (version > z(1, commitsEvery)) {
+			t.Errorf("a list of version %v: %q", version, wrong)
+		}
+	}
+}
+
 // TestRefusedSyncNeedsNoQuorum: a leader that no quorum answers refuses the sync of a session whose end it has proposed. Only the answer that
 // a sync succeeded says that the leader still leads. The refusal belongs to the oldest sync, as an answer does.
 func TestRefusedSyncNeedsNoQuorum(t *testing.T) {
