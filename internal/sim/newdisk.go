@@ -59,13 +59,21 @@ func (s *Sim) tooFewKnow() bool {
 func (s *Sim) tooFewOf(all *ensemble.Membership) bool {
 	knows := func(id ensemble.ServerID) bool {
 		v := s.server(id)
-		if s.opt.Compatible > 0 && all != s.roster.newest && !s.roster.newest.IsVoter(id) {
+		if all != s.roster.newest && !s.roster.newest.IsVoter(id) && (s.opt.Compatible > 0 || !s.supports(v)) {
 			return false // it joins as an observer, whose acknowledgements count only between native servers
 		}
 		return v.knows() && (v.up || !v.rotten) // a server whose disk has decayed may refuse to start
 	}
 	fresh := func(id ensemble.ServerID) bool { return !knows(id) && !s.server(id).unknown }
 	return !all.HasQuorum(knows) && (slices.ContainsFunc(all.Voters(), knows) || !all.HasQuorum(fresh))
+}
+
+// supports reports whether a server that is no candidate yet can vote for one: it does not if it has more history than all
+// of them.
+func (s *Sim) supports(joiner *server) bool {
+	return slices.ContainsFunc(s.servers, func(v *server) bool {
+		return s.roster.newest.IsVoter(v.id) && v.knows() && joiner.outvotedBy(v)
+	})
 }
 
 // waitsForHistory lets an ensemble in which too few voters have a history wait. It reports

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 
+	"bellwether/internal/ensemble"
 	"bellwether/internal/sim/machine"
 )
 
@@ -60,6 +62,30 @@ func TestHistoryOfAServerWithoutWeight(t *testing.T) {
 	}
 	if lose(light); s.tooFewKnow() {
 		t.Error("no server has a history")
+	}
+}
+
+// TestJoinerWithMoreHistory checks that a server which is to get a vote does not count for a membership in doubt if it has more
+// history than every candidate: it supports none of them, and is none itself yet.
+func TestJoinerWithMoreHistory(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	s.write(s.leader(), 3)
+	s.until("all have the write", 5*machine.Second, func() bool { return s.allEqual() == "" })
+	gone, joiner := s.servers[0], s.servers[2]
+	d := s.roster.newest.Definition()
+	d.Servers = slices.DeleteFunc(d.Servers, func(m ensemble.Server) bool { return m.ID == joiner.id })
+	all := s.roster.newest
+	var err error
+	if s.roster.newest, err = ensemble.New(d); err != nil {
+		t.Fatal(err)
+	}
+	gone.saved.Current = 0 // it has lost its history
+	if s.tooFewOf(all) {
+		t.Error("the joiner supports the server that has a history")
+	}
+	joiner.saved.Current++
+	if !s.tooFewOf(all) {
+		t.Error("the joiner has more history than all candidates")
 	}
 }
 
