@@ -29,6 +29,21 @@ func TestParseSrvr(t *testing.T) {
 	}
 }
 
+// TestReasons shows which reasons of a server say that its tree differs, and which that its election port is closed.
+func TestReasons(t *testing.T) {
+	for _, c := range []struct{ reason, differs, closed string }{
+		{"its tree differs from that of server 1 since 0x5", "its tree differs from that of server 1 since 0x5", ""},
+		{"its tree was wrong: its digest after 0x5 was 1, that of a quorum under server 1 2; a snapshot of its leader has replaced it", "", ""},
+		{"election port h:1 is in use by another process", "", "election port h:1 is in use by another process"},
+		{"the disk does not answer", "", ""},
+	} {
+		s := ParseSrvr("Mode: follower\nServes only in part because: " + c.reason + "\n")
+		if s.Differs() != c.differs || s.ClosedPort() != c.closed {
+			t.Errorf("%s: differs %q, closed port %q", c.reason, s.Differs(), s.ClosedPort())
+		}
+	}
+}
+
 // TestBehind shows that zxids of different epochs are not compared.
 func TestBehind(t *testing.T) {
 	for _, c := range []struct {

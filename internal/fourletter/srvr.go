@@ -70,6 +70,23 @@ func ParseSrvr(text string) Srvr {
 	return s
 }
 
+// Differs returns how the tree of the server differs from that of other servers; empty: the server does not say
+// so, or a snapshot has replaced that tree.
+func (s Srvr) Differs() string {
+	if !strings.HasPrefix(s.Reason, "its tree ") || strings.HasSuffix(s.Reason, " has replaced it") {
+		return ""
+	}
+	return s.Reason
+}
+
+// ClosedPort returns why the election port of the server is not open; empty: the server does not say so.
+func (s Srvr) ClosedPort() string {
+	if !strings.HasPrefix(s.Reason, "election port ") {
+		return ""
+	}
+	return s.Reason
+}
+
 // instant parses a time of a server; nil: it is not one.
 func instant(text string) *time.Time {
 	at, err := time.Parse(time.RFC3339, text)

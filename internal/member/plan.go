@@ -42,7 +42,7 @@ func New(now, wanted *ensemble.Membership, v View) *Plan {
 	s := &search{wanted: wanted, view: v, visited: map[string]bool{}}
 	s.assumed = assumed(v, now, wanted)
 	if !s.from(now) {
-		p.Problems = append(p.Problems, Problem{"no order of single steps leads to the wanted members: " + s.obstacle, "choose other members, or go by way of further ones, for which a plan can be made"})
+		p.Problems = append(p.Problems, Problem{"no order of single steps leads to the wanted members: " + cmp.Or(s.obstacle, "each step leads back to members that were there before"), "choose other members, or go by way of further ones, for which a plan can be made"})
 		return p
 	}
 	p.Steps = s.judged()
@@ -61,7 +61,7 @@ func Single(kind Kind, id ensemble.ServerID, now, wanted *ensemble.Membership, v
 
 // begin returns a plan without steps, and whether the wanted members can be used at all.
 func begin(now, wanted *ensemble.Membership, v View) (p *Plan, usable bool) {
-	p = &Plan{Steps: []Step{}, Problems: v.disagreements(now)}
+	p = &Plan{Steps: []Step{}, Problems: append(v.disagreements(now), v.Leaderless(now)...)}
 	if len(now.Servers()) == 0 {
 		p.Problems = append(p.Problems, standalone)
 		return p, false
@@ -89,6 +89,9 @@ func (v *View) disagreements(now *ensemble.Membership) (all []Problem) {
 		case !known || seen.Error != "":
 		case !seen.hasID(line.ID):
 			all = append(all, Problem{fmt.Sprintf("the server at %s has the id %d, and the line of server %d names it", seen.Address, seen.ID, line.ID), "correct myid of that server, or the address in the line"})
+		case seen.Members != nil && seen.Members.Version() > now.Version():
+			all = append(all, Problem{fmt.Sprintf("the members were changed meanwhile: server %d has version %x of them, and this change is based on version %x", line.ID, seen.Members.Version(), now.Version()),
+				"see member list, and run the command again"})
 		case seen.Members != nil && !seen.Members.SameMembers(now):
 			all = append(all, Problem{fmt.Sprintf("server %d has another list of members (version %x, voters %s) than the one that is changed (version %x, voters %s)",
 				line.ID, seen.Members.Version(), idText(seen.Members.Voters()), now.Version(), idText(now.Voters())),

@@ -169,26 +169,31 @@ func TestRefused(t *testing.T) {
 		change func(v *View)
 		want   string
 	}{
-		"newcomer is silent":         {four, change(4, silent), "server 4 does not answer at 0.0.0.0:3: connection refused: start it"},
-		"newcomer does not serve":    {four, change(4, func(s *Seen) { s.Role, s.Version = "", "" }), "server 4 does not serve: it follows no leader"},
-		"newcomer of no version":     {four, change(4, func(s *Seen) { s.Version = "unknown" }), `server 4 has the version "unknown", which is not known`},
-		"newcomer of a new version":  {four, change(4, func(s *Seen) { s.Version = "4.0.0" }), `"4.0.0", and this program knows those of 3.5 to 3.9`},
-		"newcomer of an old version": {four, change(4, func(s *Seen) { s.Version = "3.4.14" }), `"3.4.14", and changes of members exist since 3.5`},
-		"newcomer with another id":   {four, change(4, func(s *Seen) { s.ID = 2 }), "has the id 2, and not 4: two servers with one id vote as one"},
-		"newcomer standalone":        {four, change(4, func(s *Seen) { s.Role = "standalone" }), "runs standalone with a history of its own"},
-		"newcomer without a port":    {now.FileText(false) + "\nserver.4=h4:1:2", nil, "the line of server 4 has no client port"},
-		"observer without a port":    {strings.ReplaceAll(now.FileText(false), "h3:1:2:participant;0.0.0.0:3", "h3:1:2:observer"), nil, "the line of server 3 has no client port"},
-		"duplicate port":             {now.FileText(false) + "\nserver.4=h3:2:5;3", nil, "server 3 and server 4 have the same address h3:2"},
-		"port for two things":        {now.FileText(false) + "\nserver.4=h4:1:2;2", nil, "server 4 uses port 2 both for clients and for servers"},
-		"0 voters":                   {"server.1=h1:1:2:observer;3", nil, "0 voters"},
-		"no members":                 {"", nil, "0 voters"},
-		"another list":               {four, change(2, func(s *Seen) { s.Members = roles(t, "pp") }), "server 2 has another list of members"},
-		"member with another id":     {four, change(2, func(s *Seen) { s.ID = 3 }), "has the id 3, and the line of server 2 names it"},
-		"voter is behind":            {"server.1=h1:1:2;3\nserver.3=h3:1:2;3", change(3, late), "the new members would have no quorum (voters 1 3; 3 behind by more than 100 transactions"},
-		"voter is silent":            {"server.1=h1:1:2;3\nserver.3=h3:1:2;3", change(3, silent), "the new members would have no quorum (voters 1 3; 3 not serving): start 3"},
-		"no quorum now":              {four, both(change(2, silent), change(3, late)), "the present members have no quorum, so nothing can be changed (voters 1 2 3; 2 not serving; 3 behind"},
-		"addresses change hands":     {swapped, nil, "no order of single steps"},
-		"a weight too far":           {now.FileText(false) + "\ngroup.1=1:2:3\nweight.1=5", nil, "2 3 can be a quorum of the old list, and 1 one of the new list"},
+		"newcomer is silent":          {four, change(4, silent), "server 4 does not answer at 0.0.0.0:3: connection refused: start it"},
+		"newcomer does not serve":     {four, change(4, func(s *Seen) { s.Role, s.Version = "", "" }), "server 4 does not serve: it follows no leader"},
+		"newcomer of no version":      {four, change(4, func(s *Seen) { s.Version = "unknown" }), `server 4 has the version "unknown", which is not known`},
+		"newcomer of a new version":   {four, change(4, func(s *Seen) { s.Version = "4.0.0" }), `"4.0.0", and this program knows those of 3.5 to 3.9`},
+		"newcomer of an old version":  {four, change(4, func(s *Seen) { s.Version = "3.4.14" }), `"3.4.14", and changes of members exist since 3.5`},
+		"newcomer with another id":    {four, change(4, func(s *Seen) { s.ID = 2 }), "has the id 2, and not 4: two servers with one id vote as one"},
+		"newcomer standalone":         {four, change(4, func(s *Seen) { s.Role = "standalone" }), "runs standalone with a history of its own"},
+		"newcomer of another one":     {four, change(4, func(s *Seen) { s.Differs = "its tree differs" }), "server 4 says that its tree differs, as after a start with the data of another ensemble: stop it, and start it with the lines"},
+		"newcomer with a closed port": {four, change(4, func(s *Seen) { s.Closed, s.Empty = "election port h4:2 cannot be opened", false }), "server 4 says: election port h4:2 cannot be opened"},
+		"member with a wrong tree":    {four, change(2, func(s *Seen) { s.Differs = "its tree differs" }), "server 2 says that its tree differs, and a newcomer could get the wrong tree"},
+		"leader is silent":            {four, change(1, silent), "none of the servers that answer leads, and 1 does not answer"},
+		"newer list":                  {four, change(2, func(s *Seen) { s.Members = roles(t, "pp").WithVersion(now.Version() + 1) }), "the members were changed meanwhile: server 2 has version"},
+		"newcomer without a port":     {now.FileText(false) + "\nserver.4=h4:1:2", nil, "the line of server 4 has no client port"},
+		"observer without a port":     {strings.ReplaceAll(now.FileText(false), "h3:1:2:participant;0.0.0.0:3", "h3:1:2:observer"), nil, "the line of server 3 has no client port"},
+		"duplicate port":              {now.FileText(false) + "\nserver.4=h3:2:5;3", nil, "server 3 and server 4 have the same address h3:2"},
+		"port for two things":         {now.FileText(false) + "\nserver.4=h4:1:2;2", nil, "server 4 uses port 2 both for clients and for servers"},
+		"0 voters":                    {"server.1=h1:1:2:observer;3", nil, "0 voters"},
+		"no members":                  {"", nil, "0 voters"},
+		"another list":                {four, change(2, func(s *Seen) { s.Members = roles(t, "pp") }), "server 2 has another list of members"},
+		"member with another id":      {four, change(2, func(s *Seen) { s.ID = 3 }), "has the id 3, and the line of server 2 names it"},
+		"voter is behind":             {"server.1=h1:1:2;3\nserver.3=h3:1:2;3", change(3, late), "the new members would have no quorum (voters 1 3; 3 behind by more than 100 transactions"},
+		"voter is silent":             {"server.1=h1:1:2;3\nserver.3=h3:1:2;3", change(3, silent), "the new members would have no quorum (voters 1 3; 3 not serving): start 3"},
+		"no quorum now":               {four, both(change(2, silent), change(3, late)), "the present members have no quorum, so nothing can be changed (voters 1 2 3; 2 not serving; 3 behind"},
+		"addresses change hands":      {swapped, nil, "no order of single steps"},
+		"a weight too far":            {now.FileText(false) + "\ngroup.1=1:2:3\nweight.1=5", nil, "2 3 can be a quorum of the old list, and 1 one of the new list"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wanted := parse(t, c.wanted)
@@ -210,6 +215,18 @@ func TestRefused(t *testing.T) {
 	}
 	if p := New(parse(t, ""), now, View{}); p.Safe() || !strings.Contains(p.Problems[0].What, "runs standalone") {
 		t.Errorf("standalone: %v", p.Problems)
+	}
+}
+
+// TestWrongTreeMayLeave shows that a server whose tree differs can be removed.
+func TestWrongTreeMayLeave(t *testing.T) {
+	now, wanted := roles(t, "ppp"), roles(t, "pp")
+	v := healthy(now, wanted)
+	s := v.Servers[3]
+	s.Differs = "its tree differs"
+	v.Servers[3] = s
+	if p := New(now, wanted, v); !p.Safe() || len(p.Steps) != 1 {
+		t.Errorf("%v", p.AllProblems())
 	}
 }
 
@@ -280,6 +297,10 @@ func TestStepText(t *testing.T) {
 	b, err := json.Marshal(s)
 	if err != nil || !strings.Contains(string(b), `"kind":"promote","server":4,`) || strings.Contains(string(b), "Old") {
 		t.Errorf("%s, %v", b, err)
+	}
+	two, one := roles(t, "pp"), roles(t, "p")
+	if text := New(two, one, healthy(two, one)).Steps[0].Text; text != "remove server 2; a single voter needs standaloneEnabled=false on all servers" {
+		t.Error(text)
 	}
 	v := healthy(now, roles(t, "pp"))
 	late := v.Servers[2]

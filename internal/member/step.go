@@ -61,6 +61,9 @@ func check(kind Kind, id ensemble.ServerID, old, next *ensemble.Membership, v Vi
 	if v.Servers[id].Role == "leader" && (kind == Remove || kind == Demote) {
 		s.Text += ", which leads and first transfers leadership"
 	}
+	if len(s.NewVoters) == 1 && len(s.OldVoters) > 1 {
+		s.Text += "; a single voter needs standaloneEnabled=false on all servers"
+	}
 	s.Problems = s.problems(&v)
 	return s
 }
@@ -82,6 +85,9 @@ func (s *Step) describe() string {
 	case Promote:
 		return fmt.Sprintf("promote server %d to a participant", s.Server)
 	case Demote:
+		if before, _ := s.Old.Server(s.Server); addresses(before) != addresses(line) {
+			return fmt.Sprintf("demote server %d to an observer with its new line %s; then stop it at its former address and start it at the new one", s.Server, line.Line())
+		}
 		return fmt.Sprintf("demote server %d to an observer", s.Server)
 	case Move:
 		return fmt.Sprintf("change the line to %s", line.Line())
@@ -141,7 +147,7 @@ func (s *Step) problems(v *View) []Problem {
 	for _, n := range s.New.Servers() {
 		_, was := s.Old.Server(n.ID)
 		if !was && n.Role == ensemble.Observer {
-			all = append(all, v.Newcomer(n)...)
+			all = append(append(all, v.Newcomer(n)...), v.differing(s.Old)...)
 		}
 	}
 	if Tolerates(s.Old, v.Counts) < 0 {
@@ -165,15 +171,22 @@ func acknowledged(next *ensemble.Membership, without ensemble.ServerID, v *View)
 	return next.HasQuorum(func(id ensemble.ServerID) bool { return id != without && v.Counts(id) })
 }
 
-// withoutClientPort refuses a line without a client port: a reconfiguration that adds or changes a line needs one. Only
-// one that gives the whole list does not.
+// withoutClientPort refuses a line without a client port that the step adds or changes.
 func (s *Step) withoutClientPort() []Problem {
 	line, listed := s.New.Server(s.Server)
-	before, _ := s.Old.Server(s.Server)
-	if !listed || !line.Client.IsZero() || s.Old.Hierarchical() || line.Line() == before.Line() {
+	if before, _ := s.Old.Server(s.Server); !listed || line.Line() == before.Line() {
 		return nil
 	}
-	return []Problem{{fmt.Sprintf("the line of server %d has no client port, which a changed line needs", s.Server), "end the line with ;PORT or ;HOST:PORT: bellwether reconfig --add 'LINE;PORT' does it for a member"}}
+	return WithoutClientPort(s.Old, line)
+}
+
+// WithoutClientPort refuses a line without a client port: a reconfiguration that adds or changes a line needs one. Only
+// one that gives the whole list does not, as it must if there are groups.
+func WithoutClientPort(now *ensemble.Membership, line ensemble.Server) []Problem {
+	if !line.Client.IsZero() || now.Hierarchical() {
+		return nil
+	}
+	return []Problem{{fmt.Sprintf("the line of server %d has no client port, which a changed line needs", line.ID), "end the line with ;PORT or ;HOST:PORT: bellwether reconfig --add 'LINE;PORT' does it for a member"}}
 }
 
 // newVoters judges the servers that get a vote.
@@ -185,6 +198,9 @@ func (s *Step) newVoters(v *View) (all []Problem) {
 			joining = append(joining, id)
 			all = append(all, v.voter(line)...)
 		}
+	}
+	if len(joining) > 0 {
+		all = append(all, v.differing(s.Old)...)
 	}
 	if len(joining) > 1 {
 		all = append(all, Problem{fmt.Sprintf("servers %s would get a vote at once", idText(joining)), "give a vote to one server at a time; bellwether member plan prints the order"})

@@ -18,6 +18,8 @@ type Seen struct {
 	Zxid    string
 	Empty   bool                 // it serves without any history, although the leader has one
 	Behind  int64                // how many transactions it is behind the leader; -1: not known
+	Differs string               // how its tree differs from that of other servers, as it says; empty: it does not say so
+	Closed  string               // why its election port is not open, as it says; empty: it does not say so
 	Members *ensemble.Membership // the members as this server knows them; nil: not known
 
 	assumed bool // an earlier step of the plan makes sure that it has caught up
@@ -78,12 +80,14 @@ func (v *View) Newcomer(s ensemble.Server) []Problem {
 	case seen.Error != "":
 		return []Problem{{fmt.Sprintf("server %d does not answer at %s: %s", s.ID, seen.Address, seen.Error),
 			newcomerStart}}
-	case !seen.hasID(s.ID):
-		return []Problem{{fmt.Sprintf("the server at %s has the id %d, and not %d: two servers with one id vote as one", seen.Address, seen.ID, s.ID), "correct myid of that server and restart it, or correct the line"}}
-	case seen.Version == "" && seen.Role == "":
-		return []Problem{{fmt.Sprintf("server %d does not serve: it follows no leader", s.ID), newcomerStart}}
 	case seen.Role == "standalone":
 		return []Problem{{fmt.Sprintf("server %d at %s runs standalone with a history of its own, which it would lose", s.ID, seen.Address), "start it with the lines of the present members and its own, and an empty data directory"}}
+	case !seen.hasID(s.ID):
+		return []Problem{{fmt.Sprintf("the server at %s has the id %d, and not %d: two servers with one id vote as one", seen.Address, seen.ID, s.ID), "correct the line, or, if that server should have the id of the line, its myid"}}
+	case seen.Version == "" && seen.Role == "":
+		return []Problem{{fmt.Sprintf("server %d does not serve: it follows no leader", s.ID), newcomerStart}}
+	case seen.Differs != "":
+		return []Problem{{fmt.Sprintf("server %d says that %s, as after a start with the data of another ensemble", s.ID, seen.Differs), "stop it, and start it with the lines of the present members and its own, and with data directories that are empty except for myid"}}
 	}
 	if why := versionProblem(seen.Version); why != "" {
 		return []Problem{{fmt.Sprintf("server %d has the version %q, %s", s.ID, seen.Version, why), "run Bellwether or ZooKeeper 3.5 to 3.9 on it"}}
@@ -107,6 +111,39 @@ func versionProblem(version string) string {
 	return ""
 }
 
+// differing returns a problem for each member whose tree differs: a newcomer could get that tree.
+func (v *View) differing(now *ensemble.Membership) (all []Problem) {
+	for _, line := range now.Servers() {
+		if seen := v.Servers[line.ID]; seen.Differs != "" {
+			all = append(all, Problem{fmt.Sprintf("server %d says that %s, and a newcomer could get the wrong tree", line.ID, seen.Differs),
+				"find out which tree is right (docs/operate.md), and empty the data directories of the server with the wrong one; member remove and demote work meanwhile"})
+		}
+	}
+	return all
+}
+
+// Leaderless returns a problem if servers follow a leader, and none that answers leads.
+func (v *View) Leaderless(now *ensemble.Membership) []Problem {
+	follows := false
+	var silent []ensemble.ServerID
+	for _, line := range now.Servers() {
+		seen, known := v.Servers[line.ID]
+		switch {
+		case !known || seen.Error != "":
+			silent = append(silent, line.ID)
+		case seen.Role == "leader":
+			return nil
+		case seen.Role == "follower":
+			follows = true
+		}
+	}
+	if !follows || len(silent) == 0 {
+		return nil
+	}
+	return []Problem{{fmt.Sprintf("none of the servers that answer leads, and %s does not answer, so it is not known how far the others are behind", idText(silent)),
+		"give the address at which that server answers, with --address ID=HOST:PORT, or wait until another server leads"}}
+}
+
 // voter returns what prevents a server from getting a vote.
 func (v *View) voter(s ensemble.Server) []Problem {
 	if all := v.Newcomer(s); len(all) > 0 {
@@ -117,6 +154,8 @@ func (v *View) voter(s ensemble.Server) []Problem {
 	switch {
 	case !seen.serves():
 		return []Problem{{fmt.Sprintf("server %d does not follow the leader, so it is not known what it has on its disk", s.ID), wait}}
+	case seen.Closed != "":
+		return []Problem{{fmt.Sprintf("server %d says: %s; the other servers could not reach it in an election", s.ID, seen.Closed), "remove the server and add it with the right line, or free the port"}}
 	case seen.Empty:
 		return []Problem{{fmt.Sprintf("server %d has an empty disk: with a vote it could complete a quorum that does not have what is committed", s.ID), wait}}
 	case seen.Behind < 0:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -32,8 +33,9 @@ type ports struct {
 	cancel  context.CancelFunc
 	done    sync.WaitGroup
 
-	mu   sync.Mutex
-	open []net.Listener
+	mu     sync.Mutex
+	open   []net.Listener
+	failed map[string]error // why an address is not open, by address
 }
 
 // openPorts listens on all addresses. The goroutine that accepts calls handle for each
@@ -104,8 +106,34 @@ func (p *ports) close() {
 	p.done.Wait()
 }
 
+// failure returns why one of the addresses is not open; nil: all are.
+func (p *ports) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, address := range slices.Sorted(maps.Keys(p.failed)) {
+		return p.failed[address]
+	}
+	return nil
+}
+
 // listen opens one address. The error says what to do.
 func (p *ports) listen(address string) (net.Listener, error) {
+	ln, err := p.tryListen(address)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err != nil {
+		if p.failed == nil {
+			p.failed = map[string]error{}
+		}
+		p.failed[address] = err
+		return nil, err
+	}
+	delete(p.failed, address)
+	p.open = append(p.open, ln)
+	return ln, nil
+}
+
+func (p *ports) tryListen(address string) (net.Listener, error) {
 	ln, err := p.o.Listen(address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -115,9 +143,6 @@ func (p *ports) listen(address string) (net.Listener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%s port %s cannot be opened: %w", p.name, address, err)
 	}
-	p.mu.Lock()
-	p.open = append(p.open, ln)
-	p.mu.Unlock()
 	return ln, nil
 }
 

@@ -78,7 +78,6 @@ func TestZookeeper3320ListenerComesBack(t *testing.T) {
 			return ln, err
 		}
 	})
-	_ = m
 	reach := func(round int) {
 		t.Helper()
 		var c net.Conn
@@ -96,7 +95,13 @@ func TestZookeeper3320ListenerComesBack(t *testing.T) {
 		f.send(frame(vote(round)))
 		await(t, s, heard(2, round))
 	}
+	if err := m.Failure(); err == nil {
+		t.Error("the port is not open, and Failure says nothing")
+	}
 	reach(1)
+	if err := m.Failure(); err != nil {
+		t.Error(err)
+	}
 	mu.Lock()
 	last.breakListener()
 	last, failures = nil, 4
@@ -190,6 +195,9 @@ func TestPortMovesWithTheAddress(t *testing.T) {
 	if c, err := net.DialTimeout("tcp", old, time.Second); err == nil {
 		c.Close()
 		t.Error("the old port is still open")
+	}
+	if err := m.Failure(); err != nil {
+		t.Error(err)
 	}
 	m.SetMembership(l.membership(ensemble.Definition{Servers: []ensemble.Server{two}}), nil)
 	callAs(t, one.Addresses[0].Election(), 2, l.election(2)).send(frame(vote(2)))

@@ -58,6 +58,14 @@ func NewMesh(o Options) (*Mesh, error) {
 	return m, nil
 }
 
+// Failure returns why this server does not listen at one of its election addresses; nil: it does. Each attempt to
+// open an address again may change it. It may be called at any time.
+func (m *Mesh) Failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ports.failure()
+}
+
 // Figures returns the counters. It may be called at any time.
 func (m *Mesh) Figures() *Figures { return &m.figures }
 

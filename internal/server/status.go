@@ -36,6 +36,8 @@ type Status struct {
 	GivesWay string
 	// Differs says that the tree is known to differ from the leader's; empty if it is not.
 	Differs string
+	// Port says why the election port is not open; empty if it is.
+	Port string
 	// Busy is how long the loop has been carrying out one batch, if that is long; else 0.
 	Busy time.Duration
 	// Unfit names the learners of this leader that say that they should not lead; empty: none.
@@ -81,6 +83,11 @@ func (s *Server) Status() Status {
 		o.Prefers, o.PrefersFor = st.Prefers, time.Duration(st.PrefersMS)*time.Millisecond
 		if st.Serving && o.Mode == "leader" { // an epoch starts with a zxid of its own
 			o.Zxid = max(o.Zxid, wire.MakeZxid(st.Epoch, 0))
+		}
+	}
+	if s.member != nil && s.member.mesh != nil {
+		if err := s.member.mesh.Failure(); err != nil {
+			o.Port = err.Error()
 		}
 	}
 	o.ClientCertificate, o.QuorumCertificate = expires(s.certs.clients), expires(s.certs.servers)

@@ -99,6 +99,9 @@ func (c *memberChange) add(ctx context.Context, s ensemble.Server, at place) err
 		}
 	}
 	if !listed {
+		if why := member.WithoutClientPort(c.now, s); why != nil {
+			return c.refuse(s.ID, why)
+		}
 		if err := c.awaitNewcomer(ctx, s); err != nil {
 			return err
 		}
@@ -154,7 +157,11 @@ func (c *memberChange) awaitNewcomer(ctx context.Context, s ensemble.Server) err
 		if err != nil {
 			return err
 		}
-		if seen := v.Servers[s.ID]; seen.Error == "" && seen.Role != "" {
+		seen := v.Servers[s.ID]
+		if seen.Error == "" && seen.HasID && seen.ID != s.ID {
+			return nil // another server
+		}
+		if seen.Error == "" && seen.Role != "" {
 			return c.report(memberEvent{Event: "answers", Server: s.ID, Address: seen.Address, text: fmt.Sprintf("server %d answers at %s: %s, version %s", s.ID, seen.Address, seen.Role, seen.Version)})
 		}
 		if !waits {
@@ -182,7 +189,7 @@ func pause(ctx context.Context) bool {
 // catchUp waits until a server has what the leader has, and reports how far it is from time to time.
 func (c *memberChange) catchUp(ctx context.Context, s ensemble.Server) error {
 	const reportEach = 2 * time.Second
-	began, reported := time.Now(), time.Now()
+	began, reported, wrong := time.Now(), time.Now(), 0
 	limited, cancel := context.WithTimeout(ctx, c.stepMax)
 	defer cancel()
 	for {
@@ -194,6 +201,14 @@ func (c *memberChange) catchUp(ctx context.Context, s ensemble.Server) error {
 		ms := time.Since(began).Milliseconds()
 		if v.Counts(s.ID) && inRole(c.now, s.ID, seen.Role) {
 			return c.report(memberEvent{Event: "caught_up", Server: s.ID, Behind: &seen.Behind, MS: &ms, text: fmt.Sprintf("server %d has caught up: %d transactions behind the leader, after %d ms", s.ID, seen.Behind, ms)})
+		}
+		if c.inWrongRole(s.ID, &v) {
+			wrong++
+		} else {
+			wrong = 0
+		}
+		if time.Duration(wrong)*pollEach >= max(c.app.timeout, wrongRoleMin) {
+			return fmt.Errorf("server %d has caught up, but goes on as a follower although it is to be an observer first: it has probably reconfigEnabled=false, so that it does not learn its role; set reconfigEnabled=true in its zoo.cfg and restart it\n%s", s.ID, c.state)
 		}
 		if time.Since(reported) >= reportEach {
 			reported = time.Now()
@@ -208,6 +223,14 @@ func (c *memberChange) catchUp(ctx context.Context, s ensemble.Server) error {
 			return fmt.Errorf("server %d has not caught up within %v (%s)\n%s", s.ID, c.stepMax, waiting(s.ID, &seen, ms).text, c.state)
 		}
 	}
+}
+
+// wrongRoleMin is how long a server at least keeps its former role before that counts as an error.
+const wrongRoleMin = 10 * time.Second
+
+// inWrongRole reports whether a server that is to observe has caught up as a follower.
+func (c *memberChange) inWrongRole(id ensemble.ServerID, v *member.View) bool {
+	return v.Counts(id) && v.Servers[id].Role == "follower" && !inRole(c.now, id, "follower")
 }
 
 // inRole reports whether a server has the role that the members give it. A server that is no member follows. After a
@@ -284,7 +307,7 @@ func (c *memberChange) apply(ctx context.Context, s *member.Step) error {
 	if err := c.report(e); err != nil || survives >= 0 {
 		return err
 	}
-	return fmt.Errorf("the change was made, but the new members do not serve within %v: see member list", c.stepMax)
+	return fmt.Errorf("the change was made, but this command does not see a leader and a quorum of the new members: see member list; --address ID=HOST:PORT names where a server answers if not at the client address in its line")
 }
 
 var (
@@ -303,7 +326,8 @@ func (c *memberChange) settle(ctx context.Context, s *member.Step) int {
 		survives := member.Tolerates(c.now, v.Counts)
 		_, listed := c.now.Server(s.Server)
 		settled := survives >= s.SurvivesAfter && (!listed || inRole(c.now, s.Server, v.Servers[s.Server].Role))
-		if err == nil && settled || survives >= 0 && time.Now().After(end) || !pause(ctx) {
+		blind := err == nil && v.Leaderless(c.now) != nil // waiting does not help
+		if err == nil && settled || (survives >= 0 || blind) && time.Now().After(end) || !pause(ctx) {
 			return survives
 		}
 	}

@@ -37,12 +37,25 @@ func readMembers(ctx context.Context, zc *zk.Client) (*ensemble.Membership, erro
 }
 
 // look asks all members and the newcomers at the same time, by four-letter words. Then it reads the list of members
-// that each of them has, in a session with each one.
+// that each of them has, in a session with each one. Each new session is a transaction, with which a server compares its
+// tree with the leader's. So look asks again after that.
 func (m *members) look(ctx context.Context, now *ensemble.Membership, newcomers []ensemble.Server) (member.View, error) {
-	v, err := m.ask(ctx, now, newcomers)
+	before, err := m.ask(ctx, now, newcomers)
 	if err != nil {
-		return v, err
+		return before, err
 	}
+	lists := m.lists(ctx, before)
+	v, err := m.ask(ctx, now, newcomers)
+	for id, list := range lists {
+		seen := v.Servers[id]
+		seen.Members = list
+		v.Servers[id] = seen
+	}
+	return v, err
+}
+
+// lists returns the lists of members that the servers of a view have; nil: it cannot be read.
+func (m *members) lists(ctx context.Context, v member.View) map[ensemble.ServerID]*ensemble.Membership {
 	ids := slices.Collect(maps.Keys(v.Servers))
 	lists := make([]*ensemble.Membership, len(ids))
 	var asked sync.WaitGroup
@@ -52,12 +65,11 @@ func (m *members) look(ctx context.Context, now *ensemble.Membership, newcomers 
 		}
 	}
 	asked.Wait()
+	all := make(map[ensemble.ServerID]*ensemble.Membership, len(ids))
 	for i, id := range ids {
-		seen := v.Servers[id]
-		seen.Members = lists[i]
-		v.Servers[id] = seen
+		all[id] = lists[i]
 	}
-	return v, ctx.Err()
+	return all
 }
 
 // ask is like look, without the lists of members. It opens no session.
@@ -154,6 +166,7 @@ func (m *members) askMember(ctx context.Context, address string) member.Seen {
 		return seen
 	}
 	seen.Role, seen.Version, seen.Zxid = srvr.Mode, srvr.Version, srvr.Zxid
+	seen.Differs, seen.Closed = srvr.Differs(), srvr.ClosedPort()
 	seen.ID, seen.HasID = m.idOf(ctx, address)
 	return seen
 }

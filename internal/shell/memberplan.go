@@ -161,7 +161,7 @@ func parseWanted(from, text string) (*ensemble.Membership, error) {
 	if len(m.Servers()) == 0 {
 		return nil, usagef("%s: there is no line server.ID=", from)
 	}
-	return m, nil
+	return ensemble.Parse(m.FileText(false)) // with each address written as servers write it
 }
 
 // parseMember parses the line of a member.
@@ -171,7 +171,12 @@ func parseMember(text string) (ensemble.Server, error) {
 	if !ok || err != nil {
 		return ensemble.Server{}, fmt.Errorf("%q: want server.ID=HOST:PORT:PORT[:ROLE];PORT", text)
 	}
-	return ensemble.ParseServer(id, strings.TrimSpace(value))
+	s, err := ensemble.ParseServer(id, strings.TrimSpace(value))
+	if err != nil {
+		return s, err
+	}
+	_, value, _ = strings.Cut(s.Line(), "=") // with each address written as servers write it
+	return ensemble.ParseServer(id, value)
 }
 
 // notMember is the error for a server that the list does not contain.
@@ -192,7 +197,7 @@ func parseMemberID(text string) (ensemble.ServerID, error) {
 }
 
 func twoWithOneID(present, s ensemble.Server) error {
-	return fmt.Errorf("server %d is a member already, as %s: two servers with one id vote as one; choose another id, or give the changed line to member plan --members", s.ID, present.Line())
+	return fmt.Errorf("server %d is a member already, as %s: two servers with one id vote as one; choose another id, or give all lines, with this one changed, to member plan --members", s.ID, present.Line())
 }
 
 // planJSON is the output of plan.
