@@ -84,12 +84,7 @@ func (w *network) dropped(i int) (n int) {
 func (s *scene) epoch() (newest int64) {
 	s.t.Helper()
 	for _, server := range s.e.Servers {
-		text, _ := server.Word("srvr")
-		_, text, _ = strings.Cut(text, "\nZxid: 0x")
-		text, _, _ = strings.Cut(text, "\n")
-		if zxid, err := strconv.ParseInt(text, 16, 64); err == nil {
-			newest = max(newest, zxid>>32)
-		}
+		newest = max(newest, server.Zxid()>>32)
 	}
 	return newest
 }

@@ -310,6 +310,18 @@ func (s *Server) Role() string {
 	return mode
 }
 
+// Zxid returns the newest transaction that the server reports, or -1 if it does not serve or does not answer.
+func (s *Server) Zxid() int64 {
+	text, err := s.word("srvr", pollTimeout)
+	_, zxid, found := strings.Cut(text, "\nZxid: ")
+	zxid, _, _ = strings.Cut(zxid, "\n")
+	n, bad := strconv.ParseInt(zxid, 0, 64)
+	if err != nil || !found || bad != nil {
+		return -1
+	}
+	return n
+}
+
 // Running reports whether the process is running.
 func (s *Server) Running() bool { return s.running() }
 
