@@ -79,7 +79,8 @@ func (s *Sim) supports(joiner *server) bool {
 // waitsForHistory lets an ensemble in which too few voters have a history wait. It reports
 // whether the run is over, because the ensemble has waited as it must.
 func (s *Sim) waitsForHistory() bool {
-	for until := s.now + recoverBound + s.recoverWithin(); (len(s.losses) > 0 || s.inDoubt()) && s.tooFewKnow(); {
+	decayed := func(v *server) bool { return v.rotten && !v.up } // it may refuse to start
+	for until := s.now + recoverBound + s.recoverWithin(); (len(s.losses) > 0 || s.inDoubt() || slices.ContainsFunc(s.servers, decayed)) && s.tooFewKnow(); {
 		if s.now > until {
 			s.reach(situationWaits)
 			s.endEarly("the voters that have a history are no quorum, so that the ensemble waits for others that have one")
