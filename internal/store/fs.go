@@ -17,6 +17,9 @@ type FS interface {
 	ReadDir(dir string) ([]FileInfo, error)
 	// Stat describes the file that name leads to now.
 	Stat(name string) (FileInfo, error)
+	// Resolve returns the path of the file that name leads to: name itself, unless it is a
+	// symbolic link.
+	Resolve(name string) (string, error)
 	// Open opens a file for reading.
 	Open(name string) (File, error)
 	// Create makes an empty file for writing; it empties an existing one.

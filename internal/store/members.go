@@ -10,7 +10,8 @@ import (
 
 // MemberFiles are the files beside the static configuration file in which a server keeps
 // the membership of its ensemble. Each file is replaced as a whole, through a file with
-// .tmp appended to its name. The names and the texts come from the caller.
+// .tmp appended to its name. If the static file is a symbolic link, the file that it leads
+// to is replaced, and the link stays. The names and the texts come from the caller.
 type MemberFiles struct {
 	FS     FS
 	Static string // path of the static configuration file
@@ -64,7 +65,11 @@ func (f *MemberFiles) SaveCommitted(path, text string, edit func(static string) 
 	if static, err = edit(static); err != nil {
 		return err
 	}
-	if err := f.writeStatic(f.Static, static); err != nil || proposed {
+	target, err := f.FS.Resolve(f.Static)
+	if err != nil {
+		return err
+	}
+	if err := f.writeStatic(target, static); err != nil || proposed {
 		return err
 	}
 	err = f.FS.Remove(f.Next)

@@ -103,3 +103,42 @@ func TestMemberFilesKeepPermissions(t *testing.T) {
 		}
 	}
 }
+
+// TestStaticFileMayBeALink: if the static file is a symbolic link, the file that it leads to is replaced, and the link
+// stays. The other files are beside the link.
+func TestStaticFileMayBeALink(t *testing.T) {
+	where, conf := t.TempDir(), t.TempDir()
+	real, static := filepath.Join(where, "server1.cfg"), filepath.Join(conf, "zoo.cfg")
+	must(t, os.WriteFile(real, []byte("dynamicConfigFile=dynamic.1\n"), 0o600))
+	if err := os.Symlink(real, static); err != nil {
+		t.Skip(err)
+	}
+	f := &MemberFiles{FS: OS(), Static: static, Next: static + ".dynamic.next"}
+	must(t, f.Backup())
+	must(t, f.SaveCommitted(static+".dynamic.2", "members 2", point, false))
+	text, err := os.ReadFile(real)
+	must(t, err)
+	if string(text) != "dynamicConfigFile=dynamic.2\n" {
+		t.Errorf("the file has %q", text)
+	}
+	if to, err := os.Readlink(static); err != nil || to != real {
+		t.Errorf("the link leads to %q: %v", to, err)
+	}
+	if got := listed(t, where); got != "server1.cfg" {
+		t.Errorf("beside the file: %s", got)
+	}
+	if got := listed(t, conf); got != "zoo.cfg zoo.cfg.bak zoo.cfg.dynamic.2" {
+		t.Errorf("beside the link: %s", got)
+	}
+}
+
+// listed returns the names in a directory.
+func listed(t *testing.T, dir string) string {
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.Name())
+	}
+	return strings.Join(all, " ")
+}

@@ -214,6 +214,9 @@ func (m *Mem) Create(name string) (File, error) {
 // CopyMode does nothing: the files have no permissions.
 func (m *Mem) CopyMode(string, string) error { return nil }
 
+// Resolve returns name: there are no symbolic links.
+func (m *Mem) Resolve(name string) (string, error) { return name, nil }
+
 // Rename renames a file within its directory.
 func (m *Mem) Rename(from, to string) error {
 	m.mu.Lock()

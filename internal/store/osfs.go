@@ -99,8 +99,9 @@ func notFile(mode os.FileMode) string {
 	return "a device"
 }
 
-func (osFS) Stat(name string) (FileInfo, error) { return stat(name) }
-func (osFS) Open(name string) (File, error)     { return osOpen(name, os.O_RDONLY) }
+func (osFS) Stat(name string) (FileInfo, error)  { return stat(name) }
+func (osFS) Resolve(name string) (string, error) { return filepath.EvalSymlinks(name) }
+func (osFS) Open(name string) (File, error)      { return osOpen(name, os.O_RDONLY) }
 func (osFS) Create(name string) (File, error) {
 	return osOpen(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC)
 }
