@@ -185,7 +185,8 @@ func writeAtomic(fs FS, path, text string) error {
 	return replaceBy(fs, temp, path)
 }
 
-// writeSynced writes a file and makes its content durable, but not its name.
+// writeSynced writes a file and makes its content durable, but not its name. The errors of
+// the file system name the file.
 func writeSynced(fs FS, path, text string) error {
 	f, err := fs.Create(path)
 	if err != nil {
@@ -194,10 +195,7 @@ func writeSynced(fs FS, path, text string) error {
 	if _, err = f.WriteAt([]byte(text), 0); err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return nil
+	return errors.Join(err, f.Close())
 }
 
 // replaceBy renames a durable file over another one, durably. Once the file has its name, no error says that something is full,

@@ -35,8 +35,9 @@ func (f *MemberFiles) Backup() error {
 
 // writeStatic replaces the static file or its copy. It keeps the permissions of the static
 // file, which may hold passwords.
-func (f *MemberFiles) writeStatic(path, text string) error {
+func (f *MemberFiles) writeStatic(path, text string) (err error) {
 	temp := path + ".tmp"
+	defer f.removeAfter(&err, temp)
 	empty, err := f.FS.Create(temp)
 	if err != nil {
 		return err
@@ -47,15 +48,29 @@ func (f *MemberFiles) writeStatic(path, text string) error {
 	return writeAtomic(f.FS, path, text)
 }
 
+// write replaces a file.
+func (f *MemberFiles) write(path, text string) (err error) {
+	defer f.removeAfter(&err, path+".tmp")
+	return writeAtomic(f.FS, path, text)
+}
+
+// removeAfter removes a temporary file after an error, because nothing else would. Whether
+// the removal fails too does not matter: the error says what is wrong with the directory.
+func (f *MemberFiles) removeAfter(err *error, temp string) {
+	if *err != nil {
+		f.FS.Remove(temp)
+	}
+}
+
 // SaveProposed makes a proposed membership durable.
-func (f *MemberFiles) SaveProposed(text string) error { return writeAtomic(f.FS, f.Next, text) }
+func (f *MemberFiles) SaveProposed(text string) error { return f.write(f.Next, text) }
 
 // SaveCommitted makes a committed membership durable: first the dynamic file path, then
 // the static file with the text that edit makes of its present one, so that it never names
 // a file that does not exist. Then it removes the file of a proposed membership, unless
 // another membership is proposed. Everything may be repeated after a crash.
 func (f *MemberFiles) SaveCommitted(path, text string, edit func(static string) (string, error), proposed bool) error {
-	if err := writeAtomic(f.FS, path, text); err != nil {
+	if err := f.write(path, text); err != nil {
 		return err
 	}
 	static, err := f.Read(f.Static)

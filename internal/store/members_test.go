@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -141,4 +142,43 @@ func listed(t *testing.T, dir string) string {
 		all = append(all, e.Name())
 	}
 	return strings.Join(all, " ")
+}
+
+// TestFailedWriteLeavesNothing: if a file cannot be written, its temporary file is removed.
+func TestFailedWriteLeavesNothing(t *testing.T) {
+	for _, op := range []Op{OpCreate, OpWrite, OpSync, OpRename} {
+		for nth := 1; nth <= 3; nth++ {
+			m, f := memberFiles(t)
+			m.Fail(op, nth, syscall.ENOSPC)
+			err := f.SaveProposed("members 2\nversion=2")
+			if err == nil {
+				err = f.SaveCommitted("/etc/zoo.cfg.dynamic.2", "members 2", point, true)
+			}
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%s %d: %v", op, nth, err)
+			}
+			entries, err := m.ReadDir("/etc")
+			must(t, err)
+			for _, e := range entries {
+				if strings.HasSuffix(e.Name, ".tmp") {
+					t.Errorf("%s %d leaves %s", op, nth, e.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestFailedWriteNamesTheFileOnce: the error of a write has the name of the file once.
+func TestFailedWriteNamesTheFileOnce(t *testing.T) {
+	next := filepath.Join(t.TempDir(), "zoo.cfg.dynamic.next")
+	if err := os.Symlink("/dev/full", next+".tmp"); err != nil {
+		t.Skip(err)
+	}
+	err := (&MemberFiles{FS: OS(), Next: next}).SaveProposed("members 2\nversion=2")
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Skip(err) // a system without /dev/full
+	}
+	if want := "write " + next + ".tmp: " + syscall.ENOSPC.Error(); err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
 }
