@@ -31,7 +31,9 @@ func check(w io.Writer, c *config.Config) error {
 	for _, text := range soon {
 		c.Warnings = append(c.Warnings, config.Notice{Text: text})
 	}
-	refused = append(refused, err, server.TryClientPorts(c), tryMetricsPort(c), web.Check(c), trySamePorts(c))
+	stale, unsaved := tryMemberFiles(c)
+	refused = append(refused, err, unsaved, server.TryClientPorts(c), tryMetricsPort(c), web.Check(c), trySamePorts(c))
+	c.Warnings = append(c.Warnings, stale...)
 	c.Warnings = append(c.Warnings, tryQuorumPorts(c)...)
 	for _, r := range remarks(c) {
 		fmt.Fprintln(w, r)
@@ -62,6 +64,39 @@ func tryDir(dir string, autocreate bool) error {
 		return fmt.Errorf("data directory %s cannot be created or written: %w; choose one that this user can write", dir, err)
 	}
 	return nil
+}
+
+// tryMemberFiles checks whether a server whose membership can change could write its files: the dynamic files and the backup
+// beside zoo.cfg, and zoo.cfg, which may be a symbolic link to a file elsewhere. A start fails only if it cannot write
+// the backup, which it needs if zoo.cfg has the server lines. Otherwise the server runs, and its files become stale.
+func tryMemberFiles(c *config.Config) (stale []config.Notice, err error) {
+	if c.File == "" || c.Standalone() || !c.Tree.Reconfig {
+		return nil, nil
+	}
+	file, err := filepath.Abs(c.File)
+	if err != nil {
+		return nil, err
+	}
+	beside, err := filepath.EvalSymlinks(filepath.Dir(file))
+	if err != nil {
+		return nil, err
+	}
+	target, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return nil, err
+	}
+	for i, dir := range slices.Compact([]string{beside, filepath.Dir(target)}) {
+		err := tryWrite(dir)
+		switch {
+		case err == nil:
+		case i == 0 && c.Ensemble.DynamicFile == "":
+			return nil, fmt.Errorf("reconfigEnabled=true needs a directory of zoo.cfg that can be written: %w; make it writable, or set reconfigEnabled=false", err)
+		default:
+			stale = append(stale, config.Notice{File: c.File, Key: "reconfigEnabled",
+				Text: fmt.Sprintf("lets the membership change, but its files could not be written, so that only the log would have it: %v; make the directory writable", err)})
+		}
+	}
+	return stale, nil
 }
 
 // tryWrite creates a directory in another one and removes it.
