@@ -42,26 +42,55 @@ func (m *Membership) Apply(c Change, version int64) (*Membership, error) {
 func (m *Membership) changed(c *Change) (*Membership, error) {
 	switch {
 	case c.Whole != nil:
-		return Parse(strings.ReplaceAll(*c.Whole, ",", "\n"))
+		return c.parseWhole()
 	case m.Hierarchical():
 		return nil, errors.New("the present membership has groups, so only a whole new membership can replace it")
 	}
+	leaving, joining, err := c.parse()
+	if err != nil {
+		return nil, err
+	}
 	servers := slices.Clone(m.servers)
+	for _, id := range leaving {
+		servers = without(servers, id)
+	}
+	for _, s := range joining {
+		servers = append(without(servers, s.ID), s)
+	}
+	return New(Definition{Servers: servers})
+}
+
+// Check returns an error if a change can be applied to no membership: an id is not a
+// number, or a line cannot be parsed.
+func (c *Change) Check() error {
+	if c.Whole != nil {
+		_, err := c.parseWhole()
+		return err
+	}
+	_, _, err := c.parse()
+	return err
+}
+
+func (c *Change) parseWhole() (*Membership, error) {
+	return Parse(strings.ReplaceAll(*c.Whole, ",", "\n"))
+}
+
+func (c *Change) parse() (leaving []ServerID, joining []Server, err error) {
 	for _, text := range listed(c.Leaving) {
 		id, err := parseID("leaving server", text)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		servers = without(servers, ServerID(id))
+		leaving = append(leaving, ServerID(id))
 	}
 	for _, text := range listed(c.Joining) {
 		s, err := parseJoining(text)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		servers = append(without(servers, s.ID), s)
+		joining = append(joining, s)
 	}
-	return New(Definition{Servers: servers})
+	return leaving, joining, nil
 }
 
 // listed returns the parts of a list that are not blank.

@@ -101,6 +101,25 @@ func TestRefusedChanges(t *testing.T) {
 	}
 }
 
+// TestCheckOfAChange: without the present membership, an error is one that it cannot mend.
+func TestCheckOfAChange(t *testing.T) {
+	bad, good := "server.1=a", "server.1=a:1:2;3"
+	for _, c := range []struct {
+		change Change
+		want   string
+	}{
+		{Change{Leaving: "4, 5", Joining: "server.6=a:1:2;3"}, ""},
+		{Change{Leaving: "four"}, "leaving server \"four\" is not a number of 0 or more"},
+		{Change{Joining: "server.4=d:1:2"}, "joining server 4 has no client port"},
+		{Change{Whole: &good}, ""},
+		{Change{Whole: &bad}, "does not have the form"},
+	} {
+		if err := c.change.Check(); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.change, err, c.want)
+		}
+	}
+}
+
 // TestDynamicFiles: names and contents are those of ZooKeeper.
 func TestDynamicFiles(t *testing.T) {
 	m, err := Parse("server.10=a:1:2;3\nserver.2=b:1:2:observer;3\nversion=100000016")

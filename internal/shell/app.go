@@ -308,6 +308,11 @@ func cliError(err error) error {
 	if !errors.As(err, &op) {
 		return err
 	}
+	if op.Op == wire.OpReconfig.String() {
+		if err := reconfigError(op); err != nil {
+			return err
+		}
+	}
 	if errors.Is(err, zk.ErrNoChroot) {
 		return fmt.Errorf("%w: create it, or correct the path after the servers", err)
 	}

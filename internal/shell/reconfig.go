@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -74,7 +75,8 @@ func newReconfig(a *app) *cobra.Command {
 	return c
 }
 
-// check reads the file and the version.
+// check reads the version and the file, and parses the change, so that an error in it is named here and not only in the log of
+// the leader.
 func (r *reconfiguration) check() (version int64, err error) {
 	version = -1
 	if r.version != "" {
@@ -83,6 +85,13 @@ func (r *reconfiguration) check() (version int64, err error) {
 		}
 	}
 	if r.file == "" {
+		c := ensemble.Change{Joining: strings.Join(r.joining, ","), Leaving: strings.Join(r.leaving, ",")}
+		if r.members != "" {
+			c.Whole = &r.members
+		}
+		if err := c.Check(); err != nil {
+			return 0, usagef("%w", err)
+		}
 		return version, nil
 	}
 	text, err := os.ReadFile(r.file)
@@ -99,4 +108,16 @@ func (r *reconfiguration) check() (version int64, err error) {
 	}
 	r.members = strings.Join(lines, ",")
 	return version, nil
+}
+
+// reconfigError explains why a server has refused a reconfiguration, after the words of ZooKeeper's CLI; nil: the error is not
+// about the change.
+func reconfigError(op *zk.OpError) error {
+	switch {
+	case errors.Is(op, zk.ErrBadArguments):
+		return usagef("Arguments are not valid : %s (the change breaks a rule, which the log of the leader names)", op.Path)
+	case errors.Is(op, zk.ErrUnsupported):
+		return errors.New("the server runs standalone and has no members")
+	}
+	return nil
 }

@@ -90,6 +90,15 @@ func TestErrorsAsInZooKeeperCLI(t *testing.T) {
 			t.Errorf("%v: %q, want %q", code, got, want)
 		}
 	}
+	for code, want := range map[error]string{
+		zk.ErrBadArguments: "Arguments are not valid : /zookeeper/config (the change breaks a rule, which the log of the leader names)",
+		zk.ErrUnsupported:  "the server runs standalone and has no members",
+		zk.ErrNoAuth:       "Insufficient permission : /zookeeper/config",
+	} {
+		if got := cliError(&zk.OpError{Op: "reconfig", Path: "/zookeeper/config", Err: code}); got.Error() != want {
+			t.Errorf("reconfig, %v: %q, want %q", code, got, want)
+		}
+	}
 	other := errors.New("other")
 	refused := fmt.Errorf("connect to a:1: %w: %w", zk.ErrAuthFailed, wire.ErrSessionClosedRequireAuth) // the server refused before the first request
 	if got := cliError(refused); !strings.Contains(got.Error(), "use --sasl-user") {
