@@ -260,7 +260,7 @@ func (t *memberStats) level(h replica.Observation) slog.Level {
 		}
 	case election.Settling, election.LaterRound, zab.Unexpected:
 		return slog.LevelDebug
-	case election.Refused, election.Barred, election.Restated, election.Abandoned, election.Withdrawn, election.ElectsAgain, replica.TermFailed, replica.Undone, zab.OldEpoch, zab.HistoryAhead:
+	case election.Refused, election.Barred, election.Restated, election.Abandoned, election.Withdrawn, election.ElectsAgain, replica.ReconfigRefused, replica.TermFailed, replica.Undone, zab.OldEpoch, zab.HistoryAhead:
 		return slog.LevelWarn
 	case zab.SyncBegan:
 		t.synchronises(e)
