@@ -268,7 +268,9 @@ func (t *memberStats) level(h replica.Observation) slog.Level {
 		t.synchronised(e.Learner)
 	case zab.LearnerLost:
 		t.synchronised(e.Learner)
-		return slog.LevelWarn
+		if !e.Returns {
+			return slog.LevelWarn
+		}
 	case zab.ServesUnder:
 		if e.Observer {
 			t.observed.Observe(e.InAllMS*metrics.Unit, 1)

@@ -42,7 +42,7 @@ func (l *Leader) named(k *link, p *peerwire.QuorumPacket) string {
 	switch old := l.linkOf(info.Server); {
 	case old == nil:
 	case l.answers(old):
-		return fmt.Sprintf("uses the id of server %d, which is connected already: two servers have this myid; correct one of them", info.Server)
+		return l.claimed(k, old)
 	default:
 		l.drop(old, "the same server has connected again")
 	}
@@ -79,6 +79,18 @@ const nativeOnlyRemedy = "it could not check the passwords that sessionSecretFil
 // not silent, a second server uses the same id, and must not replace the first.
 func (l *Leader) answers(k *link) bool {
 	return k.native && k.state == linkServing && l.now-k.heard < 2*l.opt.HeartbeatMS
+}
+
+// claimed says why the link k, which claims the id of the answering link old, is refused. A
+// server that connects again says nothing more on its old link, which is closed soon. If the
+// old link is still heard from two heartbeats after such a claim, there are two servers.
+func (l *Leader) claimed(k, old *link) string {
+	old.claimedAt = min(old.claimedAt, l.now)
+	if old.heard-old.claimedAt >= 2*l.opt.HeartbeatMS {
+		return fmt.Sprintf("uses the id of server %d, which is connected already: two servers have this myid; correct one of them", old.server)
+	}
+	k.returns = true
+	return fmt.Sprintf("is server %d, whose former connection is not closed yet: it connects again", old.server)
 }
 
 // discover fixes the epoch once a quorum has said which epochs it has accepted.

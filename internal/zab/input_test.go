@@ -64,23 +64,37 @@ func TestLeaderRefuses(t *testing.T) {
 	}
 }
 
-// TestTwoServersWithOneID: while a server answers, a second server with its id is refused. Once the first
-// one is silent, the newer connection counts.
+// TestTwoServersWithOneID: while a server answers, a second server with its id is refused. The first refusal may be of
+// the same server, whose old connection is not closed yet. Once the old connection is heard from later, there are two
+// servers. Once the first one is silent, the newer connection counts.
 func TestTwoServersWithOneID(t *testing.T) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.1", ""))
 	greet(l, 1, 1, "1.1", false)
 	l.Step(0, Received{1, pack(peerwire.PacketAck, "2.0", nil)})
 	l.linkOf(1).native = true
 	l.Ready()
-	l.now = 100
-	greet(l, 2, 1, "1.1", false)
-	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 2 || l.linkOf(1).id != 1 ||
-		!strings.Contains(fmt.Sprint(out.Observations), "two servers have this myid") {
-		t.Errorf("closed %v: %v", out.Close, out.Observations)
+	claim := func(at int64, link LinkID, why string) {
+		t.Helper()
+		l.now = at
+		greet(l, link, 1, "1.1", false)
+		out := l.Ready()
+		if len(out.Close) != 1 || out.Close[0] != link || l.linkOf(1).id != 1 || !strings.Contains(fmt.Sprint(out.Observations), why) {
+			t.Errorf("at %d closed %v: %v", at, out.Close, out.Observations)
+		}
+		for _, o := range out.Observations {
+			if lost, ok := o.(LearnerLost); ok && lost.Returns == strings.Contains(why, "two servers") {
+				t.Errorf("at %d: %+v", at, lost)
+			}
+		}
 	}
-	l.now = 200
-	greet(l, 3, 1, "1.1", false)
-	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 1 || l.linkOf(1).id != 3 {
+	claim(100, 2, "former connection is not closed yet")
+	l.linkOf(1).heard = 150 // what the old connection sent before it was closed
+	claim(349, 3, "former connection is not closed yet")
+	l.linkOf(1).heard = 350
+	claim(400, 4, "two servers have this myid")
+	l.now = 550
+	greet(l, 5, 1, "1.1", false)
+	if out := l.Ready(); len(out.Close) != 1 || out.Close[0] != 1 || l.linkOf(1).id != 5 {
 		t.Errorf("closed %v: %v", out.Close, out.Observations)
 	}
 }

@@ -332,7 +332,7 @@ func (l *Leader) drop(k *link, why string) {
 func (l *Leader) refuse(k *link, why string) {
 	l.ready.Close = append(l.ready.Close, k.id)
 	l.remove(k)
-	l.report(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew, Refused: true})
+	l.report(LearnerLost{Learner: k.name(), Why: why, Link: k.id, Nobody: k.state == linkNew, Refused: true, Returns: k.returns})
 }
 
 // forget removes a link and reports its end.
@@ -357,7 +357,7 @@ func (l *Leader) opened(id LinkID) {
 	if l.links[id] != nil {
 		return
 	}
-	k := &link{id: id, heard: l.now, began: l.now, fitSince: Never, ackedAt: Never}
+	k := &link{id: id, heard: l.now, began: l.now, fitSince: Never, ackedAt: Never, claimedAt: Never}
 	l.links[id] = k
 	l.order = append(l.order, k)
 }

@@ -53,6 +53,8 @@ type link struct {
 	heard         int64 // when the last packet came
 	fitSince      int64 // since when it could lead next without interruption; Never: it cannot
 	ackedAt       int64 // when it last acknowledged a proposal; Never: it has not
+	claimedAt     int64 // when another connection first claimed the same id; Never: none has
+	returns       bool  // it is refused because the server's former link is not closed yet
 
 	peer wire.Zxid // the end of the learner's log when it connected
 	how  SyncMode  // valid while the learner is being synchronised

@@ -47,8 +47,9 @@ type LearnerLost struct {
 	Link         LinkID
 	// Nobody says that the link ended before the learner had sent its id, or that the
 	// learner could not have joined. Refused says that the leader closed the link because
-	// of what the learner sent.
-	Nobody, Refused bool
+	// of what the learner sent; Returns, that this is no fault, because the former link of
+	// the same server was not closed yet.
+	Nobody, Refused, Returns bool
 }
 
 // OldEpoch reports a leader of an epoch older than one that this server has promised.
