@@ -409,3 +409,26 @@ func TestReplacedDisksDoNotVoteBeforeTheyHaveTheHistory(t *testing.T) {
 	g.kill(keeper)
 	g.settled().connect().create("/both-vote", "x")
 }
+
+// TestReconfigWithoutFiles: if a server cannot write its configuration files, the change goes on, and the log says so.
+func TestReconfigWithoutFiles(t *testing.T) {
+	g := dynamicEnsemble(t, 3, 1)
+	book := &lockedBuffer{}
+	g.book = book
+	change := g.change
+	g.change = func(c *config.Config) {
+		change(c)
+		c.File, c.Ensemble.DynamicFile = "/missing/zoo.cfg", "/missing/zoo.cfg.dynamic.1"
+	}
+	for _, m := range g.servers {
+		g.start(m)
+	}
+	code, now := g.settled().administrator().reconfig(wire.ReconfigRequest{Joining: wire.Text(g.line(4) + ";14"), ConfigID: -1})
+	if code != wire.OK {
+		t.Fatal(code)
+	}
+	g.showing(now)
+	eventually(t, "the log has the error", func() bool {
+		return strings.Contains(book.String(), "level=ERROR msg=\"the configuration files could not be written; the membership is kept in the log")
+	})
+}
