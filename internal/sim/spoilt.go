@@ -23,7 +23,9 @@ func (s *Sim) spoilTree() {
 	if !d.Chance(15) || s.ended() || s.opt.Seed < prioritiesFrom || s.opt.Compatible > 0 || s.holed() != nil {
 		return
 	}
-	s.RunFor(4 * s.opt.TickMS * machine.Millisecond) // a tree that has just been copied proves nothing before a comparison has confirmed it
+	// A tree that has just been copied proves nothing before a comparison has confirmed it. The leader may wait for a late server
+	// for syncLimit, which is 5 ticks.
+	s.RunFor(9 * s.opt.TickMS * machine.Millisecond)
 	l := s.leader()
 	if s.ended() || l == nil {
 		return
