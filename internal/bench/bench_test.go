@@ -11,8 +11,7 @@ import (
 	"bellwether/zk"
 )
 
-// TestReportMergesLatencies shows that the quantiles are those of all workers together,
-// and that a latency above latencyMax counts as latencyMax.
+// TestReportMergesLatencies shows that the quantiles are those of all workers together.
 func TestReportMergesLatencies(t *testing.T) {
 	fast, slow := newBook(0), newBook(0)
 	for range 990 {
@@ -21,18 +20,33 @@ func TestReportMergesLatencies(t *testing.T) {
 	for range 9 {
 		slow.whole.record(10 * time.Millisecond)
 	}
-	slow.whole.record(time.Hour)
+	slow.whole.record(59 * time.Minute)
 	slow.whole.record(0)
 	r := reportOf("read", 2*time.Second, mergeBooks([]*book{fast, slow}).whole)
 	near := func(got, want time.Duration) bool { return got >= want*998/1000 && got <= want*1002/1000 }
 	if r.Operations != 1001 || r.PerSecond() != 500.5 {
 		t.Errorf("%d operations, %v a second", r.Operations, r.PerSecond())
 	}
-	if r.Min != time.Microsecond || !near(r.P50, 100*time.Microsecond) || !near(r.P999, 10*time.Millisecond) || !near(r.Max, time.Minute) {
+	if r.Min != time.Microsecond || !near(r.P50, 100*time.Microsecond) || !near(r.P999, 10*time.Millisecond) || !near(r.Max, 59*time.Minute) {
 		t.Errorf("%+v", r)
 	}
 	if want := "read: 500/s, 1001 in 2s; latency min 1µs, p50 100µs, p99 100µs, p99.9 10"; !strings.HasPrefix(r.String(), want) {
 		t.Errorf("%q", r)
+	}
+}
+
+// TestLatencyOutOfBounds shows that a latency outside the bounds counts as the nearer bound, and that a
+// histogram with these bounds takes no more memory than booksMax is chosen for.
+func TestLatencyOutOfBounds(t *testing.T) {
+	l := newLatencies()
+	l.record(0)
+	l.record(2 * latencyMax)
+	r := reportOf("read", time.Second, l)
+	if r.Operations != 2 || r.Min != latencyMin || r.Max < latencyMax || r.Max > latencyMax*1001/1000 {
+		t.Errorf("%d latencies from %v to %v", r.Operations, r.Min, r.Max)
+	}
+	if bytes := l.h.ByteSize(); bytes > 300_000 {
+		t.Errorf("a histogram takes %d bytes", bytes)
 	}
 }
 

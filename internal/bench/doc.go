@@ -8,7 +8,7 @@
 // without a server.
 //
 // Every Run returns [Report]s, and [Save] writes them to files. Latencies are recorded in HDR
-// histograms with three significant digits, from a microsecond to a minute, and merged at the
+// histograms with three significant digits, from a microsecond to an hour, and merged at the
 // end. A load is closed or open. In a closed loop each worker sends its next request when the
 // last one is answered, so the latency limits the throughput. In an open loop, operations are
 // due at a fixed rate, and a latency counts from the time at which the operation was due: an

@@ -13,7 +13,7 @@ import (
 // Latencies outside these bounds count as the nearer bound.
 const (
 	latencyMin = time.Microsecond
-	latencyMax = time.Minute
+	latencyMax = time.Hour
 )
 
 // latencies is a histogram of nanoseconds with three significant digits. It is safe for
