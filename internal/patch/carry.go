@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,12 @@ type Carrier struct {
 // NewCarrier returns a Carrier of the module in root.
 func NewCarrier(root, commit string) (*Carrier, error) {
 	c := &Carrier{root: root, old: oldTree{moved: map[string]string{}}, now: map[string]string{}}
+	if _, err := c.git("rev-parse", "--git-dir"); err != nil {
+		return nil, err
+	}
+	if _, err := c.git("rev-parse", "--quiet", "--verify", "--end-of-options", commit+"^{commit}"); err != nil {
+		return nil, fmt.Errorf("the repository of %s has no commit %q", root, commit)
+	}
 	list, err := c.git("diff", "--name-status", "--diff-filter=R", "-M40%", commit)
 	if err != nil {
 		return nil, err
@@ -69,7 +76,7 @@ func (c *Carrier) git(args ...string) (string, error) {
 	cmd.Dir = c.root
 	out, err := cmd.Output()
 	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
-		err = fmt.Errorf("git %s: %s", strings.Join(args, " "), failed.Stderr)
+		err = fmt.Errorf("git %s: %s", strings.Join(args, " "), bytes.TrimSpace(failed.Stderr))
 	}
 	return string(out), err
 }
