@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"bellwether/internal/mutants"
 	"bellwether/internal/mutants/measure"
@@ -40,7 +43,8 @@ results at once. A mutant whose result is known for the same source is skipped, 
 run that was interrupted can be continued. With --table, the command writes the
 scores into docs/testing.md instead.
 
-Exit status: 0 all selected mutants are judged, 1 something else went wrong.`
+Exit status: 0 all selected mutants are judged, 1 something else went wrong, 2 usage,
+128+n ended by a signal.`
 
 func newRoot() *cobra.Command {
 	var o options
@@ -52,6 +56,9 @@ func newRoot() *cobra.Command {
 			"  bellwether-mutants --only '^internal/zab/ping.go:'\n  bellwether-mutants --table",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := combination(cmd.Flags()); err != nil {
+				return shell.Usage(err)
+			}
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
@@ -61,9 +68,9 @@ func newRoot() *cobra.Command {
 	f.StringVar(&o.set, "set", "", "judge only mutants of this set: semantic or generated")
 	f.StringVar(&o.only, "only", "", "judge only mutants whose name matches this expression")
 	o.seed, o.jobs = 1, runtime.NumCPU()
-	f.Func("sample", "judge only so many `mutants` that are generated of each package, chosen at random; 0: all", into(&o.sample, math.MaxInt32))
-	f.Func("seed", "the `seed` that chooses the sample (default 1)", into(&o.seed, math.MaxUint64))
-	f.Func("jobs", "the `number` of mutants that are judged at the same time (default: one for each processor)", into(&o.jobs, math.MaxInt32))
+	f.Func("sample", "judge only so many `mutants` that are generated of each package, chosen at random; 0: all", into(&o.sample, 0, math.MaxInt32))
+	f.Func("seed", "the `seed` that chooses the sample (default 1)", into(&o.seed, 0, math.MaxUint64))
+	f.Func("jobs", "the `number` of mutants that are judged at the same time (default: one for each processor)", into(&o.jobs, 1, math.MaxInt32))
 	f.DurationVar(&o.budget, "budget", 10*time.Minute, "processor time for one mutant in the simulator")
 	f.BoolVar(&o.noUnit, "no-unit", false, "do not run unit tests")
 	f.BoolVar(&o.noSimulator, "no-simulator", false, "do not run the simulator")
@@ -74,14 +81,34 @@ func newRoot() *cobra.Command {
 	return c
 }
 
-// into returns a function that reads a number up to most. Its error says at which character the text
+// combination returns an error if the flags that are given contradict each other. --carry, --table and --list
+// judge nothing, and each of them does something else. --table shows all mutants.
+func combination(f *pflag.FlagSet) error {
+	for _, flags := range [][]string{
+		{"carry", "table", "list", "set", "only", "sample"},
+		{"table", "list", "set", "only", "sample"},
+	} {
+		mode := flags[0]
+		for _, other := range flags[1:] {
+			if f.Changed(mode) && f.Changed(other) {
+				return fmt.Errorf("--%s goes without --%s", mode, other)
+			}
+		}
+	}
+	if f.Changed("carry") && f.Lookup("carry").Value.String() == "" {
+		return errors.New(`--carry "": name the last commit at which the mutants applied`)
+	}
+	return nil
+}
+
+// into returns a function that reads a number from least to most. Its error says at which character the text
 // is wrong.
-func into[N int | uint64](to *N, most uint64) func(text string) error {
+func into[N int | uint64](to *N, least, most uint64) func(text string) error {
 	return func(text string) error {
 		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil || n > most {
+		if err != nil || n < least || n > most {
 			at := max(0, strings.IndexFunc(text, func(r rune) bool { return r < '0' || r > '9' }))
-			return fmt.Errorf("character %d, at %q: allowed here is a number from 0 to %d", at+1, text[at:], most)
+			return fmt.Errorf("character %d, at %q: allowed here is a number from %d to %d", at+1, text[at:], least, most)
 		}
 		*to = N(n)
 		return nil
@@ -94,10 +121,10 @@ func (o *options) selection() (s measure.Selection, err error) {
 	switch {
 	case s.Set != "" && s.Set != mutants.Semantic && s.Set != mutants.Generated:
 		return s, fmt.Errorf("--set %q: the sets are semantic and generated", o.set)
-	case o.jobs < 1:
-		return s, fmt.Errorf("--jobs %d: the least number is 1", o.jobs)
 	case o.budget <= 0:
 		return s, fmt.Errorf("--budget %v: the budget must be more than 0", o.budget)
+	case o.noUnit && o.noSimulator:
+		return s, errors.New("--no-unit and --no-simulator: nothing is left that could judge a mutant")
 	}
 	if o.only != "" {
 		if s.Only, err = regexp.Compile(o.only); err != nil {
@@ -126,14 +153,41 @@ func (o *options) run(ctx context.Context, out, log io.Writer) error {
 	case o.table:
 		return r.WriteDocument()
 	case o.list:
-		for _, x := range s.Of(m.Mutants) {
+		selected, err := s.Of(m.Mutants)
+		if err != nil {
+			return err
+		}
+		for _, x := range selected {
 			fmt.Fprintf(out, "%s: %s\n", x.Name, x.What)
 		}
 		return nil
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	return r.Run(ctx, s)
+	if err := r.Run(ctx, s); err != nil {
+		return cmp.Or(context.Cause(ctx), err)
+	}
+	return nil
+}
+
+// untilSignal returns a context that the first SIGINT or SIGTERM ends, so that the run deletes its files. The
+// cause has the exit status. A second signal ends the process at once.
+func untilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			signal.Stop(signals)
+			cancel(&shell.StatusError{Status: 128 + int(s.(syscall.Signal)), Err: errors.New("interrupted")})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
 }
 
 // carry brings forward the semantic mutants.

@@ -99,6 +99,41 @@ func ReadResults(file, text string) (Results, error) {
 	return out, nil
 }
 
+// secondsPart matches what is written of a number of seconds before the line is complete.
+var secondsPart = regexp.MustCompile(`^(\d+(\.\d?)?)?$`)
+
+var hashPart = regexp.MustCompile(`^([0-9a-f]{0,11}|[0-9a-f]{12} ?)$`)
+
+// IsBeginning reports whether text, which has no end of line, is what a run that was killed has written of the line of
+// a result of one of these mutants.
+func IsBeginning(text string, all []Mutant) bool {
+	f := strings.SplitAfter(text, " ") // a blank at its end shows that a field is complete
+	begins := func(part string) func(word string) bool {
+		return func(word string) bool { return strings.HasPrefix(word+" ", part) }
+	}
+	for i, part := range f {
+		var possible bool
+		switch i {
+		case 0:
+			possible = slices.ContainsFunc(all, func(m Mutant) bool { return begins(part)(m.Name) })
+		case 1:
+			possible = slices.ContainsFunc([]string{string(Unit), string(Simulator)}, begins(part))
+		case 2:
+			possible = hashPart.MatchString(part)
+		case 3:
+			possible = slices.ContainsFunc([]string{string(Killed), string(Survived), string(Invalid)}, begins(part))
+		case 4, 5:
+			possible = part != " "
+		case 6:
+			possible = secondsPart.MatchString(part)
+		}
+		if !possible {
+			return false
+		}
+	}
+	return true
+}
+
 var validHash = regexp.MustCompile(`^[0-9a-f]{12}$`)
 
 func readResult(line string) (Result, error) {

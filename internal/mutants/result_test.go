@@ -47,3 +47,26 @@ func TestBadResults(t *testing.T) {
 		}
 	}
 }
+
+// TestBeginningOfResult shows that every beginning of the line of a result is known as one, and that text which is
+// something else is not.
+func TestBeginningOfResult(t *testing.T) {
+	all := []Mutant{{Name: "a-fault"}, {Name: "internal/zab/ping.go:ping:negate:1"}}
+	for _, x := range []Result{
+		{Mutant: "a-fault", Score: Unit, Hash: "0123456789ab", Verdict: Invalid},
+		{Mutant: "internal/zab/ping.go:ping:negate:1", Score: Simulator, Hash: "0123456789ab", Verdict: Killed, Where: "Agreement", By: "7", Seconds: 12.5},
+	} {
+		line := strings.TrimSuffix(x.Line(), "\n")
+		for n := range len(line) + 1 {
+			if !IsBeginning(line[:n], all) {
+				t.Errorf("%q is the beginning of a result", line[:n])
+			}
+		}
+	}
+	for _, text := range []string{"b", "a-fault ", "a-fault unite", "a-fault units 0", "a-fault unit 0123456789abc", "a-fault unit 0123 ", "a-fault unit 0123456789ab dead",
+		"a-fault unit 0123456789ab killed  ", "a-fault unit 0123456789ab killed x y z", "a-fault unit 0123456789ab killed x y 1.0 "} {
+		if got := IsBeginning(text, all); got != (text == "a-fault ") {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}

@@ -30,7 +30,8 @@ type Runner struct {
 	// Log gets a line for each result.
 	Log io.Writer
 
-	sound string // the simulator without a mutant
+	sound     string // the simulator without a mutant
+	temporary string // a folder that is deleted at the end of Run; empty: none
 
 	building  sync.RWMutex // held for writing while the cache is emptied
 	mu        sync.Mutex   // guards what follows, and the file of results
@@ -42,9 +43,9 @@ type Runner struct {
 // Run judges the selected mutants whose results are not known, and appends the results. It
 // returns when all are judged, the context is done, or something other than a mutant fails.
 func (r *Runner) Run(ctx context.Context, s Selection) error {
-	selected := s.Of(r.Module.Mutants)
-	if len(selected) == 0 {
-		return errors.New("no mutant is selected; --list without --only prints the names of all")
+	selected, err := s.Of(r.Module.Mutants)
+	if err != nil {
+		return err
 	}
 	if err := r.prepareFile(); err != nil {
 		return err
@@ -57,6 +58,8 @@ func (r *Runner) Run(ctx context.Context, s Selection) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
+	r.temporary = dir
+	defer func() { r.temporary = "" }()
 	if s.Simulator {
 		if err := r.buildSimulator(ctx, dir); err != nil {
 			return err
@@ -105,17 +108,24 @@ func (r *Runner) load() error {
 	return err
 }
 
-// prepareFile removes a last line without an end from the file of results. The run that began to
-// write that line was killed, and its mutant is judged again. If the file cannot be written,
-// the error comes before the first mutant is judged.
+// prepareFile removes the beginning of a result without an end of line from the end of the file of results. The run
+// that began to write that line was killed, and its mutant is judged again. Any other text without an end of line
+// shows that this is no file of results, which is then left as it is. If the file cannot be written, the error
+// comes before the first mutant is judged.
 func (r *Runner) prepareFile() error {
 	f, err := os.OpenFile(r.Results, os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {
 		return err
 	}
 	text, err := io.ReadAll(f)
-	if end := bytes.LastIndexByte(text, '\n') + 1; err == nil && end < len(text) {
-		fmt.Fprintf(r.Log, "%s: the last line is removed, because it has no end: %q\n", r.Results, text[end:])
+	end := bytes.LastIndexByte(text, '\n') + 1
+	switch rest := string(text[end:]); {
+	case err != nil || rest == "":
+	case !mutants.IsBeginning(rest, r.Module.Mutants):
+		err = fmt.Errorf("%s:%d: %.80q has no end of line and is not the beginning of a result of a mutant: delete it, or name a file of results",
+			r.Results, bytes.Count(text, []byte("\n"))+1, rest)
+	default:
+		fmt.Fprintf(r.Log, "%s: the last line is removed, because it has no end: %q\n", r.Results, rest)
 		err = f.Truncate(int64(end))
 	}
 	return errors.Join(err, f.Close())

@@ -379,3 +379,17 @@ func TestRunAfterOneThatWasKilled(t *testing.T) {
 		t.Error("nothing is selected, and the run does not say so")
 	}
 }
+
+// TestForeignFileOfResults shows that a file that has other text than a result at its end is refused and left as it is.
+func TestForeignFileOfResults(t *testing.T) {
+	r, dir := smallRunner(t)
+	for _, text := range []string{"a diary", "one line\nkilled unless", "killed unit 0123 "} {
+		write(t, dir, map[string]string{"results.txt": text})
+		if err := r.Run(t.Context(), semantic); err == nil || !strings.Contains(err.Error(), "is not the beginning of a result") {
+			t.Errorf("%q: %v", text, err)
+		}
+		if now := read(t, r.Results); now != text {
+			t.Errorf("%q has become %q", text, now)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"regexp"
@@ -22,8 +23,8 @@ type Selection struct {
 	Unit, Simulator bool
 }
 
-// Of returns the selected mutants in their order.
-func (s *Selection) Of(all []mutants.Mutant) []*mutants.Mutant {
+// Of returns the selected mutants in their order. That none is selected is an error.
+func (s *Selection) Of(all []mutants.Mutant) ([]*mutants.Mutant, error) {
 	var selected []*mutants.Mutant
 	generated := map[string][]*mutants.Mutant{} // by package
 	for i := range all {
@@ -40,12 +41,15 @@ func (s *Selection) Of(all []mutants.Mutant) []*mutants.Mutant {
 		slices.SortFunc(list, func(a, b *mutants.Mutant) int { return cmp.Compare(s.rank(a), s.rank(b)) })
 		selected = append(selected, list[:min(s.Sample, len(list))]...)
 	}
+	if len(selected) == 0 {
+		return nil, errors.New("no mutant is selected; --list without --only prints the names of all")
+	}
 	order := make(map[*mutants.Mutant]int, len(all))
 	for i := range all {
 		order[&all[i]] = i
 	}
 	slices.SortFunc(selected, func(a, b *mutants.Mutant) int { return order[a] - order[b] })
-	return selected
+	return selected, nil
 }
 
 // rank returns the random number by which mutants are chosen for a sample. It depends on the

@@ -13,7 +13,8 @@ import (
 // names returns the names of the mutants that a selection chooses.
 func names(s Selection, all []mutants.Mutant) []string {
 	var names []string
-	for _, m := range s.Of(all) {
+	selected, _ := s.Of(all) // an error: none
+	for _, m := range selected {
 		names = append(names, m.Name)
 	}
 	return names

@@ -83,6 +83,9 @@ func (r *Runner) goCommand(ctx context.Context, args ...string) (text string, er
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = r.Module.root
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", collectLess)
+	if r.temporary != "" { // a go command that is killed leaves its folder
+		cmd.Env = append(cmd.Env, "GOTMPDIR="+r.temporary)
+	}
 	if r.Cache != "" {
 		cmd.Env = append(cmd.Env, "GOCACHE="+r.Cache)
 	}
