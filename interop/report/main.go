@@ -73,6 +73,10 @@ func main() {
 	flag.StringVar(&r.systems, "systems", strings.Join([]string{zooKeeper, bellwether, etcd}, ","), "comma-separated systems to measure")
 	flag.BoolVar(&r.table, "table", false, "measure nothing, and write the table of the results that there are")
 	flag.Parse()
+	if err := r.check(flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := r.run(ctx)
@@ -83,6 +87,33 @@ func main() {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
+}
+
+// check returns an error if the command line cannot be what the user meant.
+func (r *run) check(arguments []string) error {
+	if len(arguments) > 0 {
+		return fmt.Errorf("%q: all settings are flags; -h lists them", arguments[0])
+	}
+	for name := range strings.SplitSeq(r.systems, ",") {
+		if systemNames[name] == "" {
+			return fmt.Errorf("-systems: no system %q; there are %s, %s, %s", name, zooKeeper, bellwether, etcd)
+		}
+	}
+	for name, n := range map[string]int{"pairs": r.pairs, "divided": r.divided} {
+		if n < 1 {
+			return fmt.Errorf("-%s %d: want 1 or more", name, n)
+		}
+	}
+	for name, d := range map[string]time.Duration{"duration": r.duration, "curve-duration": r.curveDuration} {
+		if d <= 0 {
+			return fmt.Errorf("-%s %v: want more than 0", name, d)
+		}
+	}
+	if r.curvePairs < 0 || r.warmup < 0 {
+		return fmt.Errorf("-curve-pairs %d, -warmup %v: want 0 or more", r.curvePairs, r.warmup)
+	}
+	_, err := choose(r.rows)
+	return err
 }
 
 func (r *run) run(ctx context.Context) error {

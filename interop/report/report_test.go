@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // some returns results of two pairs.
@@ -150,6 +151,60 @@ func TestResultsAreResumed(t *testing.T) {
 	s.Duration = "1s"
 	if find(all, "read", 1, bellwether, s) != nil {
 		t.Error("a result of other settings is used")
+	}
+}
+
+// TestBadResults shows that a line that is no result is named, wherever it is, and that nothing is left out but what an
+// interrupted run has written of its last line.
+func TestBadResults(t *testing.T) {
+	const good = "\n{\"row\":\"read\"}\n"
+	for text, want := range map[string]string{
+		good + good:                       "",
+		good + "\n{\"row\":\"re":          "",
+		good + "\n{\"row\":\"re" + good:   "",
+		good + "\n{\"row\":\"re\n" + good: "results:4: the line is no result",
+		good + "\nmore":                   "results:4: ",
+		good + "\n{\"row\":5}" + good:     "results:4: ",
+		"a diary" + good:                  "results:1: ",
+	} {
+		path := filepath.Join(t.TempDir(), "results")
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		all, err := readResults(path)
+		if n := strings.Count(text, good); want == "" && (err != nil || len(all) != n) {
+			t.Errorf("%q: %d results, %v; want %d", text, len(all), err, n)
+		}
+		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestBadCommandLine shows that a wrong command line is refused before anything is built or measured.
+func TestBadCommandLine(t *testing.T) {
+	for _, c := range []struct {
+		change    func(*run)
+		arguments []string
+		want      string
+	}{
+		{func(*run) {}, nil, ""},
+		{func(*run) {}, []string{"read"}, `"read": all settings are flags`},
+		{func(r *run) { r.systems = "zookeeper,zookeper" }, nil, `-systems: no system "zookeper"; there are zookeeper, bellwether, etcd`},
+		{func(r *run) { r.systems = "" }, nil, `-systems: no system ""`},
+		{func(r *run) { r.pairs = 0 }, nil, "-pairs 0: want 1 or more"},
+		{func(r *run) { r.divided = 0 }, nil, "-divided 0: want 1 or more"},
+		{func(r *run) { r.curvePairs = -1 }, nil, "-curve-pairs -1"},
+		{func(r *run) { r.duration = 0 }, nil, "-duration 0s: want more than 0"},
+		{func(r *run) { r.curveDuration = -time.Second }, nil, "-curve-duration -1s: want more than 0"},
+		{func(r *run) { r.rows = "reed" }, nil, `no row "reed"`},
+	} {
+		r := &run{systems: "zookeeper,bellwether", pairs: 1, divided: 1, duration: time.Second, curveDuration: time.Second}
+		c.change(r)
+		err := r.check(c.arguments)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
 	}
 }
 

@@ -1,9 +1,11 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 )
@@ -45,26 +47,39 @@ func (s settings) same(o settings) bool {
 	return s == o
 }
 
-// readResults reads a file of results; none, if there is no file. It leaves out a last line that an
-// interrupted run has not written completely.
+// readResults reads a file of results; none, if there is no file. It leaves out a line that an interrupted run has
+// not written completely: the last one, or one directly behind which the next run has begun its first line. An error
+// names any other line that is no result.
 func readResults(path string) (all []result, err error) {
-	file, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	scan := bufio.NewScanner(file)
-	scan.Buffer(nil, 1<<20)
-	for scan.Scan() {
-		var r result
-		if err := json.Unmarshal(scan.Bytes(), &r); err == nil {
-			all = append(all, r)
+	lines := bytes.Split(text, []byte("\n"))
+	for i, line := range lines {
+		if len(line) == 0 {
+			continue
 		}
+		var r result
+		err := json.Unmarshal(line, &r)
+		if last := i+1 == len(lines) || len(lines[i+1]) > 0; err != nil && last && unfinished(line) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: the line is no result: %w; correct or delete it", path, i+1, err)
+		}
+		all = append(all, r)
 	}
-	return all, scan.Err()
+	return all, nil
+}
+
+// unfinished reports whether a line is only the beginning of a JSON object.
+func unfinished(line []byte) bool {
+	err := json.NewDecoder(bytes.NewReader(line)).Decode(new(result))
+	return line[0] == '{' && errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // appendResult adds a result to a file. It begins with a line feed, so that a line that was not
