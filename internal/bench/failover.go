@@ -48,13 +48,24 @@ type Failover struct {
 
 // Check returns an error if a field is out of range.
 func (f Failover) Check() error {
-	for _, name := range f.Failures {
-		if !slices.Contains(Failures(), name) {
+	return firstOf(between("servers", f.Servers, 3, 9), between("znodes", f.Znodes, 1, keysMax), between("size", f.Size, 0, sizeMax),
+		between("rounds", f.Rounds, 1, roundsMax), f.checkFailures())
+}
+
+// checkFailures returns an error unless there are failures, each of them once.
+func (f Failover) checkFailures() error {
+	if len(f.Failures) == 0 {
+		return errors.New("failures: none, want kill, stop, pause, or several of them")
+	}
+	for i, name := range f.Failures {
+		switch {
+		case !slices.Contains(Failures(), name):
 			return fmt.Errorf("failures: %q, want kill, stop or pause", name)
+		case slices.Contains(f.Failures[:i], name):
+			return fmt.Errorf("failures: %s is there twice, want each at most once; --rounds repeats it", name)
 		}
 	}
-	return firstOf(between("servers", f.Servers, 3, 9), between("znodes", f.Znodes, 1, keysMax), between("size", f.Size, 0, sizeMax),
-		between("rounds", f.Rounds, 1, roundsMax))
+	return nil
 }
 
 // Run makes leaders fail. In the reports an operation is a failure, and its latency is the

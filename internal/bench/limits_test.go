@@ -27,7 +27,8 @@ func TestBadInput(t *testing.T) {
 		{with(func(l *Load) { l.Keys = 10_000_001 }), "keys: 10000001"},
 		{with(func(l *Load) { l.Size = -1 }), "size: -1"},
 		{with(func(l *Load) { l.Rate = -1 }), "rate: -1"},
-		{with(func(l *Load) { l.Operations, l.Rate = 1000, 1 }), "operations: want"},
+		{with(func(l *Load) { l.Operations, l.Rate = 1000, 1 }), "operations: 1000 with rate 1, want one of the two"},
+		{with(func(l *Load) { l.Operations, l.Connections, l.Outstanding = 5, 2, 3 }), "operations: 5, want at least one for each request in flight, which are 6"},
 		{with(func(l *Load) { l.Reads = 101 }), "reads: 101"},
 		{with(func(l *Load) { l.Duration = 0 }), "duration: 0s, want more than 0"},
 		{with(func(l *Load) { l.Warmup = -1 }), "warmup: -1ns, want 0 or more"},
@@ -51,6 +52,9 @@ func TestBadInput(t *testing.T) {
 		{Failover{Servers: 2, Znodes: 1, Rounds: 1}, "servers: 2, want 3 to 9"},
 		{Failover{Servers: 3, Rounds: 1}, "znodes: 0, want 1 to"},
 		{Failover{Servers: 3, Znodes: 1, Rounds: 1, Failures: []Failure{"burn"}}, `failures: "burn", want kill, stop or pause`},
+		{Failover{Servers: 3, Znodes: 1, Rounds: 1, Failures: []Failure{Kill, Stop, Kill}}, "failures: kill is there twice"},
+		{Failover{Servers: 3, Znodes: 1, Rounds: 1}, "failures: none, want kill, stop, pause"},
+		{Failover{Servers: 3, Znodes: 1, Rounds: 1, Failures: Failures()}, ""},
 		{Ceiling{Connections: 1, Outstanding: 1, Batch: 0, Duration: 1}, "batch: 0"},
 	} {
 		err := c.m.Check()

@@ -59,8 +59,11 @@ func (l Load) Check() error {
 			return err
 		}
 	}
-	if l.Operations > 0 && (l.Rate > 0 || l.Operations < l.Connections*l.Outstanding) {
-		return errors.New("operations: want at least one for each request in flight, and no rate")
+	if l.Operations > 0 && l.Rate > 0 {
+		return fmt.Errorf("operations: %d with rate %d, want one of the two", l.Operations, l.Rate)
+	}
+	if flying := l.Connections * l.Outstanding; l.Operations > 0 && l.Operations < flying {
+		return fmt.Errorf("operations: %d, want at least one for each request in flight, which are %d", l.Operations, flying)
 	}
 	if l.Raw == nil && (l.Filled || l.Beside != nil || l.Kind == List) {
 		return errors.New("lists, filled trees and work beside the load need connections without the client library")

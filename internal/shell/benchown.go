@@ -40,6 +40,7 @@ func benchAlone(base maker, c *cobra.Command, m func(b *benchRun) (measurement, 
 	_ = c.MarkFlagDirname("dir") // every such measurement has the flag
 	b.outputFlag(c)
 	addExitStatuses(c)
+	addSignalStatuses(c)
 	return c
 }
 

@@ -123,8 +123,13 @@ func benchServers(base maker, c *cobra.Command, s *bench.Setting, m func(*app) m
 	b.sessionFlags(c)
 	b.outputFlag(c)
 	addExitStatuses(c)
-	c.Long = strings.Replace(c.Long, "4 no connection.", "4 no connection, 128 and the number of the\nsignal: interrupted.", 1)
+	addSignalStatuses(c)
 	return c
+}
+
+// addSignalStatuses adds the statuses of an interrupted measurement to a help text that ends with the exit statuses.
+func addSignalStatuses(c *cobra.Command) {
+	c.Long = strings.Replace(c.Long, "4 no connection.", "4 no connection, 128 and the number of the\nsignal: interrupted.", 1)
 }
 
 func addressesOf(servers []bench.ServerVersion) (all []string) {
