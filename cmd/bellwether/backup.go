@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -198,7 +197,7 @@ func newDataRestore() *cobra.Command {
 			if err := store.DumpSnapshot(store.OS(), args[0], store.Discard{}); err != nil {
 				return err
 			}
-			if !yes && !agreed(cmd, fmt.Sprintf("Replace all znodes and sessions of %s by those of %s? [y/N] ", f.url, args[0])) {
+			if !yes && !shell.Agreed(cmd.InOrStdin(), cmd.ErrOrStderr(), fmt.Sprintf("Replace all znodes and sessions of %s by those of %s?", f.url, args[0])) {
 				return errors.New("nothing was changed: answer y, or give --yes")
 			}
 			return carryOut(cmd, func(ctx context.Context) error { return f.restore(ctx, cmd.OutOrStdout(), args[0]) })
@@ -207,14 +206,6 @@ func newDataRestore() *cobra.Command {
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	f.add(c)
 	return c
-}
-
-// agreed asks a question on standard error, and reports whether the answer is yes.
-func agreed(cmd *cobra.Command, question string) bool {
-	fmt.Fprint(cmd.ErrOrStderr(), question)
-	line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
 }
 
 // restore sends a snapshot to a server.

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +75,8 @@ func (g *benchGuard) agree(ctx context.Context, zc *zk.Client) error {
 	if g.yes {
 		return nil
 	}
-	fmt.Fprintf(g.err, "%s (%s) is not a path of the bench. Measure with a new znode below it? [y/N] ", g.path, Count(int(stat.NumChildren), "child znode"))
-	line, _ := bufio.NewReader(g.in).ReadString('\n') // at the end of the input the answer is no
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+	question := fmt.Sprintf("%s (%s) is not a path of the bench. Measure with a new znode below it?", g.path, Count(int(stat.NumChildren), "child znode"))
+	if !Agreed(g.in, g.err, question) {
 		return fmt.Errorf("nothing was written below %s; --yes answers yes", g.path)
 	}
 	return nil

@@ -1,12 +1,10 @@
 package shell
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +51,7 @@ func (a *app) kick(ctx context.Context, zc *zk.Client, target string, yes bool) 
 		id = n.ID
 	}
 	whose := owner(id, st)
-	if !yes && !a.agreed(target, whose) {
+	if !yes && !Agreed(a.in, a.err, fmt.Sprintf("Delete %s: %s?", target, whose)) {
 		return errors.New("nothing was deleted")
 	}
 	// The version is not enough: a name without a nonce may have been created again.
@@ -92,12 +90,4 @@ func owner(id string, st wire.Stat) string {
 		who = printable(id) + ", " + who
 	}
 	return fmt.Sprintf("%s, token %v, since %s", who, st.Czxid, Instant(st.Ctime))
-}
-
-// agreed asks the user for confirmation.
-func (a *app) agreed(target, whose string) bool {
-	fmt.Fprintf(a.err, "Delete %s: %s? [y/N] ", target, whose)
-	line, _ := bufio.NewReader(a.in).ReadString('\n') // at the end of the input the answer is no
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
 }
