@@ -7,7 +7,8 @@
 // read how much memory their processes use. [Ceiling] measures what the machine allows
 // without a server.
 //
-// Every Run returns [Report]s, and [Save] writes them to files. Latencies are recorded in HDR
+// Every Run returns [Report]s, and [Files.Save] writes them to files. If Run returns both reports and an error, the
+// measurement is complete and only the clean-up has failed. Latencies are recorded in HDR
 // histograms with three significant digits, from a microsecond to an hour, and merged at the
 // end. A load is closed or open. In a closed loop each worker sends its next request when the
 // last one is answered, so the latency limits the throughput. In an open loop, operations are

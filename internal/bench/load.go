@@ -334,12 +334,12 @@ func (l Latency) Check() error { return l.load(Read).Check() }
 // Run measures both.
 func (l Latency) Run(ctx context.Context) (all []*Report, err error) {
 	for _, kind := range []Kind{Read, Write} {
-		reports, err := l.load(kind).Run(ctx)
-		if err != nil {
-			return nil, err
+		reports, failed := l.load(kind).Run(ctx)
+		if reports == nil || failed != nil && kind == Read { // reports and an error: only the clean-up has failed
+			return nil, failed
 		}
 		reports[0].Kind = "latency: " + string(kind)
-		all = append(all, reports...)
+		all, err = append(all, reports...), failed
 	}
-	return all, nil
+	return all, err
 }

@@ -151,7 +151,10 @@ func (m Memory) Run(ctx context.Context) ([]*Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		return []*Report{g.report}, g.note("bytes per session", m.Sessions)
+		if err := g.note("bytes per session", m.Sessions); err != nil {
+			return nil, err
+		}
+		return []*Report{g.report}, nil
 	})
 }
 

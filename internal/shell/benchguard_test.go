@@ -1,8 +1,10 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -81,5 +83,28 @@ func TestBenchErrors(t *testing.T) {
 	}
 	if err := b.explain(nil); err != nil {
 		t.Errorf("no error: %v", err)
+	}
+}
+
+// TestOnlyCleanUpFails shows that a measurement after which only the clean-up fails is printed and kept, and that one
+// which fails itself leaves no files.
+func TestOnlyCleanUpFails(t *testing.T) {
+	left := &bench.LeftError{Root: "/x", Err: errors.New("refused")}
+	for _, c := range []struct {
+		reports []*bench.Report
+		files   int
+	}{{[]*bench.Report{{Kind: "read"}}, 3}, {nil, 0}} {
+		var out, log strings.Builder
+		b := &benchRun{app: newApp(), kind: "read", results: t.TempDir()}
+		b.out, b.err = &out, &log
+		err := b.explain(b.run(t.Context(), func(context.Context) ([]*bench.Report, error) { return c.reports, errors.Join(nil, left) }))
+		var status *StatusError
+		if !errors.As(err, &status) || status.Status != ExitFailed || !strings.Contains(err.Error(), "/x and the znodes below it may be left: refused; to delete them: ") {
+			t.Errorf("%v", err)
+		}
+		files, err := os.ReadDir(b.results)
+		if err != nil || len(files) != c.files || strings.Contains(out.String(), "read") != (c.files > 0) {
+			t.Errorf("%v files %v, output %q", err, files, out.String())
+		}
 	}
 }

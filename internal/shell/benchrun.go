@@ -43,7 +43,8 @@ func newBenchRun(base maker, c *cobra.Command) (*benchRun, func()) {
 	}
 }
 
-// run runs the measurement, prints its reports and writes its files.
+// run runs the measurement, prints its reports and writes its files, also if only the clean-up after the measurement
+// has failed.
 func (b *benchRun) run(ctx context.Context, measure func(context.Context) ([]*bench.Report, error)) error {
 	began := time.Now()
 	files, err := b.createFiles(began)
@@ -51,12 +52,17 @@ func (b *benchRun) run(ctx context.Context, measure func(context.Context) ([]*be
 		return fmt.Errorf("--results: %w", err)
 	}
 	reports, err := measure(ctx)
-	if err != nil {
-		if files != nil {
-			err = errors.Join(err, files.Discard())
-		}
-		return err
+	if len(reports) > 0 {
+		return errors.Join(b.publish(began, files, reports), err)
 	}
+	if files != nil {
+		err = errors.Join(err, files.Discard())
+	}
+	return err
+}
+
+// publish prints reports and writes them to files, if there are any.
+func (b *benchRun) publish(began time.Time, files *bench.Files, reports []*bench.Report) error {
 	printed := b.printReports(reports)
 	if files == nil {
 		return printed
