@@ -237,6 +237,9 @@ func (l Load) reports(m *meter, sum *book, pace *pace) []*Report {
 	r := m.report(string(l.Kind), sum.whole)
 	r.Rate, r.Unsent, r.TimerLate = l.Rate, pace.unsent, pace.lateness()
 	r.Operations -= r.Unsent
+	if l.Beside == nil {
+		r.lasted(l.Duration)
+	}
 	all := []*Report{r}
 	for i, name := range parts[l.Kind] {
 		part := reportOf(name, r.Elapsed, sum.parts[i])

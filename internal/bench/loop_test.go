@@ -186,7 +186,7 @@ func TestLoopOpenLoop(t *testing.T) {
 			if want := map[int]int{10: 39, 0: 1}[rate]; slow != want {
 				t.Errorf("rate %d: %d operations were slow, want %d", rate, slow, want)
 			}
-			if rate > 0 && (r.Operations != 100 || r.Unsent != 0 || r.TimerLate > time.Millisecond) {
+			if rate > 0 && (r.Operations != 100 || r.Unsent != 0 || r.TimerLate > time.Millisecond || r.PerSecond() != 10) {
 				t.Errorf("%v", r)
 			}
 		})
@@ -370,7 +370,7 @@ func TestDeliverOpenLoop(t *testing.T) {
 			return nil
 		}, Await: func(int) error { <-events; return nil }}
 		r, err := s.Deliver(t.Context(), "fanout", 3, d)
-		if err != nil || changes != 10 || r.Operations != 30 || r.Unsent != 0 || r.Rate != 10 {
+		if err != nil || changes != 10 || r.Operations != 30 || r.Unsent != 0 || r.Rate != 10 || r.PerSecond() != 30 {
 			t.Fatalf("%d changes, %v, %v", changes, r, err)
 		}
 		slow := 0
@@ -382,6 +382,21 @@ func TestDeliverOpenLoop(t *testing.T) {
 		// The first change, and those that were due after 100, 200, 300 and 400 ms.
 		if slow != 5*3 {
 			t.Errorf("%d events were late", slow)
+		}
+	})
+}
+
+// TestDeliverClosedLoop shows that the throughput of a closed loop leaves out the time of Prepare.
+func TestDeliverClosedLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := Delivery{
+			Prepare: func() error { time.Sleep(90 * time.Millisecond); return nil },
+			Change:  func() error { time.Sleep(10 * time.Millisecond); return nil },
+			Await:   func(int) error { return nil },
+		}
+		r, err := Setting{Duration: time.Second}.Deliver(t.Context(), "fanout", 3, d)
+		if err != nil || r.Operations != 30 || r.Elapsed != 100*time.Millisecond {
+			t.Errorf("%v, %v", r, err)
 		}
 	})
 }

@@ -106,6 +106,14 @@ type Report struct {
 	took *latencies
 }
 
+// lasted says for how long operations were due. With a rate, the last one may have ended before. That does not make
+// the throughput higher.
+func (r *Report) lasted(d time.Duration) {
+	if r.Rate > 0 {
+		r.Elapsed = max(r.Elapsed, d)
+	}
+}
+
 // PerSecond returns the throughput.
 func (r *Report) PerSecond() float64 {
 	if r.Elapsed <= 0 {
@@ -123,8 +131,7 @@ func (r *Report) PerOperation(d time.Duration) time.Duration {
 func (r *Report) String() string {
 	var all []string
 	if r.took != nil {
-		us := func(d time.Duration) string { return d.Round(time.Microsecond).String() }
-		all = append(all, r.throughput(), fmt.Sprintf("latency min %s, p50 %s, p99 %s, p99.9 %s, max %s", us(r.Min), us(r.P50), us(r.P99), us(r.P999), us(r.Max)))
+		all = append(all, r.throughput(), r.latency())
 	}
 	for _, f := range r.Figures {
 		all = append(all, strconv.FormatFloat(f.Value, 'f', -1, 64)+" "+f.Name)
@@ -138,6 +145,15 @@ func (r *Report) throughput() string {
 		return fmt.Sprintf("rounds: %d", r.Operations)
 	}
 	return fmt.Sprintf("%.0f/s, %d in %v", r.PerSecond(), r.Operations, r.Elapsed.Round(time.Millisecond))
+}
+
+// latency says how the latencies are distributed.
+func (r *Report) latency() string {
+	if r.took.h.TotalCount() == 0 {
+		return "no latency, because nothing was measured"
+	}
+	us := func(d time.Duration) string { return d.Round(time.Microsecond).String() }
+	return fmt.Sprintf("latency min %s, p50 %s, p99 %s, p99.9 %s, max %s", us(r.Min), us(r.P50), us(r.P99), us(r.P999), us(r.Max))
 }
 
 // circumstances says in words how the report came about.

@@ -34,18 +34,18 @@ type ServerVersion struct {
 }
 
 // ReportJSON is a report in a form for programs. Latencies and processor times are in
-// microseconds; processor times are those of one operation.
+// microseconds; processor times are those of one operation. A report without latencies has none.
 type ReportJSON struct {
 	Kind       string       `json:"kind"`
 	PerSecond  float64      `json:"per_second"`
 	Operations int64        `json:"operations"`
 	ElapsedMS  int64        `json:"elapsed_ms"`
-	MinUS      int64        `json:"min_us"`
-	P50US      int64        `json:"p50_us"`
-	P99US      int64        `json:"p99_us"`
-	P999US     int64        `json:"p999_us"`
-	MaxUS      int64        `json:"max_us"`
-	MeanUS     int64        `json:"mean_us"`
+	MinUS      int64        `json:"min_us,omitempty"`
+	P50US      int64        `json:"p50_us,omitempty"`
+	P99US      int64        `json:"p99_us,omitempty"`
+	P999US     int64        `json:"p999_us,omitempty"`
+	MaxUS      int64        `json:"max_us,omitempty"`
+	MeanUS     int64        `json:"mean_us,omitempty"`
 	WarmupMS   int64        `json:"warmup_ms"`
 	Rate       int          `json:"rate,omitempty"`
 	Unsent     int64        `json:"unsent,omitempty"`

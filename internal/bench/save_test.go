@@ -68,6 +68,17 @@ func TestSave(t *testing.T) {
 	}
 }
 
+// TestReportOfNothing shows that a measurement in which no operation was completed has no latencies.
+func TestReportOfNothing(t *testing.T) {
+	r := reportOf("election", 100*time.Millisecond, newLatencies())
+	if want := "election: 0/s, 0 in 100ms; no latency, because nothing was measured"; r.String() != want {
+		t.Errorf("%q, want %q", r, want)
+	}
+	if b, err := json.Marshal(r.JSON()); err != nil || strings.Contains(string(b), "p50_us") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
 // TestChartWithoutLatencies shows that reports without latencies have a chart, too.
 func TestChartWithoutLatencies(t *testing.T) {
 	if svg, err := chartOf(someReports()[1:]); err != nil || !strings.Contains(string(svg), "no latencies") {

@@ -69,6 +69,7 @@ func (s Sessions) open(ctx context.Context) (*Report, []*zk.Client, error) {
 	}, s.Sessions)
 	r := m.report("sessions: open", took)
 	r.Rate, r.TimerLate = s.Rate, pace.lateness()
+	r.lasted(time.Duration(s.Sessions) * pace.gap)
 	return r, clients, err
 }
 

@@ -29,7 +29,7 @@ func (f Fanout) Check() error {
 
 // Run changes the znode until the time is over. In the Report, an operation is a delivered
 // event, and its latency is the time from the start of the change until a watcher has the
-// event. Elapsed is the time in which events were delivered, without the time in which the
+// event. Without a rate, Elapsed is the time in which events were delivered, without the time in which the
 // watchers set their watches again; the processor time includes that.
 func (f Fanout) Run(ctx context.Context) ([]*Report, error) {
 	if err := f.Check(); err != nil {
@@ -79,7 +79,7 @@ type Delivery struct {
 
 // Deliver measures how changes reach n receivers, until the time is over. In the Report, an operation
 // is a delivered event, and its latency is the time from the start of the change, or from the time at which the
-// change was due: a change waits until the last one was delivered everywhere. Elapsed is the time in
+// change was due: a change waits until the last one was delivered everywhere. Without a rate, Elapsed is the time in
 // which events were delivered, without that of Prepare; the processor time includes Prepare.
 func (s Setting) Deliver(ctx context.Context, kind string, n int, d Delivery) (*Report, error) {
 	if err := s.check(); err != nil {
@@ -97,10 +97,13 @@ func (s Setting) Deliver(ctx context.Context, kind string, n int, d Delivery) (*
 		return nil, err
 	}
 	r := m.report(kind, took)
-	r.Elapsed, r.Rate, r.TimerLate = delivering, d.Rate, pace.lateness()
-	if d.Rate > 0 {
-		r.Unsent = (pace.due - min(pace.taken.Load(), pace.due)) * int64(n)
+	if d.Rate == 0 {
+		r.Elapsed = delivering
+		return r, nil
 	}
+	r.Rate, r.TimerLate = d.Rate, pace.lateness()
+	r.Unsent = (pace.due - min(pace.taken.Load(), pace.due)) * int64(n)
+	r.lasted(s.Duration)
 	return r, nil
 }
 
