@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,9 +52,6 @@ const actsMax = 10_000
 // ParseActs reads faults in the form in which a failure prints them, separated by
 // semicolons. An error says at which character the text is wrong, and what is allowed there.
 func ParseActs(text string) ([]Act, error) {
-	if text == "" {
-		return nil, nil
-	}
 	acts := []Act{}
 	if text == noActs {
 		return acts, nil
@@ -61,6 +59,9 @@ func ParseActs(text string) ([]Act, error) {
 	at := 1
 	for part := range strings.SplitSeq(text, ";") {
 		words := wordsOf(part, at)
+		if at == 1 && words[0].text == "" {
+			return nil, words[0].refused("the first fault, or %q for no faults", noActs)
+		}
 		at += utf8.RuneCountInString(part) + 1
 		if len(acts) == actsMax {
 			return nil, fmt.Errorf("%v: allowed are at most %d faults", words[0], actsMax)
@@ -110,10 +111,16 @@ func wordsOf(text string, at int) (all []word) {
 	return append(all, word{"", at})
 }
 
+// Numbers are written with decimal digits only.
+var (
+	decimal = regexp.MustCompile(`^\d+(\.\d+)?$`)
+	integer = regexp.MustCompile(`^-?\d+$`)
+)
+
 // parseAct reads one fault.
 func parseAct(words []word) (a Act, err error) {
 	when, err := strconv.ParseFloat(words[0].text, 64)
-	if err != nil || !(when >= 0 && when < 1e6) {
+	if err != nil || !decimal.MatchString(words[0].text) || when >= 1e6 {
 		return a, words[0].refused("the second at which a fault occurs, a number from 0 to below 1000000, as in \"1.5 slow 1 2 =3000\"")
 	}
 	a.At = int64(math.Round(when * float64(machine.Second)))
@@ -131,13 +138,16 @@ func parseAct(words []word) (a Act, err error) {
 		if a.B, err = parseMachine(w, onServers|onClients); err != nil {
 			return a, err
 		}
+		if a.toItself() {
+			return a, w.refused("the number of another machine than %d", a.A)
+		}
 		rest = rest[1:]
 	}
 	if f.least != 0 || f.most != 0 {
 		next = fmt.Sprintf("= and an amount from %d to %d", f.least, f.most)
 		amount, given := strings.CutPrefix(rest[0].text, "=")
 		if given {
-			if a.Value, err = strconv.ParseInt(amount, 10, 64); err != nil {
+			if a.Value, err = strconv.ParseInt(amount, 10, 64); err != nil || !integer.MatchString(amount) {
 				return a, rest[0].refused("%s", next)
 			}
 		}
@@ -171,10 +181,48 @@ func formOf(words []word) (found *form, rest []word) {
 // parseMachine reads the number of a machine.
 func parseMachine(w word, allowed targets) (int, error) {
 	n, err := strconv.Atoi(w.text)
-	if err != nil || !allowed.has(n) {
+	if err != nil || !integer.MatchString(w.text) || !allowed.has(n) {
 		return 0, w.refused("the number of %v", allowed)
 	}
 	return n, nil
+}
+
+// toItself reports whether an act is a fault of the network between a machine and itself, which has no effect.
+func (a Act) toItself() bool {
+	return a.A == a.B && slices.Contains([]Kind{Block, Cut, Join, Slow, Reset}, a.Kind)
+}
+
+// CheckActs returns an error if the acts name a server that the ensemble of the run does not have. The seed may draw how
+// many servers there are. While servers come and go, the run may get every server up to the largest ensemble.
+func (o Options) CheckActs() error {
+	o = drawn(o, machine.NewRandom(o.Seed).Fork())
+	for i, a := range o.Acts {
+		for _, id := range []int{a.A, a.B} {
+			if most := o.servers(); a.onServers() && id > most {
+				return fmt.Errorf("fault %d, %q: the ensemble of seed %d has no server %d; allowed are 1 to %d", i+1, a, o.Seed, id, most)
+			}
+		}
+	}
+	return nil
+}
+
+// servers returns the largest id of a server that a run with these options may have.
+func (o Options) servers() int {
+	n := o.Voters + max(o.Observers, 0)
+	if o.Moves > 0 || o.Reconfig > 0 || slices.ContainsFunc(o.Acts, Act.enlarges) {
+		n = max(n, serversMax)
+	}
+	return n
+}
+
+// enlarges reports whether an act may add a server.
+func (a Act) enlarges() bool { return a.Kind == Enrol || a.Kind == Recruit }
+
+// onServers reports whether an act needs the servers that it names. One that changes the membership does not: it may
+// name a server that is new, or one more than there may be.
+func (a Act) onServers() bool {
+	i := slices.IndexFunc(forms, func(f form) bool { return f.kind == a.Kind })
+	return forms[i].on&onServers != 0 && !a.enlarges() && a.Kind != Reconfigure
 }
 
 // ParseSeed reads a seed.

@@ -80,7 +80,9 @@ var errDisk = errors.New("input/output error")
 // Do carries out an act now.
 func (s *Sim) Do(a Act) {
 	a.At = s.now
-	s.nemesis.done = append(s.nemesis.done, a)
+	if !a.toItself() {
+		s.nemesis.done = append(s.nemesis.done, a)
+	}
 	s.tell("fault: %s", a.what())
 	if a.A < 0 {
 		if -a.A > len(s.clients.All) {

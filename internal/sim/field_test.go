@@ -139,7 +139,17 @@ func TestWrongFaultsAreRefused(t *testing.T) {
 		{"-1 kill 1", `character 1, at "-1": allowed here is the second`},
 		{"NaN kill 1", `character 1, at "NaN": allowed here is the second`},
 		{"1000000 kill 1", `character 1, at "1000000": allowed here is the second`},
-		{";", "character 1, at the end: allowed here is the second"},
+		{";", `character 1, at the end: allowed here is the first fault, or "none" for no faults`},
+		{"", `character 1, at the end: allowed here is the first fault, or "none" for no faults`},
+		{"1;;", "character 2, at the end: allowed here is a kind of fault"},
+		{"1 kill 1;;", "character 10, at the end: allowed here is the second"},
+		{"0x1p3 kill 1", `character 1, at "0x1p3": allowed here is the second`},
+		{"1e3 kill 1", `character 1, at "1e3": allowed here is the second`},
+		{"1_0 kill 1", `character 1, at "1_0": allowed here is the second`},
+		{"1 kill +1", `character 8, at "+1": allowed here is the number of a server`},
+		{"1 slow 1 2 =+5", `character 12, at "=+5": allowed here is = and an amount`},
+		{"1 slow 1 1 =5", `character 10, at "1": allowed here is the number of another machine than 1`},
+		{"1 cut 3 3", `character 9, at "3": allowed here is the number of another machine than 3`},
 		{"1 kill 1;", "character 10, at the end: allowed here is the second"},
 		{"1 kill 1; 2 explode 1", `character 13, at "explode": allowed here is a kind of fault, which is one of: kill, power off, `},
 		{"1 power 1", `character 3, at "power": allowed here is a kind of fault`},
@@ -169,6 +179,41 @@ func TestWrongFaultsAreRefused(t *testing.T) {
 	many := strings.TrimSuffix(strings.Repeat("1 kill 1;", actsMax+1), ";")
 	if _, err := ParseActs(many); err == nil || !strings.Contains(err.Error(), "allowed are at most 10000 faults") {
 		t.Errorf("%d faults: %v", actsMax+1, err)
+	}
+}
+
+// TestServersThatTheEnsembleLacks checks that faults of servers which a run cannot have are refused, and that those of
+// servers which may be added are not.
+func TestServersThatTheEnsembleLacks(t *testing.T) {
+	for _, c := range []struct {
+		options Options
+		faults  string
+		want    string
+	}{
+		{Options{}, "1 kill 3; 2 kill 4", ""},
+		{Options{}, "1 kill 3; 2 kill 5", `fault 2, "2.000000 kill 5": the ensemble of seed 1 has no server 5; allowed are 1 to 4`},
+		{Options{}, "1 block 1 5", "has no server 5"},
+		{Options{}, "1 cut 1 -5; 1 kill -9; 1 rack off 3; 1 calm 0", ""},
+		{Options{}, "1 enrol 5 =1; 2 start 5", ""},
+		{Options{Reconfig: 1}, "1 kill 10; 2 recruit 11; 2 reconfigure 11", ""},
+		{Options{Reconfig: 1}, "1 kill 11", "allowed are 1 to 10"},
+		{Options{Moves: 1}, "1 kill 10", ""},
+	} {
+		acts, err := ParseActs(c.faults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := c.options
+		o.Seed, o.Voters, o.Observers, o.Acts = 1, 3, 1, acts
+		if o.Moves == 0 {
+			o.Moves = -1
+		}
+		if o.Reconfig == 0 {
+			o.Reconfig = -1
+		}
+		if err := o.CheckActs(); c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", c.faults, err, c.want)
+		}
 	}
 }
 

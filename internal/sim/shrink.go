@@ -29,6 +29,7 @@ func (s *shrinker) try(o Options) bool {
 		return false
 	}
 	s.runs--
+	o.Acts = slices.DeleteFunc(slices.Clone(o.Acts), func(a Act) bool { return a.onServers() && max(a.A, a.B) > o.servers() }) // it has no effect
 	_, err := Run(o)
 	f, failed := err.(*Failure)
 	if !failed || f.Rule != s.best.Rule {
