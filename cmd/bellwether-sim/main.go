@@ -48,7 +48,7 @@ each session in order. After the faults have ended, the ensemble and all clients
 must recover.
 
 Exit status: 0 no rule was broken, 1 a rule was broken; the end of the trace is
-then printed.`
+then printed; 2 usage.`
 
 // shrinkRuns is the largest number of runs that --shrink makes.
 const shrinkRuns = 400
@@ -106,7 +106,10 @@ func (s *simulation) run(out io.Writer) error {
 	if s.verbose {
 		s.options.Trace = func(line string) { fmt.Fprintln(out, line) }
 	}
-	for end := time.Now().Add(s.during); ; s.options.Seed++ {
+	for end := time.Now().Add(s.during); ; s.options.Seed = following(s.options.Seed) {
+		if err := s.options.CheckActs(); err != nil {
+			return shell.Usage(fmt.Errorf("--faults: %w", err))
+		}
 		if err := s.one(out); err != nil {
 			return err
 		}
@@ -115,6 +118,9 @@ func (s *simulation) run(out io.Writer) error {
 		}
 	}
 }
+
+// following returns the seed after another one. 0 is none: it stands for a random one.
+func following(seed uint64) uint64 { return max(seed+1, 1) }
 
 // one runs one seed and prints the result.
 func (s *simulation) one(out io.Writer) error {
