@@ -147,7 +147,7 @@ func (s *Step) problems(v *View) []Problem {
 	for _, n := range s.New.Servers() {
 		_, was := s.Old.Server(n.ID)
 		if !was && n.Role == ensemble.Observer {
-			all = append(append(all, v.Newcomer(n)...), v.differing(s.Old)...)
+			all = append(append(all, v.Newcomer(n)...), v.Differing(s.Old)...)
 		}
 	}
 	if Tolerates(s.Old, v.Counts) < 0 {
@@ -200,7 +200,7 @@ func (s *Step) newVoters(v *View) (all []Problem) {
 		}
 	}
 	if len(joining) > 0 {
-		all = append(all, v.differing(s.Old)...)
+		all = append(all, v.Differing(s.Old)...)
 	}
 	if len(joining) > 1 {
 		all = append(all, Problem{fmt.Sprintf("servers %s would get a vote at once", idText(joining)), "give a vote to one server at a time; bellwether member plan prints the order"})

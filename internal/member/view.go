@@ -111,8 +111,8 @@ func versionProblem(version string) string {
 	return ""
 }
 
-// differing returns a problem for each member whose tree differs: a newcomer could get that tree.
-func (v *View) differing(now *ensemble.Membership) (all []Problem) {
+// Differing returns a problem for each member whose tree differs: a newcomer could get that tree.
+func (v *View) Differing(now *ensemble.Membership) (all []Problem) {
 	for _, line := range now.Servers() {
 		if seen := v.Servers[line.ID]; seen.Differs != "" {
 			all = append(all, Problem{fmt.Sprintf("server %d says that %s, and a newcomer could get the wrong tree", line.ID, seen.Differs),

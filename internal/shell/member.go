@@ -114,7 +114,7 @@ func newMemberList(base maker) *cobra.Command {
 			Short: "show the members: role, state, how far each is behind, addresses",
 			Long: "Show each member as its line says (ROLE, SERVERS: its addresses for other servers, CLIENTS) and as it answers\n" +
 				"(STATE; BEHIND: transactions that the leader had applied and it had not; VERSION). The lines below the table name\n" +
-				"the version of the list, how many servers may fail, and members that disagree about the list.\n\n" +
+				"the version of the list, how many servers may fail, and members that disagree about the list or whose tree differs.\n\n" +
 				"Exit status: 0 all members serve and agree, 1 not so, 2 usage, 4 no connection.",
 			Example: "  bellwether member list --server zk1,zk2,zk3\n  bellwether member list -o json",
 			Args:    argCount(0, 0),
@@ -155,7 +155,7 @@ func (m *members) list(ctx context.Context, zc *zk.Client) error {
 	if err != nil {
 		return err
 	}
-	all := membersJSON{Version: hexVersion(now), Members: []memberJSON{}, Survives: member.Tolerates(now, v.Counts), Problems: member.New(now, now, v).Problems}
+	all := membersJSON{Version: hexVersion(now), Members: []memberJSON{}, Survives: member.Tolerates(now, v.Counts), Problems: append(member.New(now, now, v).Problems, v.Differing(now)...)}
 	serving := true
 	for _, s := range now.Servers() {
 		line := describeMember(s, v.Servers[s.ID])
