@@ -145,11 +145,12 @@ func (s *Sim) spoilCopies(v *server) {
 		return
 	}
 	s.copiesSpoilt = true
+	epoch := l.standing.Epoch
 	s.getsCopy(v)
-	if s.ended() || !v.standing.Serving {
+	if s.ended() || !v.standing.Serving || l.standing.Epoch != epoch { // in another term, the leader does not know whose copy it is
 		return
 	}
-	link, epoch := v.linked, l.standing.Epoch
+	link := v.linked
 	s.RunFor(6 * s.opt.TickMS * machine.Millisecond)
 	if l.leads() && l.standing.Epoch == epoch && v.linked != link {
 		s.fail("EqualDigest", "leader %d sends server %d another snapshot, although the first one was wrong", l.id, v.id)
