@@ -4,16 +4,20 @@ import (
 	"fmt"
 
 	"bellwether/internal/peerwire"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
 // leadershipTransfers checks leadership transfers. A leader that has begun one proposes nothing more. The successor
 // that it names has on its disk everything that the leader proposed, and was heard from within LeaseMS. After that, the old
-// leader neither proposes nor pings in its epoch.
-type leadershipTransfers struct{ began, ended map[wire.Epoch]wire.Zxid }
+// leader neither proposes nor pings in its epoch, except that pings of before may wait behind a snapshot.
+type leadershipTransfers struct {
+	began, ended map[wire.Epoch]wire.Zxid
+	snapshots    map[zab.LinkID]bool // links on which a snapshot was sent
+}
 
 func newLeadershipTransfers() *leadershipTransfers {
-	return &leadershipTransfers{map[wire.Epoch]wire.Zxid{}, map[wire.Epoch]wire.Zxid{}}
+	return &leadershipTransfers{map[wire.Epoch]wire.Zxid{}, map[wire.Epoch]wire.Zxid{}, map[zab.LinkID]bool{}}
 }
 
 func (*leadershipTransfers) Name() string { return "LeadershipTransfers" }
@@ -43,8 +47,11 @@ func (c *leadershipTransfers) sent(e Promised) string {
 	switch {
 	case e.ByLearner:
 		return ""
+	case e.Packet.Type == peerwire.PacketSnap:
+		c.snapshots[e.Link] = true
+		return ""
 	case e.Packet.Type == peerwire.PacketPing:
-		if end, over := c.ended[z.Epoch()]; over {
+		if end, over := c.ended[z.Epoch()]; over && !c.snapshots[e.Link] {
 			return fmt.Sprintf("leader %d pings in epoch %d, whose leadership was transferred at %v", e.Server, z.Epoch(), end)
 		}
 		return ""

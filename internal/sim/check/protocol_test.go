@@ -162,7 +162,9 @@ var brokenRules = []broken{
 		ping := func(e wire.Epoch) Promised {
 			return Promised{Server: a, Packet: &peerwire.QuorumPacket{Type: peerwire.PacketPing, Zxid: z(e, 0)}}
 		}
-		return []any{ping(1), transfers(a, b, 0), ping(2), ping(1)}
+		snapshot, waited := packetOf(0, false, peerwire.PacketSnap, z(1, 0), nil), ping(1)
+		waited.Link = snapshot.Link
+		return []any{ping(1), transfers(a, b, 0), ping(2), snapshot, waited, ping(1)}
 	}},
 	{"leadership transferred to one that lacks something", func(*History) Checker { return newLeadershipTransfers() }, func(_ *History) []any {
 		other, wiped, named := transfers(a, b, 5), transfers(a, b, 5), transfers(a, b, 5)
