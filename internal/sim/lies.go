@@ -178,6 +178,9 @@ func (s *Sim) weigh() {
 func (s *Sim) missing() string {
 	last := s.history.Last().Zxid
 	lost := s.canElect(func(v *server) bool { return v.durable() < last || v.saved.Current < last.Epoch() }) // a vote gives the epoch before the zxid
+	if !slices.ContainsFunc(s.servers, func(v *server) bool { return v.durable() > 0 }) {
+		lost = last > 0 // servers without a transaction found the ensemble anew once all of them hear each other
+	}
 	if s.canElect(func(v *server) bool { return v.saved.Current < s.ledEpoch }) {
 		s.outvotable = s.ledEpoch
 	}
