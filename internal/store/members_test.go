@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -111,9 +112,7 @@ func TestStaticFileMayBeALink(t *testing.T) {
 	where, conf := t.TempDir(), t.TempDir()
 	real, static := filepath.Join(where, "server1.cfg"), filepath.Join(conf, "zoo.cfg")
 	must(t, os.WriteFile(real, []byte("dynamicConfigFile=dynamic.1\n"), 0o600))
-	if err := os.Symlink(real, static); err != nil {
-		t.Skip(err)
-	}
+	must(t, os.Symlink(real, static))
 	f := &MemberFiles{FS: OS(), Static: static, Next: static + ".dynamic.next"}
 	must(t, f.Backup())
 	must(t, f.SaveCommitted(static+".dynamic.2", "members 2", point, false))
@@ -171,14 +170,9 @@ func TestFailedWriteLeavesNothing(t *testing.T) {
 // TestFailedWriteNamesTheFileOnce: the error of a write has the name of the file once.
 func TestFailedWriteNamesTheFileOnce(t *testing.T) {
 	next := filepath.Join(t.TempDir(), "zoo.cfg.dynamic.next")
-	if err := os.Symlink("/dev/full", next+".tmp"); err != nil {
-		t.Skip(err)
-	}
+	must(t, os.Symlink("/dev/full", next+".tmp"))
 	err := (&MemberFiles{FS: OS(), Next: next}).SaveProposed("members 2\nversion=2")
-	if !errors.Is(err, syscall.ENOSPC) {
-		t.Skip(err) // a system without /dev/full
-	}
-	if want := "write " + next + ".tmp: " + syscall.ENOSPC.Error(); err.Error() != want {
-		t.Errorf("%q, want %q", err, want)
+	if want := "write " + next + ".tmp: " + syscall.ENOSPC.Error(); fmt.Sprint(err) != want {
+		t.Errorf("%v, want %q", err, want)
 	}
 }
