@@ -195,8 +195,8 @@ func onlyInPart(st server.Status) string {
 		return fmt.Sprintf("its main loop has been busy with one batch for %v", st.Busy.Round(time.Millisecond))
 	case st.Differs != "":
 		return st.Differs
-	case st.Port != "":
-		return st.Port
+	case st.ClosedPort != "":
+		return st.ClosedPort
 	case st.GivesWay != "":
 		return "another server should lead: " + st.GivesWay
 	}

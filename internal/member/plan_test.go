@@ -177,7 +177,7 @@ func TestRefused(t *testing.T) {
 		"newcomer with another id":    {four, change(4, func(s *Seen) { s.ID = 2 }), "has the id 2, and not 4: two servers with one id vote as one"},
 		"newcomer standalone":         {four, change(4, func(s *Seen) { s.Role = "standalone" }), "runs standalone with a history of its own"},
 		"newcomer of another one":     {four, change(4, func(s *Seen) { s.Differs = "its tree differs" }), "server 4 says that its tree differs, as after a start with the data of another ensemble: stop it, and start it with the lines"},
-		"newcomer with a closed port": {four, change(4, func(s *Seen) { s.Closed, s.Empty = "election port h4:2 cannot be opened", false }), "server 4 says: election port h4:2 cannot be opened"},
+		"newcomer with a closed port": {four, change(4, func(s *Seen) { s.ClosedPort, s.Empty = "election port h4:2 cannot be opened", false }), "server 4 says: election port h4:2 cannot be opened"},
 		"member with a wrong tree":    {four, change(2, func(s *Seen) { s.Differs = "its tree differs" }), "server 2 says that its tree differs, and a newcomer could get the wrong tree"},
 		"leader is silent":            {four, change(1, silent), "none of the servers that answer leads, and 1 does not answer"},
 		"newer list":                  {four, change(2, func(s *Seen) { s.Members = roles(t, "pp").WithVersion(now.Version() + 1) }), "the members were changed meanwhile: server 2 has version"},

@@ -9,18 +9,18 @@ import (
 
 // Seen is what is known of one server.
 type Seen struct {
-	Address string // where clients reach it; empty: not known
-	Error   string // why it does not answer; empty: it answers
-	HasID   bool
-	ID      ensemble.ServerID // the id that the server says it has, if HasID
-	Role    string            // leader, follower, observer or standalone; empty: it does not serve
-	Version string
-	Zxid    string
-	Empty   bool                 // it serves without any history, although the leader has one
-	Behind  int64                // how many transactions it is behind the leader; -1: not known
-	Differs string               // how its tree differs from that of other servers, as it says; empty: it does not say so
-	Closed  string               // why its election port is not open, as it says; empty: it does not say so
-	Members *ensemble.Membership // the members as this server knows them; nil: not known
+	Address    string // where clients reach it; empty: not known
+	Error      string // why it does not answer; empty: it answers
+	HasID      bool
+	ID         ensemble.ServerID // the id that the server says it has, if HasID
+	Role       string            // leader, follower, observer or standalone; empty: it does not serve
+	Version    string
+	Zxid       string
+	Empty      bool                 // it serves without any history, although the leader has one
+	Behind     int64                // how many transactions it is behind the leader; -1: not known
+	Differs    string               // how its tree differs from that of other servers, as it says; empty: it does not say so
+	ClosedPort string               // why its election port is not open, as it says; empty: it does not say so
+	Members    *ensemble.Membership // the members as this server knows them; nil: not known
 
 	assumed bool // an earlier step of the plan makes sure that it has caught up
 }
@@ -154,8 +154,8 @@ func (v *View) voter(s ensemble.Server) []Problem {
 	switch {
 	case !seen.serves():
 		return []Problem{{fmt.Sprintf("server %d does not follow the leader, so it is not known what it has on its disk", s.ID), wait}}
-	case seen.Closed != "":
-		return []Problem{{fmt.Sprintf("server %d says: %s; the other servers could not reach it in an election", s.ID, seen.Closed), "remove the server and add it with the right line, or free the port"}}
+	case seen.ClosedPort != "":
+		return []Problem{{fmt.Sprintf("server %d says: %s; the other servers could not reach it in an election", s.ID, seen.ClosedPort), "remove the server and add it with the right line, or free the port"}}
 	case seen.Empty:
 		return []Problem{{fmt.Sprintf("server %d has an empty disk: with a vote it could complete a quorum that does not have what is committed", s.ID), wait}}
 	case seen.Behind < 0:

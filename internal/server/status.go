@@ -36,8 +36,8 @@ type Status struct {
 	GivesWay string
 	// Differs says that the tree is known to differ from the leader's; empty if it is not.
 	Differs string
-	// Port says why the election port is not open; empty if it is.
-	Port string
+	// ClosedPort says why the election port is not open; empty if it is.
+	ClosedPort string
 	// Busy is how long the loop has been carrying out one batch, if that is long; else 0.
 	Busy time.Duration
 	// Unfit names the learners of this leader that say that they should not lead; empty: none.
@@ -87,7 +87,7 @@ func (s *Server) Status() Status {
 	}
 	if s.member != nil && s.member.mesh != nil {
 		if err := s.member.mesh.Failure(); err != nil {
-			o.Port = err.Error()
+			o.ClosedPort = err.Error()
 		}
 	}
 	o.ClientCertificate, o.QuorumCertificate = expires(s.certs.clients), expires(s.certs.servers)

@@ -189,7 +189,7 @@ func pause(ctx context.Context) bool {
 // catchUp waits until a server has what the leader has, and reports how far it is from time to time.
 func (c *memberChange) catchUp(ctx context.Context, s ensemble.Server) error {
 	const reportEach = 2 * time.Second
-	began, reported, wrong := time.Now(), time.Now(), 0
+	began, reported, right := time.Now(), time.Now(), time.Now()
 	limited, cancel := context.WithTimeout(ctx, c.stepMax)
 	defer cancel()
 	for {
@@ -202,12 +202,10 @@ func (c *memberChange) catchUp(ctx context.Context, s ensemble.Server) error {
 		if v.Counts(s.ID) && inRole(c.now, s.ID, seen.Role) {
 			return c.report(memberEvent{Event: "caught_up", Server: s.ID, Behind: &seen.Behind, MS: &ms, text: fmt.Sprintf("server %d has caught up: %d transactions behind the leader, after %d ms", s.ID, seen.Behind, ms)})
 		}
-		if c.inWrongRole(s.ID, &v) {
-			wrong++
-		} else {
-			wrong = 0
+		if !c.inWrongRole(s.ID, &v) {
+			right = time.Now()
 		}
-		if time.Duration(wrong)*pollEach >= max(c.app.timeout, wrongRoleMin) {
+		if time.Since(right) >= max(c.app.timeout, wrongRoleMin) {
 			return fmt.Errorf("server %d has caught up, but goes on as a follower although it is to be an observer first: it has probably reconfigEnabled=false, so that it does not learn its role; set reconfigEnabled=true in its zoo.cfg and restart it\n%s", s.ID, c.state)
 		}
 		if time.Since(reported) >= reportEach {
