@@ -62,12 +62,13 @@ type Client struct {
 	zxidSeen     Zxid // largest zxid in answers and events
 	zxidAnswered Zxid // largest zxid in answers: all events up to it have arrived
 
-	onClose []*func() // functions given to OnClose, in order
-	closing bool
-	killed  bool
-	ended   bool  // the session has ended, or the server has confirmed closeSession
-	fatal   error // set when the server refuses the credentials
-	over    error // the error of all calls once run is ending
+	onClose  []*func() // functions given to OnClose, in order
+	closing  bool
+	killed   bool
+	ended    bool  // the session has ended, or the server has confirmed closeSession
+	fatal    error // set when the server refuses the credentials
+	expiries int   // how many sessions in a row an answer has called over soon after they were attached
+	over     error // the error of all calls once run is ending
 }
 
 // session holds what the client knows about its session, except the Zxid, which is
@@ -76,6 +77,7 @@ type session struct {
 	Session
 	granted  time.Duration // the timeout at the last attachment; 0 before the first one
 	writable bool          // attached at least once to a server with a quorum
+	over     bool          // an answer has said that the session is over
 }
 
 // Connect opens a client and waits until it has a session. servers is a list of
@@ -320,10 +322,16 @@ func (c *Client) stop() {
 
 // Detach ends the client and leaves its session alive on the servers, so that another
 // client can continue it with Options.Resume. The functions given to OnClose have been
-// called when it returns.
+// called when it returns. If the session is over, the returned ID is 0.
 func (c *Client) Detach() Session {
 	c.stop()
 	<-c.retired // another goroutine may already be closing the client
+	c.mu.Lock()
+	over := c.sess.over
+	c.mu.Unlock()
+	if over {
+		return Session{}
+	}
 	return c.Session()
 }
 

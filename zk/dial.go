@@ -17,6 +17,9 @@ import (
 // timeout is shorter.
 const connectTimeMin = time.Second
 
+// errNoConn says that the function Options.Dial is wrong.
+var errNoConn = errors.New("Options.Dial returned neither a connection nor an error")
+
 // errBehind says that the server closed the connection instead of answering.
 var errBehind = errors.New("the server closed the connection during the handshake: it has no quorum, is read-only, takes no more connections from this address, is behind what this client has seen, or its port is for TLS")
 
@@ -56,6 +59,9 @@ func isFinal(err error) bool {
 func (c *Client) connectAny(ctx context.Context) (*link, error) {
 	for {
 		if err := c.verdict(); err != nil {
+			return nil, err
+		}
+		if err := c.expireAnswered(); err != nil {
 			return nil, err
 		}
 		if err := c.pause(ctx); err != nil {

@@ -36,7 +36,8 @@ const (
 // Errors of the session, the connection or the server.
 const (
 	// ErrSessionExpired says that the session is over: its ephemeral znodes are deleted,
-	// or are about to be.
+	// or are about to be. The client does not use that session again. An
+	// UnknownOutcomeError can wrap it; test for that first.
 	ErrSessionExpired = wire.ErrSessionExpired
 	// ErrAuthFailed says that the servers refuse the client's credentials. The client
 	// has ended.

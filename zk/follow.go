@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"bellwether/wire"
 )
@@ -14,25 +15,51 @@ import (
 // errNoTLSPorts is the error of Open for Options that cannot be combined.
 var errNoTLSPorts = errors.New("FollowMembers cannot be used with TLS: the ensemble's configuration names only ports without TLS")
 
-// followMembers replaces the server list each time the ensemble's configuration changes, until the client ends. Its
-// calls wait while there is no connection.
+// followPauseFirst and followPauseMax bound the pause after a failed read of the configuration. It doubles with each
+// failure in a row.
+const (
+	followPauseFirst = 50 * time.Millisecond
+	followPauseMax   = 2 * time.Second
+)
+
+// followMembers replaces the server list each time the ensemble's configuration changes, until the client ends or an
+// error shows that the servers do not give the configuration to this client. Its calls wait while there is no
+// connection.
 func (c *Client) followMembers(ctx context.Context) {
-	for {
+	for pause := followPauseFirst; ; {
 		err := c.followOnce(ctx)
-		c.mu.Lock()
-		over := c.over != nil
-		c.mu.Unlock()
-		if over || ctx.Err() != nil {
+		if c.Err() != nil || ctx.Err() != nil {
 			return
 		}
-		if err != nil && !errors.Is(err, ErrConnectionLoss) && !errors.Is(err, ErrSessionExpired) {
+		switch {
+		case err == nil:
+			pause = followPauseFirst
+			continue
+		case refusesConfig(err):
 			c.opt.Logger.Warn("the server list no longer follows the ensemble's configuration", "err", err)
 			return
+		case pause == followPauseFirst:
+			c.opt.Logger.Warn("the ensemble's configuration cannot be read; the client tries again", "err", err)
 		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		pause = min(2*pause, followPauseMax)
 	}
 }
 
-// followOnce takes the servers of the present configuration, and waits until it changes.
+// refusesConfig reports whether a read of the configuration would fail with the same error again: servers before 3.5
+// have no configuration, and an ACL or a server without the operation does not change by itself. Every other error may
+// pass: of the connection or the session, of a busy server (throttled, timeout, no quorum) or of a busy client
+// (ErrQueueFull).
+func refusesConfig(err error) bool {
+	return errors.Is(err, ErrNoNode) || errors.Is(err, ErrNoAuth) || errors.Is(err, ErrUnsupported)
+}
+
+// followOnce takes the servers of the present configuration, and waits until it changes or the session ends. It
+// returns an error only if it could not read the configuration.
 func (c *Client) followOnce(ctx context.Context) error {
 	w := c.newWatch(dataWatch)
 	text, _, err := c.config(ctx, w)
@@ -44,8 +71,8 @@ func (c *Client) followOnce(ctx context.Context) error {
 	} else {
 		c.useServers(list)
 	}
-	_, err = w.Wait(ctx)
-	return err
+	_, _ = w.Wait(ctx) // with an error the watch is gone too, so the configuration must be read again
+	return nil
 }
 
 // parseMembers returns where the members of a configuration serve clients. It is an error if one of them does not say

@@ -1,10 +1,12 @@
 package zk
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,6 +108,73 @@ func TestFollowMembersAfterAnExpiry(t *testing.T) {
 		time.Sleep(time.Minute)
 		if n := len(slices.DeleteFunc(e.log(), func(r string) bool { return !strings.Contains(r, configPath) })); n > 4 {
 			t.Errorf("%d reads of the configuration", n)
+		}
+	})
+}
+
+// TestFollowMembersAfterAPassingError: errors of a busy server do not end it. The pauses between the reads grow to 2 s,
+// and end with the client.
+func TestFollowMembersAfterAPassingError(t *testing.T) {
+	for _, code := range []wire.Code{wire.ErrThrottledOp, wire.ErrOperationTimeout, wire.ErrSystem, wire.ErrNewConfigNoQuorum} {
+		bubble(t, func(t *testing.T) {
+			e := newConfigured(t, "server.1=10.0.0.1:2888:3888;2181")
+			c := e.connect(Options{FollowMembers: true})
+			time.Sleep(time.Second)
+			refuse := func(code wire.Code) {
+				e.mu.Lock()
+				e.code = code
+				e.mu.Unlock()
+			}
+			refuse(code)
+			e.change("server.2=10.0.0.2:2888:3888;2182")
+			before := len(e.log())
+			time.Sleep(time.Minute)
+			if n := len(e.log()) - before; n < 30 || n > 40 {
+				t.Errorf("%v: %d reads in a minute, want one every 2 s", code, n)
+			}
+			refuse(wire.OK)
+			time.Sleep(5 * time.Second)
+			if s := c.State(); s.Server != "10.0.0.2:2182" {
+				t.Errorf("%v: the client is at %s", code, s.Server)
+			}
+			refuse(code)
+			e.change("server.3=10.0.0.3:2888:3888;2183")
+			time.Sleep(time.Minute)
+			began := time.Now()
+			c.stop()
+			if took := time.Since(began); took > 0 {
+				t.Errorf("%v: the client ended after %v", code, took)
+			}
+		})
+	}
+}
+
+// TestFollowMembersOfABusyClient: a client whose queue is full reads the configuration later.
+func TestFollowMembersOfABusyClient(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newConfigured(t, "server.1=10.0.0.1:2888:3888;2181")
+		var busy atomic.Bool
+		config := e.serve
+		e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+			return h.Op == wire.OpExists && busy.Load() || config(p, h, body)
+		}
+		c := e.connect(Options{FollowMembers: true, QueueMax: 1})
+		time.Sleep(time.Second)
+		busy.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		go c.Exists(ctx, "/x")
+		synctest.Wait()
+		e.change("server.2=10.0.0.2:2888:3888;2182")
+		time.Sleep(time.Second)
+		if s := c.State(); s.Server != "10.0.0.1:2181" {
+			t.Fatalf("the client is at %s, so this test shows nothing", s.Server)
+		}
+		busy.Store(false)
+		cancel()
+		e.cut() // the call that waits for its answer ends with the connection
+		time.Sleep(10 * time.Second)
+		if s := c.State(); s.Server != "10.0.0.2:2182" {
+			t.Errorf("the client is at %s", s.Server)
 		}
 	})
 }

@@ -105,8 +105,8 @@ func (c *Client) pingEvery() time.Duration {
 
 // confirm notes a proof that the session lived at sent or later. Client.mu is held.
 func (c *Client) confirm(l *link, sent time.Time) {
-	if l.readOnly || c.closing || c.sess.ID != l.session {
-		return // a session on a read-only server or one that is being closed has no lease
+	if l.readOnly || c.closing || c.sess.over || c.sess.ID != l.session {
+		return // a session on a read-only server or one that is over or being closed has no lease
 	}
 	if sent.After(l.confirmed) {
 		l.confirmed = sent

@@ -2,6 +2,7 @@ package zk
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -104,17 +105,38 @@ func (l *link) readOne(c *Client) error {
 	if err != nil {
 		return err
 	}
+	over := c.checkSession(l.session, h.Err)
 	switch h.Xid {
 	case wire.XidEvent:
-		return l.readEvent(c, h, n)
+		err = l.readEvent(c, h, n)
 	case wire.XidPing:
-		return l.skip(n, func() error { return c.pong(l, h) })
+		err = l.skip(n, func() error { return c.pong(l, h) })
 	case wire.XidAuth:
-		return l.skip(n, func() error { return c.acknowledged(l, &l.auths, h) })
+		err = l.skip(n, func() error { return c.acknowledged(l, &l.auths, h) })
 	case wire.XidSetWatches:
-		return l.skip(n, func() error { return c.acknowledged(l, &l.sets, h) })
+		err = l.skip(n, func() error { return c.acknowledged(l, &l.sets, h) })
+	default:
+		err = l.readAnswer(c, h, n)
 	}
-	return l.readAnswer(c, h, n)
+	return cmp.Or(err, over)
+}
+
+// checkSession returns an error if a server has answered in a session with the code that the session is over. Nothing more is sent in it
+// then, the link ends, and connectAny ends the session.
+//
+// The session can live on: a server may give this answer while the session's end is not committed, and that end is lost if the leader
+// fails. The client must not use the session then, because callers believe that the ephemeral znodes of the session are deleted.
+// Unused, the session expires, and they are.
+func (c *Client) checkSession(id SessionID, code Code) error {
+	if code != wire.ErrSessionExpired {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id == c.sess.ID {
+		c.sess.over, c.lease = true, Lease{}
+	}
+	return code
 }
 
 // peekHeader returns the next frame's header and length without consuming anything.

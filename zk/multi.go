@@ -81,6 +81,11 @@ func (c *Client) multi(ctx context.Context, op OpCode, ops []Op) ([]Result, erro
 	if len(resp.Results) != len(ops) {
 		return nil, opError(op, pathAt(ops, 0), k.fate(protocolErrorf("%d results for %d operations", len(resp.Results), len(ops))))
 	}
+	for _, r := range resp.Results { // where the server checks the session for each operation, as ZooKeeper does
+		if c.checkSession(k.session, r.Err) != nil {
+			c.wakeWriter()
+		}
+	}
 	return c.results(resp.Results), nil
 }
 

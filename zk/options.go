@@ -32,7 +32,9 @@ type Options struct {
 	// FollowMembers makes the server list follow the ensemble's configuration: whenever it
 	// changes (see Client.Reconfig), the client uses the addresses of its members for
 	// clients, as if SetServers was called. A configuration in which one member has no client
-	// port changes nothing. It cannot be used with TLS.
+	// port changes nothing. After a failed read of the configuration the client tries again, at
+	// most 2 s later, unless the servers have no configuration or do not let it be read
+	// (ErrNoNode, ErrNoAuth, ErrUnsupported). It cannot be used with TLS.
 	FollowMembers bool
 	// OneSession ends the client when its session expires; otherwise it opens a new
 	// session.
@@ -59,9 +61,10 @@ type Options struct {
 	// server refuses the login, the client ends with ErrAuthFailed.
 	SASL Mechanism
 
-	// Dial opens connections; nil means a net.Dialer. The address is IP:port. Dial,
-	// Resolver, TLSConfig and SASL may close the client; Close and Detach then wait at
-	// most 100 ms for the function that called them.
+	// Dial opens connections; nil means a net.Dialer. The address is IP:port. If Dial returns
+	// neither a connection nor an error, the attempt has failed. Dial, Resolver, TLSConfig and
+	// SASL may close the client; Close and Detach then wait at most 100 ms for the function
+	// that called them.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Resolver looks up names before every dial; nil means net.DefaultResolver.
 	Resolver Resolver

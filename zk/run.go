@@ -30,6 +30,8 @@ var (
 	errSilent  = errors.New("the server was silent for two thirds of the session timeout")
 	errLeaving = errors.New("moving to another server")
 	errEnded   = errors.New("session closed")
+	// errSessionOver is why a session ends of which no server has been asked again.
+	errSessionOver = errors.New("the answer to a request says that the session is over")
 )
 
 // run is the client's own goroutine: it connects, writes while the link lives, and
@@ -136,6 +138,8 @@ func (c *Client) gather(l *link, out []byte) (_ []byte, more bool, err error) {
 	switch {
 	case c.ended:
 		return out, false, errEnded
+	case c.sess.over:
+		return out, false, ErrSessionExpired
 	case l.leaving:
 		if l.sent.head == nil && len(out) == 0 {
 			err = errLeaving
@@ -239,7 +243,10 @@ func (c *Client) unlink(l *link, cause error) {
 	defer c.mu.Unlock()
 	c.link = nil
 	c.lastLink = time.Now()
-	if c.fatal == nil && !c.ended {
+	if time.Since(l.began) > l.timeout {
+		c.expiries = 0
+	}
+	if c.fatal == nil && !c.ended && !c.sess.over {
 		l.support.suspectOldest(l.sent.head)
 	}
 	for k := l.sets.head; k != nil; k = l.sets.head {
@@ -322,6 +329,20 @@ func (c *Client) expire(reason error) error {
 	return nil
 }
 
+// expireAnswered ends the session if an answer has said that it is over. It returns an error if the client must not open another one.
+func (c *Client) expireAnswered() error {
+	c.mu.Lock()
+	over := c.sess.over
+	if over {
+		c.expiries++
+	}
+	c.mu.Unlock()
+	if !over {
+		return nil
+	}
+	return c.expire(errSessionOver)
+}
+
 // endIfClosing ends a client that is closing and whose session is over: a closing client
 // waits only for the end of its session. It reports whether the client is closing.
 func (c *Client) endIfClosing() bool {
@@ -367,16 +388,20 @@ func (e *authError) Error() string   { return ErrAuthFailed.Error() + ": " + e.r
 func (e *authError) Unwrap() []error { return []error{ErrAuthFailed, e.reason} }
 
 // pause waits before an attempt to connect. The more attempts have failed since the
-// session was last confirmed, the longer it waits. The time is random, so that many
-// clients do not connect at the same moment.
+// session was last confirmed, or for a new session the more of them have ended soon, the
+// longer it waits. The time is random, so that many clients do not connect at the same moment.
 func (c *Client) pause(ctx context.Context) error {
 	c.mu.Lock()
+	expiries := c.expiries
+	if c.sess.ID != 0 {
+		expiries = 0 // the session lives
+	}
 	limit := pauseMax
-	if time.Since(c.lastLink) > c.timeout() {
+	if expiries > 0 || time.Since(c.lastLink) > c.timeout() {
 		limit = pauseLateMax
 	}
-	passes := min(c.failures/len(c.servers), 10)
-	first := c.failures == 0 && c.sess.ID == 0
+	passes := min(c.failures/len(c.servers)+expiries, 10)
+	first := c.failures == 0 && expiries == 0 && c.sess.ID == 0
 	spread := min(pauseFirst<<passes, limit, max(c.timeout()/20<<passes, time.Millisecond))
 	c.mu.Unlock()
 	if first {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -49,6 +50,170 @@ func TestExpiredSession(t *testing.T) {
 		if c.Session().ID != 2 {
 			t.Errorf("session is %s", c.Session().ID)
 		}
+	})
+}
+
+// TestAnswerThatTheSessionIsOver: a server answers a request with the error that the session is over, and would still accept the
+// session: its end was not committed, and the leader has failed. The client does not use the session again.
+func TestAnswerThatTheSessionIsOver(t *testing.T) {
+	for _, one := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			e := newEnsemble(t)
+			e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+				if p.n > 0 || h.Op != wire.OpDelete {
+					return false
+				}
+				p.reply(h.Xid, wire.ErrSessionExpired, nil)
+				return true
+			}
+			c := e.connect(Options{OneSession: one})
+			_, _, w, _ := c.ChildrenW(t.Context(), "/a")
+			if err := c.Delete(t.Context(), "/a/bid", AnyVersion); !errors.Is(err, ErrSessionExpired) || isLost(err) {
+				t.Errorf("delete: %v, want ErrSessionExpired", err)
+			}
+			if l := c.Lease(); l.Session == 1 {
+				t.Errorf("the lease of the session goes on: %+v", l)
+			}
+			if _, err := w.Wait(t.Context()); err != ErrSessionExpired {
+				t.Errorf("watch: %v", err)
+			}
+			synctest.Wait()
+			if one {
+				if err := c.Err(); !errors.Is(err, ErrSessionExpired) {
+					t.Errorf("the client goes on: %v", err)
+				}
+				return
+			}
+			waitFor(t, c, Connected)
+			if req := e.connectRequest(1); req.Session != 0 || req.LastZxidSeen != 0 {
+				t.Errorf("the client asks for its old session: %+v", req)
+			}
+			if c.Session().ID != 2 {
+				t.Errorf("session is %s", c.Session().ID)
+			}
+		})
+	}
+}
+
+// TestResultThatTheSessionIsOver: a ZooKeeper server gives that error to an operation of a Multi, and answers the Multi without one.
+func TestResultThatTheSessionIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+			if p.n > 0 || h.Op != wire.OpMulti {
+				return false
+			}
+			p.reply(h.Xid, wire.OK, &wire.MultiResponse{Results: []wire.OpResult{{Type: wire.OpError, Err: wire.ErrSessionExpired}, {Type: wire.OpError, Err: wire.ErrRuntimeInconsistency}}})
+			return true
+		}
+		c := e.connect(Options{})
+		if _, err := c.Multi(t.Context(), DeleteOp("/a/bid", AnyVersion), SetOp("/a/b", nil, 1)); !errors.Is(err, ErrSessionExpired) || isLost(err) {
+			t.Errorf("multi: %v, want ErrSessionExpired", err)
+		}
+		if l := c.Lease(); l.Session == 1 {
+			t.Errorf("the lease of the session goes on: %+v", l)
+		}
+		waitFor(t, c, Expired) // once the answers to other calls had time to arrive
+		waitFor(t, c, Connected)
+		if req := e.connectRequest(1); req.Session != 0 {
+			t.Errorf("the client asks for its old session: %+v", req)
+		}
+	})
+}
+
+// TestSessionsThatEndSoon: if a server calls each session over soon after it was attached, the client waits before the next one, and
+// longer each time. A session that lives is asked for without such a wait.
+func TestSessionsThatEndSoon(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		const soon = 12
+		e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+			if p.n >= soon || h.Op != wire.OpDelete {
+				return false
+			}
+			p.reply(h.Xid, wire.ErrSessionExpired, nil)
+			return true
+		}
+		c := e.connect(Options{SessionTimeout: 4 * time.Second})
+		began := time.Now()
+		for c.Session().ID <= soon {
+			c.Delete(t.Context(), "/a/bid", AnyVersion)
+			waitFor(t, c, Connected)
+		}
+		if took := time.Since(began); took < 2*time.Second {
+			t.Errorf("%d sessions within %v", soon, took)
+		}
+		time.Sleep(3 * time.Second)
+		e.cut()
+		began = time.Now()
+		synctest.Wait()
+		waitFor(t, c, Connected)
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("the session that lives is back after %v", took)
+		}
+	})
+}
+
+// TestDetachFromASessionThatIsOver: nobody can continue it.
+func TestDetachFromASessionThatIsOver(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+			if h.Op != wire.OpDelete {
+				return false
+			}
+			p.reply(h.Xid, wire.ErrSessionExpired, nil)
+			return true
+		}
+		c := e.connect(Options{OneSession: true})
+		if err := c.Delete(t.Context(), "/a/bid", AnyVersion); !errors.Is(err, ErrSessionExpired) {
+			t.Errorf("delete: %v", err)
+		}
+		if s := c.Detach(); s.ID != 0 {
+			t.Errorf("session %v can be continued", s.ID)
+		}
+	})
+}
+
+// TestNothingIsSentAfterSuchAnAnswer: a call that comes after the header of that answer, while its rest is on its way, is not sent.
+func TestNothingIsSentAfterSuchAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		e := newEnsemble(t)
+		rest := make(chan struct{})
+		e.serve = func(p *peer, h wire.RequestHeader, body []byte) bool {
+			switch {
+			case p.n > 0:
+				return false
+			case h.Op == wire.OpDelete:
+				frame := wire.AppendFrame(nil, &wire.ReplyHeader{Xid: h.Xid, Zxid: 100, Err: wire.ErrSessionExpired}, &wire.PathResponse{Path: "/a/bid"})
+				p.conn.Write(frame[:4+wire.ReplyHeaderLen])
+				go func() {
+					<-rest
+					p.conn.Write(frame[4+wire.ReplyHeaderLen:])
+				}()
+				return true
+			case h.Op != wire.OpPing:
+				t.Errorf("%v is sent in a session that is over", h.Op)
+			}
+			return false
+		}
+		c := e.connect(Options{})
+		synctest.Wait() // the first ping is answered
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if err := c.Delete(t.Context(), "/a/bid", AnyVersion); !errors.Is(err, ErrSessionExpired) || isLost(err) {
+				t.Errorf("delete: %v", err)
+			}
+		})
+		synctest.Wait()
+		calls.Go(func() {
+			if _, _, err := c.Create(t.Context(), "/a/next", nil, Ephemeral); !errors.Is(err, ErrSessionExpired) || isLost(err) {
+				t.Errorf("create: %v, want ErrSessionExpired", err)
+			}
+		})
+		synctest.Wait()
+		close(rest)
+		calls.Wait()
 	})
 }
 

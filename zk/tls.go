@@ -35,6 +35,9 @@ func (c *Client) dial(ctx context.Context, a address) (net.Conn, error) {
 		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	conn, err := c.opt.Dial(ctx, "tcp", a.String())
+	if err == nil && conn == nil {
+		err = errNoConn
+	}
 	if err != nil || config == nil {
 		return conn, err
 	}
