@@ -46,8 +46,22 @@ func optionsOr[T any](o *T) (opt T) {
 	return opt
 }
 
-// validate checks the path.
-func (a *agent) validate() error { return checkPath(a.recipe, a.path) }
+// validate checks the client and the path.
+func (a *agent) validate() error { return checkClient(a.recipe, a.c, a.path) }
+
+// checkClient returns an error if c is nil or path is not a valid path of a znode. Constructors call it, because a nil
+// client would later panic on a goroutine of the recipe, where the caller cannot recover.
+func checkClient(recipe string, c *zk.Client, path string) error {
+	if c == nil {
+		return errNil(recipe, path, "client")
+	}
+	return checkPath(recipe, path)
+}
+
+// errNil returns the error for an argument that must not be nil.
+func errNil(recipe, path, what string) error {
+	return fmt.Errorf("%s %s: the %s is nil: %w", recipe, path, what, zk.ErrBadArguments)
+}
 
 // checkPath returns an error if path is not a valid path of a znode.
 func checkPath(recipe, path string) error {

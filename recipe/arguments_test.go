@@ -3,6 +3,7 @@ package recipe
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -29,9 +30,11 @@ var makers = map[string]func(ctx context.Context, c *zk.Client, path string) err
 	},
 	"work":        func(_ context.Context, c *zk.Client, p string) error { return second(NewWork(c, p, nil)) },
 	"coordinator": func(_ context.Context, c *zk.Client, p string) error { return second(NewCoordinator(c, p, nil)) },
-	"site":        func(_ context.Context, c *zk.Client, p string) error { return second(NewSite(c, p, "s", nil, nil)) },
-	"register":    func(ctx context.Context, c *zk.Client, p string) error { return second(Register(ctx, c, p, nil, nil)) },
-	"cache":       func(ctx context.Context, c *zk.Client, p string) error { return second(OpenCache(ctx, c, p, nil)) },
+	"site": func(_ context.Context, c *zk.Client, p string) error {
+		return second(NewSite(c, p, "s", &ledger{}, nil))
+	},
+	"register": func(ctx context.Context, c *zk.Client, p string) error { return second(Register(ctx, c, p, nil, nil)) },
+	"cache":    func(ctx context.Context, c *zk.Client, p string) error { return second(OpenCache(ctx, c, p, nil)) },
 	"configuration": func(ctx context.Context, c *zk.Client, p string) error {
 		for _, err := range WatchConfig(ctx, c, p, nil) {
 			return err
@@ -51,6 +54,34 @@ func TestPathsAreLookedAt(t *testing.T) {
 				if err := make(t.Context(), c, path); !errors.Is(err, zk.ErrBadArguments) {
 					t.Errorf("%s at %q: %v", name, path, err)
 				}
+			}
+		}
+	})
+}
+
+// TestNilArgumentsAreErrors checks that a nil client, and a nil function or participant that a recipe would call on a
+// goroutine of its own, is an error that says what is nil.
+func TestNilArgumentsAreErrors(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		for name, make := range makers {
+			if err := make(t.Context(), nil, "/app"); !errors.Is(err, zk.ErrBadArguments) || !strings.Contains(err.Error(), "the client is nil") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		c := s.connect(zk.Options{})
+		p, err1 := NewPartitioner(c, "/app/p", "id", nil, nil)
+		w, err2 := NewWork(c, "/app/w", nil)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		for want, err := range map[string]error{
+			"the Participant is nil":  second(NewSite(c, "/app/t", "s", nil, nil)),
+			"a lock is nil":           second(NewMultiLock(s.lock(nil), nil)),
+			"the function own is nil": p.Run(t.Context(), nil),
+			"the function do is nil":  w.Run(t.Context(), "id", nil),
+		} {
+			if !errors.Is(err, zk.ErrBadArguments) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
 			}
 		}
 	})

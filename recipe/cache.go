@@ -80,6 +80,9 @@ type Cache struct {
 // OpenCache makes a Cache of the subtree at root. The root need not exist. OpenCache returns when
 // the whole subtree has been read. The caller still owns the client.
 func OpenCache(ctx context.Context, c *zk.Client, root string, o *CacheOptions) (*Cache, error) {
+	if err := checkClient("cache", c, root); err != nil {
+		return nil, err
+	}
 	k := &Cache{ready: make(chan struct{}), gone: make(chan struct{}), feeds: map[*cacheFeed]bool{}, oneShot: map[watchAt]*zk.Watch{}, began: time.Now()}
 	k.opt = optionsOr(o)
 	k.agent = newAgent(c, "cache", root, nil, k.opt.Logger, k.opt.Observer)

@@ -437,7 +437,7 @@ func TestCommitRefusesDoubleSites(t *testing.T) {
 func TestCommitRefusesForeignPaths(t *testing.T) {
 	bothCommits(t, func(t *testing.T, s *fakeServer, o *CommitOptions) {
 		p := s.parties(1, o)
-		site, err := NewSite(p.clients[0], txRoot, "s0", nil, o)
+		site, err := NewSite(p.clients[0], txRoot, "s0", &ledger{}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,8 @@ var ErrConfigNewer = value.ErrNewer
 
 // PublishConfig publishes a leader's configuration at path. It writes only while the
 // handle's bid exists, which the same transaction checks. It creates the znode if it is
-// missing, but not the parent. If the term is over it returns ErrNotLeader. After a
+// missing, but not the parent. If the term is over it returns ErrNotLeader; if the server
+// answers that the bid is gone, the term has ended when PublishConfig returns. After a
 // zk.UnknownOutcomeError the caller should publish the same data again.
 func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *ConfigOptions) error {
 	if h.t.cfg.Naming == PlainNames {
@@ -56,7 +57,7 @@ func PublishConfig(ctx context.Context, h *Handle, path string, data []byte, o *
 	err := b.perform(inner, "publish", path, m)
 	switch {
 	case errors.Is(err, value.ErrBidGone):
-		return b.isOver(b.lost(BidGone, nil))
+		return h.bidMissing(ctx, m.Current)
 	case err == inner.Err() && err != nil && ctx.Err() == nil: // the outcome is known: nothing was written
 		return b.isOver(h.Lost())
 	}
@@ -72,6 +73,10 @@ func WatchConfig(ctx context.Context, c *zk.Client, path string, o *ConfigOption
 	opt := optionsOr(o)
 	b := newAgent(c, "config", path, nil, opt.Logger, opt.Observer)
 	return func(yield func(Config, error) bool) {
+		if err := b.validate(); err != nil {
+			yield(Config{}, err)
+			return
+		}
 		start := time.Now()
 		m := value.NewAnnouncements(path)
 		err := b.follow(ctx, "watch", path, m, func() bool {

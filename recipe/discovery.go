@@ -99,7 +99,7 @@ type Discovery struct {
 // The caller still owns the client.
 func NewDiscovery(c *zk.Client, base string, o *RegistrationOptions) (*Discovery, error) {
 	d := &Discovery{c: c, base: base, opt: optionsOr(o)}
-	return d, checkPath("discovery", base)
+	return d, checkClient("discovery", c, base)
 }
 
 // Register publishes an instance until the returned Registration is closed. If the instance has

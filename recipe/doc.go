@@ -42,7 +42,8 @@
 // publishes a leader's configuration.
 //
 // Each recipe needs a path of its own. If the path belongs to another recipe, the error is an [OtherRecipeError].
-// The options of every recipe have a Logger and an Observer, see [Observation].
+// The options of every recipe have a Logger and an Observer, see [Observation]. If the client, or another argument
+// that a recipe cannot do without, is nil, the error names the argument and wraps zk.ErrBadArguments.
 //
 // # How it works
 //

@@ -67,7 +67,7 @@ type Member struct {
 // still owns the client.
 func NewGroup(c *zk.Client, parent string, o *GroupOptions) (*Group, error) {
 	g := &Group{c: c, parent: parent, opt: optionsOr(o)}
-	return g, checkPath("group", parent)
+	return g, checkClient("group", c, parent)
 }
 
 // Join makes the client a member with this id until the returned Registration is closed, in

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"bellwether/internal/claim/lines"
 	"bellwether/zk"
 )
 
@@ -67,7 +68,8 @@ func (h *Handle) Published() (bool, error) {
 func (h *Handle) Guard() zk.Op { return zk.CheckOp(h.bid, zk.AnyVersion) }
 
 // Do carries out all operations or none. It carries out none unless this handle still leads: the
-// same transaction checks the bid. If the term is over it returns ErrNotLeader. After a
+// same transaction checks the bid. If the term is over it returns ErrNotLeader. If the server answers that
+// the bid is gone, the term has ended when Do returns: Lost and Context say so. After a
 // zk.UnknownOutcomeError the operations may have been carried out. The results are those
 // of zk.Client.Multi without the result of the guard.
 func (h *Handle) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
@@ -87,16 +89,34 @@ func doGuarded(ctx context.Context, handles []*Handle, ops []zk.Op) ([]zk.Result
 		guards[i] = h.Guard()
 	}
 	b := handles[0].t.b
-	res, err := b.c.Multi(ctx, append(guards, ops...)...)
+	session := handles[0].t.session
+	res, err := b.c.Multi(zk.InSession(ctx, session), append(guards, ops...)...)
 	if isUnsent(err) {
 		return nil, b.isOver(b.lost(SessionExpired, nil))
 	}
 	for i := range min(len(guards), len(res)) {
 		if errors.Is(res[i].Err, zk.ErrNoNode) {
-			return nil, b.isOver(handles[i].t.b.lost(BidGone, nil))
+			return nil, handles[i].bidMissing(ctx, session)
 		}
 	}
 	return res[min(len(guards), len(res)):], err
+}
+
+// bidMissing ends the term because a server has answered, in this session, that the bid does not exist. It waits until
+// the handle's context or ctx has ended, and returns the error of an operation of a handle that is over.
+func (h *Handle) bidMissing(ctx context.Context, session zk.SessionID) error {
+	select {
+	case h.t.events <- input{event: lines.BidMissing{Path: h.bid, Session: session}}:
+	case <-h.ctx.Done():
+	}
+	select {
+	case <-h.ctx.Done():
+	case <-ctx.Done(): // the loop ends the term nevertheless
+	}
+	if lost := h.Lost(); lost != nil {
+		return h.t.b.isOver(lost)
+	}
+	return h.t.b.isOver(h.t.b.lost(BidGone, nil))
 }
 
 // Resign gives up the term. It also ends the Campaign or Lead that made the handle, even if the

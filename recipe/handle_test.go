@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -289,9 +290,73 @@ func TestGuardedWrites(t *testing.T) {
 		if _, _, ok := s.node("/again"); ok {
 			t.Error("the write of an older handle went through")
 		}
-		// The client a learns of the deletion within a third of the session timeout.
+	})
+}
+
+// TestHandleFindsOutThatItsBidIsGone checks that a term ends within a third of the session timeout after somebody
+// has deleted its bid, without an operation of the caller.
+func TestHandleFindsOutThatItsBidIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		h := campaign(t, s.elect("a", nil))
+		s.delete(h.Bid())
 		time.Sleep(4 * time.Second)
-		lostBy(t, ha, BidGone)
+		lostBy(t, h, BidGone)
+	})
+}
+
+// TestAnswerThatTheBidIsGoneEndsTheTerm checks that a term is over as soon as an operation of its handle returns the
+// server's answer that the bid is gone.
+func TestAnswerThatTheBidIsGoneEndsTheTerm(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		for name, operation := range map[string]func(ctx context.Context, h *Handle) error{
+			"Do":            func(ctx context.Context, h *Handle) error { return second(h.Do(ctx)) },
+			"PublishConfig": func(ctx context.Context, h *Handle) error { return PublishConfig(ctx, h, "/config", nil, nil) },
+		} {
+			for _, ctx := range []func(*Handle) context.Context{
+				(*Handle).Context,
+				func(*Handle) context.Context { return t.Context() },
+			} {
+				h := campaign(t, s.elect("a", nil))
+				published()
+				s.delete(h.Bid())
+				err := operation(ctx(h), h)
+				if h.Context().Err() == nil || h.Lost() == nil || h.Left() > 0 {
+					t.Errorf("%s: %v, but the handle has %v left, lost %v", name, err, h.Left(), h.Lost())
+				}
+				var lost *LostError
+				if !errors.Is(err, ErrNotLeader) || !errors.As(err, &lost) || lost.Reason != BidGone {
+					t.Errorf("%s: %v", name, err)
+				}
+				lostBy(t, h, BidGone)
+			}
+		}
+	})
+}
+
+// TestAnswerAfterTheEndKeepsItsReason checks that an answer that the bid is gone does not replace the reason for which
+// the term has ended before.
+func TestAnswerAfterTheEndKeepsItsReason(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		e := s.elect("a", nil)
+		h := campaign(t, e)
+		published()
+		s.hook(func(_ *peer, op wire.OpCode, path string) fate {
+			if op == wire.OpMulti && path == "/made" {
+				time.Sleep(time.Second)
+			}
+			return normal
+		})
+		over := make(chan error, 1)
+		go func() { over <- second(h.Do(t.Context(), zk.CreateOp("/made", nil))) }()
+		synctest.Wait()
+		s.delete(h.Bid())
+		if err := e.Resign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-over; !errors.Is(err, ErrNotLeader) || !errors.Is(err, ErrResigned) {
+			t.Errorf("Do: %v", err)
+		}
+		lostBy(t, h, Resigned)
 	})
 }
 

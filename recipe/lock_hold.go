@@ -82,7 +82,8 @@ func (h *Hold) Lost() error {
 func (h *Hold) Guard() zk.Op { return h.shared.h.Guard() }
 
 // Do carries out all operations or none. It carries out none unless the lock is still held: the
-// same transaction checks the bid. If the hold is over it returns ErrNotHeld. After a
+// same transaction checks the bid. If the hold is over it returns ErrNotHeld. If the server answers that
+// the bid is gone, the hold has ended when Do returns: Lost and Context say so. After a
 // zk.UnknownOutcomeError the operations may have been carried out. The results are those
 // of zk.Client.Multi without the result of the guard.
 func (h *Hold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {

@@ -419,7 +419,9 @@ func TestLockGuardsWrites(t *testing.T) {
 		if _, _, ok := s.node("/again"); ok {
 			t.Error("the write of an older hold went through")
 		}
-		time.Sleep(4 * time.Second) // the hold checks its bid every third of the timeout
+		if a.Lost() == nil || a.Context().Err() == nil || a.Left() > 0 {
+			t.Errorf("after the server's answer the hold has %v left, lost %v", a.Left(), a.Lost())
+		}
 		endedBy(t, a, BidGone)
 	})
 }

@@ -28,6 +28,9 @@ type MultiLock struct {
 // sides of a ReadWriteLock.
 func NewMultiLock(locks ...*Lock) (*MultiLock, error) {
 	m := &MultiLock{slices.Clone(locks)}
+	if slices.Contains(locks, nil) {
+		return m, fmt.Errorf("multi-lock: a lock is nil: %w", zk.ErrBadArguments)
+	}
 	slices.SortFunc(m.locks, func(a, b *Lock) int { return strings.Compare(a.cfg.Parent, b.cfg.Parent) })
 	if len(locks) == 0 {
 		return m, errors.New("multi-lock: no lock is given")
@@ -115,7 +118,8 @@ func (h *MultiHold) first(ask func(*Hold) error) error {
 	return nil
 }
 
-// Do is [Hold.Do] for several locks: the same transaction checks the bids of all of them.
+// Do is [Hold.Do] for several locks: the same transaction checks the bids of all of them. If the server answers
+// that one of the bids is gone, the MultiHold has ended when Do returns.
 func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	if lost := h.Lost(); lost != nil {
 		return nil, h.holds[0].shared.h.t.b.isOver(lost)
@@ -124,7 +128,11 @@ func (h *MultiHold) Do(ctx context.Context, ops ...zk.Op) ([]zk.Result, error) {
 	for i, one := range h.holds {
 		handles[i] = one.shared.h
 	}
-	return doGuarded(ctx, handles, ops)
+	res, err := doGuarded(ctx, handles, ops)
+	if lost := h.Lost(); lost != nil {
+		h.end(lost) // the function of AfterFunc in join runs on another goroutine, and may be late
+	}
+	return res, err
 }
 
 // abandon ends all holds without waiting.

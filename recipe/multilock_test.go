@@ -94,9 +94,11 @@ func TestMultiLockGuardsWithAllBids(t *testing.T) {
 		if _, err := h.Do(t.Context(), zk.CreateOp("/again", nil)); !errors.Is(err, ErrNotHeld) || !errors.As(err, &lost) || lost.Parent != "/y" {
 			t.Errorf("with one bid gone: %v", err)
 		}
-		<-h.Context().Done() // each hold checks its bid every third of the timeout
-		if !errors.As(h.Lost(), &lost) || lost.Reason != BidGone {
-			t.Errorf("lost by %v", h.Lost())
+		if h.Context().Err() == nil || h.Left() > 0 || !errors.As(h.Lost(), &lost) || lost.Reason != BidGone {
+			t.Errorf("%v left, lost by %v", h.Left(), h.Lost())
+		}
+		if err := h.Holds()[0].Lost(); err != nil {
+			t.Errorf("the lock whose bid exists: %v", err)
 		}
 		release(t, h)
 		s.empty("/x", "/y")

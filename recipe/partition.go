@@ -39,7 +39,7 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 			return p, err
 		}
 	}
-	return p, checkPath("partitioner", parent)
+	return p, checkClient("partitioner", c, parent)
 }
 
 // Run makes this client a member until the context ends. For each part that the member
@@ -51,6 +51,9 @@ func NewPartitioner(c *zk.Client, parent, id string, parts []string, o *Partitio
 // bid for the part until it is assigned to another member. If another member has the same
 // id, Run waits until the id is free.
 func (p *Partitioner) Run(ctx context.Context, own func(ctx context.Context, part string, h *Handle) error) error {
+	if own == nil {
+		return errNil("partitioner", p.parent, "function own")
+	}
 	cfg := share.SharingConfig{Parent: p.parent, ID: p.id, Parts: p.parts, Most: p.opt.Parallel}
 	return newSharing(p.c, cfg, p.opt.Election, own).run(ctx)
 }

@@ -11,11 +11,13 @@ import (
 )
 
 // operation is the machine of a single operation. Doubt returns the session of a request whose outcome is unknown, or 0.
+// WhyUnclear returns the error that kept the machine from finding out that outcome, or nil.
 type operation interface {
 	machine
 	Outcome() claim.Outcome
 	Err() error
 	Doubt() zk.SessionID
+	WhyUnclear() error
 }
 
 // perform drives an operation to its end. When the context ends the machine resigns, and
@@ -48,7 +50,7 @@ func (a *agent) performUntil(ctx context.Context, op, path string, m operation, 
 		return err
 	default:
 		if doubt != 0 {
-			return unknownOutcome(ctx, op, path, doubt)
+			return unknownOutcome(ctx, op, path, doubt, nil)
 		}
 		return ctx.Err()
 	}
@@ -70,7 +72,7 @@ func (a *agent) verdict(ctx context.Context, op, path string, m operation) error
 	case claim.Withdrawn:
 		return ctx.Err()
 	case claim.Unclear:
-		return unknownOutcome(ctx, op, path, m.Doubt())
+		return unknownOutcome(ctx, op, path, m.Doubt(), m.WhyUnclear())
 	}
 	if err := m.Err(); !errors.Is(err, zk.ErrClosed) {
 		return err
@@ -79,9 +81,10 @@ func (a *agent) verdict(ctx context.Context, op, path string, m operation) error
 }
 
 // unknownOutcome returns the error of an operation whose outcome is unknown: it was
-// carried out once or not at all.
-func unknownOutcome(ctx context.Context, op, path string, session zk.SessionID) error {
-	why := cmp.Or(ctx.Err(), error(zk.ErrSessionExpired))
+// carried out once or not at all. The reason is the end of the context, otherwise why, which
+// is nil if the session has ended.
+func unknownOutcome(ctx context.Context, op, path string, session zk.SessionID, why error) error {
+	why = cmp.Or(ctx.Err(), why, error(zk.ErrSessionExpired))
 	return &zk.OpError{Op: op, Path: path, Err: &zk.UnknownOutcomeError{Session: session, Err: why}}
 }
 

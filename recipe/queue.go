@@ -100,7 +100,8 @@ func (q *queue) Put(ctx context.Context, data []byte) error {
 
 // PutPriority adds an item. Priority 0 is the most urgent and 999 the least. The
 // item is added once, even if replies are lost. If the context or the session ends before the outcome
-// is known, the error is a zk.UnknownOutcomeError, and the item may have been added.
+// is known, or an error keeps the client from finding it out, the error is a zk.UnknownOutcomeError with the
+// reason, and the item may have been added.
 func (q *queue) PutPriority(ctx context.Context, data []byte, priority int) error {
 	return q.put(ctx, data, priority, time.Time{})
 }

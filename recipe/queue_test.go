@@ -34,6 +34,38 @@ func (s *fakeServer) work(o *QueueOptions) *WorkQueue {
 	return q
 }
 
+// TestLimitOfRepliesIsNamed checks that an operation of a queue names the limit that kept it from reading a reply, once
+// and on one line, even if its outcome is unknown.
+func TestLimitOfRepliesIsNamed(t *testing.T) {
+	bubble(t, func(t *testing.T, s *fakeServer) {
+		full := s.work(nil)
+		for range 20 {
+			if err := full.Put(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q, err1 := NewQueue(s.connect(zk.Options{ReplyMax: 60}), "/app/other", nil)
+		w, err2 := NewWorkQueue(s.connect(zk.Options{ReplyMax: 500}), jobs+"/work", nil)
+		if err := errors.Join(err1, err2, s.queue(nil).Put(t.Context(), nil)); err != nil {
+			t.Fatal(err)
+		}
+		for name, err := range map[string]error{"Put": q.Put(t.Context(), nil), "Take": second(w.Take(t.Context()))} {
+			var limit *zk.TooLargeError
+			if !errors.As(err, &limit) || !limit.Answer {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if n := strings.Count(err.Error(), "exceeds the limit"); n != 1 || strings.Contains(err.Error(), "\n") {
+				t.Errorf("%s says %d times:\n%v", name, n, err)
+			}
+			var unknown *zk.UnknownOutcomeError
+			if is := errors.As(err, &unknown); is != (name == "Put") {
+				t.Errorf("%s: the outcome is unknown: %v: %v", name, is, err)
+			}
+		}
+	})
+}
+
 // TestQueueOrder checks the order by priority and then by age, for each naming.
 func TestQueueOrder(t *testing.T) {
 	for _, n := range []QueueNaming{OwnItems, KazooItems} {

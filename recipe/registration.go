@@ -77,6 +77,9 @@ type Registration struct {
 // RegistrationOptions.Predecessors names; otherwise it returns an *OwnedError. The caller still owns
 // the client. Register does not use the slice data after it returns.
 func Register(ctx context.Context, c *zk.Client, path string, data []byte, o *RegistrationOptions) (*Registration, error) {
+	if err := checkClient("registration", c, path); err != nil {
+		return nil, err
+	}
 	r := &Registration{path: path, opt: optionsOr(o), want: 1, done: make(chan struct{}), since: time.Now()}
 	b := newAgent(c, "registration", path, r.opt.ACL, r.opt.Logger, r.opt.Observer)
 	r.b = &b

@@ -37,7 +37,7 @@ func NewSemaphore(c *zk.Client, parent string, n int, o *LockOptions) (*Semaphor
 	}
 	s := &Semaphore{leases: newLock(c, leases, opt, "semaphore")}
 	s.leases.gate = gate
-	if err := checkPath("semaphore", parent); err != nil {
+	if err := checkClient("semaphore", c, parent); err != nil {
 		return s, err
 	}
 	if n < 1 {

@@ -47,11 +47,14 @@ type Site struct {
 	p    Participant
 }
 
-// NewSite prepares the site with this name. The caller still owns the client and may share it.
+// NewSite prepares the site with this name, which takes part with p. The caller still owns the client and may share it.
 func NewSite(c *zk.Client, root, name string, p Participant, o *CommitOptions) (*Site, error) {
 	com, err := newCommitter(c, root, o)
 	if err == nil {
 		err = checkSite(name)
+	}
+	if err == nil && p == nil {
+		err = errNil("commit", root, "Participant")
 	}
 	return &Site{com, name, p}, err
 }

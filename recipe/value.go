@@ -114,7 +114,7 @@ func (v *Value) outcome(ctx context.Context, m *value.Change, err error) error {
 	case err == nil, !m.Over() && m.Doubt() == 0:
 		return err
 	case !m.Over():
-		return unknownOutcome(ctx, "change", v.cfg.Path, m.Doubt())
+		return unknownOutcome(ctx, "change", v.cfg.Path, m.Doubt(), nil)
 	case errors.Is(err, value.ErrVersion):
 		return fmt.Errorf("value %s: %w", v.cfg.Path, err)
 	}

@@ -34,7 +34,7 @@ func NewWork(c *zk.Client, parent string, o *PartitionerOptions) (*Work, error) 
 	if w.opt.Parallel <= 0 {
 		w.opt.Parallel = 1
 	}
-	return w, checkPath("work", parent)
+	return w, checkClient("work", c, parent)
 }
 
 // cfg returns the settings of the machine of the member with this id.
@@ -68,6 +68,9 @@ func (w *Work) Submit(ctx context.Context, id string, data []byte) (err error) {
 // is one of those after which [Election.Lead] campaigns again: then this member makes a bid for the task
 // again after a pause.
 func (w *Work) Run(ctx context.Context, id string, do func(ctx context.Context, t Task, h *Handle) error) error {
+	if do == nil {
+		return errNil("work", w.parent, "function do")
+	}
 	own := func(ctx context.Context, part string, h *Handle) error { return w.do(ctx, part, h, do) }
 	return newSharing(w.c, w.cfg(id), w.opt.Election, own).run(ctx)
 }

@@ -48,6 +48,8 @@ type Requester struct {
 	// InDoubt is the session in which a write with unknown outcome was sent; 0: there is none.
 	InDoubt wire.SessionID
 
+	unclear error // the error of EndUnclear
+
 	observations []Observation
 }
 
@@ -62,6 +64,10 @@ func (a *Requester) Err() error { return a.Failure }
 
 // Doubt returns the session in which a write with unknown outcome was sent; 0: there is none.
 func (a *Requester) Doubt() wire.SessionID { return a.InDoubt }
+
+// WhyUnclear returns the error that kept an operation with the outcome Unclear from finding out whether it was carried
+// out. It returns nil if there is no such error, for example because the session of the write ended before that.
+func (a *Requester) WhyUnclear() error { return a.unclear }
 
 // Advance processes an event. It then calls plan if a request can be sent now.
 func (a *Requester) Advance(now Moment, ev Event, plan func()) {
@@ -182,6 +188,12 @@ func (a *Requester) End(o Outcome, err error) {
 		o, err = Unclear, nil
 	}
 	a.Ending, a.Failure, a.Asked, a.Outgoing = o, err, 0, nil
+}
+
+// EndUnclear ends an operation whose outcome cannot be determined. why is the error that prevents that, or nil.
+func (a *Requester) EndUnclear(why error) {
+	a.End(Unclear, nil)
+	a.unclear = why
 }
 
 // Ready returns what the steps since the last call have produced.

@@ -137,6 +137,10 @@ func (l *Line) Step(now claim.Moment, ev claim.Event) {
 		l.renew(ev.Lease)
 	case claim.Fired:
 		l.fired(ev.Path)
+	case BidMissing:
+		if l.phase == Leading && ev.Session == l.Current && ev.Path == l.path(l.own.Name) {
+			l.bidGone()
+		}
 	case claim.Resign:
 		l.end(claim.Resigned, nil)
 	}

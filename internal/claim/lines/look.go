@@ -248,11 +248,16 @@ func (l *Line) tookWatchAll(list claim.Result) {
 func (l *Line) checkOwn(r claim.Result) bool {
 	switch {
 	case errors.Is(r.Err, wire.ErrNoNode), r.Err == nil && r.Stat.EphemeralOwner != l.Current:
-		l.end(claim.BidGone, nil)
-		l.own = claim.Bid{}
+		l.bidGone()
 		return false
 	}
 	return !l.refusedBy(r)
+}
+
+// bidGone ends the claim because another client has deleted the bid. So there is no bid to remove.
+func (l *Line) bidGone() {
+	l.end(claim.BidGone, nil)
+	l.own = claim.Bid{}
 }
 
 // refusedBy ends the claim if the server refused a request, and reports whether it did.

@@ -110,8 +110,7 @@ func (l *Line) tookPublish(r claim.Result) {
 	case r.Err == nil:
 		l.publishedAs(0)
 	case r.Failed == 0 && errors.Is(r.Err, wire.ErrNoNode):
-		l.end(claim.BidGone, nil)
-		l.own = claim.Bid{}
+		l.bidGone()
 	case errors.Is(r.Err, wire.ErrNodeExists):
 		l.pub.stage = unknown
 	case replacing && (errors.Is(r.Err, wire.ErrNoNode) || errors.Is(r.Err, wire.ErrBadVersion)):

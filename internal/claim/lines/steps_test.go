@@ -236,6 +236,33 @@ func TestPublishingNeedsTheBid(t *testing.T) {
 	}
 }
 
+// TestAnswerThatTheBidIsMissingEndsTheTerm checks that the answer to the caller's transaction ends the term, as the
+// Line's own check does, but only if it is about this bid and of this session.
+func TestAnswerThatTheBidIsMissingEndsTheTerm(t *testing.T) {
+	for _, answered := range []bool{true, false} { // the answer to the Line's own request
+		e, r := leading(t)
+		if answered {
+			e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{{}}})
+		}
+		bid := "/p/" + e.State().Bid
+		for _, other := range []BidMissing{{Path: bid, Session: 6}, {Path: bid + "1", Session: 7}, {Path: "/p/", Session: 7}} {
+			if e.Step(claim.Moment{}, other); e.State().Phase != Leading {
+				t.Errorf("%+v ended the term of %s: %+v", other, bid, e.State())
+			}
+		}
+		e.Step(claim.Moment{}, BidMissing{Path: bid, Session: 7})
+		if s := e.State(); s.Phase < Leaving || s.Reason != claim.BidGone {
+			t.Fatalf("%+v", s)
+		}
+		if !answered {
+			e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrNoNode}}})
+		}
+		if s := e.State(); s.Phase != Done || s.RemoveErr != nil {
+			t.Errorf("there is no bid to remove: %+v", s)
+		}
+	}
+}
+
 // TestOnlyOneRequestIsOutstanding steps random events, and checks after each step that at most one request
 // is outstanding.
 func TestOnlyOneRequestIsOutstanding(t *testing.T) {

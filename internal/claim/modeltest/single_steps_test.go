@@ -120,6 +120,21 @@ func TestPutThatWasTakenAtOnce(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
+// TestPutWhoseSyncIsRefused checks that a producer in doubt does not put an item again because the mark is missing on a
+// server that may be behind: the outcome is unclear, and the error of the sync says why.
+func TestPutWhoseSyncIsRefused(t *testing.T) {
+	m := queues.NewPut(queues.PutConfig{Items: modelQueue, Mark: modelQLine + "/m", Prefix: "x-entry-100-", Unique: true})
+	d := &claimtest.Dialogue{T: t, M: m}
+	d.Step(claim.Attached{Session: 1}, claim.OpMulti)
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{Err: wire.ErrNoAuth}, claim.Result{Err: wire.ErrNoNode}))
+	d.Ends(claim.Unclear)
+	if m.WhyUnclear() != wire.ErrNoAuth {
+		t.Error(m.WhyUnclear())
+	}
+}
+
 // TestChangeWhoseMarkIsGone checks what a change whose mark is gone concludes from the value: it tries again if it
 // was not carried out, and otherwise the outcome is unclear.
 func TestChangeWhoseMarkIsGone(t *testing.T) {

@@ -69,9 +69,9 @@ func (h *Acknowledgement) tookLook(res []claim.Result) {
 	h.mine = r.Err == nil && r.Stat.EphemeralOwner == h.Current
 	switch {
 	case res[0].Err != nil:
-		h.End(claim.Failed, res[0].Err)
+		h.lookFailed(res[0].Err)
 	case r.Err != nil && !errors.Is(r.Err, wire.ErrNoNode):
-		h.End(claim.Failed, r.Err)
+		h.lookFailed(r.Err)
 	case h.mine: // the transaction was not carried out
 		h.InDoubt = 0
 	case h.InDoubt != 0: // the transaction was carried out
@@ -79,6 +79,15 @@ func (h *Acknowledgement) tookLook(res []claim.Result) {
 		h.done()
 	default:
 		h.End(claim.Failed, ErrTaken)
+	}
+}
+
+// lookFailed ends the machine because it cannot find out whether the claim exists.
+func (h *Acknowledgement) lookFailed(err error) {
+	if h.InDoubt != 0 {
+		h.EndUnclear(err)
+	} else {
+		h.End(claim.Failed, err)
 	}
 }
 

@@ -82,15 +82,17 @@ func (p *Put) plan() {
 	}
 }
 
-// tookLook processes the look at the mark. The mark exists exactly if the item was added.
+// tookLook processes the look at the mark. After a sync, the mark exists exactly if the item was added.
 func (p *Put) tookLook(res []claim.Result) {
-	switch err := errors.Join(res[0].Err, res[1].Err); {
-	case err == nil:
+	switch sync, mark := res[0].Err, res[1].Err; {
+	case sync != nil:
+		p.EndUnclear(sync)
+	case mark == nil:
 		p.done, p.marked, p.InDoubt = true, p.InDoubt, 0
-	case errors.Is(err, wire.ErrNoNode):
+	case errors.Is(mark, wire.ErrNoNode):
 		p.InDoubt = 0
 	default:
-		p.End(claim.Failed, err)
+		p.EndUnclear(mark)
 	}
 }
 

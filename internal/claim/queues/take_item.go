@@ -44,12 +44,15 @@ func (t *Take) tookLook(res []claim.Result) {
 		claims = claim.Result{}
 	}
 	t.noteWatch(t.claims, t.Config.Claims, claims)
-	switch err := errors.Join(claims.Err, items.Err); {
-	case errors.Is(err, wire.ErrNoNode):
+	switch {
+	case errors.Is(claims.Err, wire.ErrNoNode), errors.Is(items.Err, wire.ErrNoNode):
 		t.createParents()
 		return
-	case err != nil:
-		t.refuse(err)
+	case claims.Err != nil: // the same error as that of items, if one request carried both reads
+		t.refuse(claims.Err)
+		return
+	case items.Err != nil:
+		t.refuse(items.Err)
 		return
 	}
 	all := claim.ParseItems(items.Names)

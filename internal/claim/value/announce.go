@@ -2,6 +2,7 @@ package value
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -153,7 +154,7 @@ func (a *Announce) tookWrite(res []claim.Result) {
 func (a *Announce) tookAgain(res []claim.Result) {
 	switch sync, r := res[0].Err, res[1]; {
 	case sync != nil, r.Err != nil && !errors.Is(r.Err, wire.ErrNoNode):
-		a.End(claim.Failed, nil) // End turns this into Unclear
+		a.EndUnclear(cmp.Or(sync, r.Err))
 	case r.Err == nil && r.Stat.Mzxid != a.before.Mzxid && bytes.Equal(r.Data, a.text):
 		a.InDoubt = 0
 		a.End(claim.Succeeded, nil)

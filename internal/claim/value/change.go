@@ -2,6 +2,7 @@ package value
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"path"
 	"strconv"
@@ -108,12 +109,12 @@ func (c *Change) plan() {
 // restart starts the change again with a new read.
 func (c *Change) restart() { c.read, c.proposed, c.InDoubt = false, false, 0 }
 
-// outcomeUnknown handles a change whose outcome cannot be determined, because the mark is gone or not readable.
-func (c *Change) outcomeUnknown() {
+// outcomeUnknown handles a change whose outcome cannot be determined, because the mark is gone, or, with err, not readable.
+func (c *Change) outcomeUnknown(err error) {
 	if c.cfg.Repeatable && !c.Leaving {
 		c.restart()
 	} else {
-		c.End(claim.Unclear, nil)
+		c.EndUnclear(err)
 	}
 }
 
@@ -174,7 +175,7 @@ func (c *Change) number() []byte { return strconv.AppendInt(nil, int64(c.mark.N)
 func (c *Change) tookMark(res []claim.Result) {
 	switch r := res[1]; {
 	case res[0].Err != nil:
-		c.outcomeUnknown()
+		c.outcomeUnknown(res[0].Err)
 	case r.Err == nil && bytes.Equal(r.Data, c.number()):
 		c.mark.Session, c.InDoubt = c.Current, 0
 		c.End(claim.Succeeded, nil)
@@ -182,7 +183,7 @@ func (c *Change) tookMark(res []claim.Result) {
 		c.mark.Session = c.Current
 		c.restart()
 	case !errors.Is(r.Err, wire.ErrNoNode):
-		c.outcomeUnknown()
+		c.outcomeUnknown(r.Err)
 	case c.mark.Session != c.Current: // the change would have created the mark, so it was not carried out
 		c.restart()
 	default:
@@ -206,11 +207,11 @@ func (c *Change) planInfer() {
 		now := res[1]
 		switch {
 		case res[0].Err != nil || now.Err != nil:
-			c.outcomeUnknown()
+			c.outcomeUnknown(cmp.Or(res[0].Err, now.Err))
 		case now.Stat.Version == c.version, now.Stat.Version == c.version+1 && !bytes.Equal(now.Data, c.data):
 			c.restart()
 		default:
-			c.outcomeUnknown()
+			c.outcomeUnknown(nil)
 		}
 	}, claim.Sync(c.cfg.Path), claim.Get(c.cfg.Path))
 }
