@@ -99,3 +99,27 @@ func BenchmarkAppendSync(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkOpenManyLogs opens a directory with 200 logs of 1,000 transactions, on the real file system.
+func BenchmarkOpenManyLogs(b *testing.B) {
+	opts := Options{DataDir: b.TempDir(), NoSync: true}
+	s := open(b, OS(), opts)
+	_, err := s.Load(newWorld())
+	must(b, err)
+	_, err = s.WriteSnapshot(0, newWorld())
+	must(b, err)
+	for z := wire.Zxid(0); z < 200*1000; {
+		batch := make([]*record.Txn, 1000)
+		for i := range batch {
+			z++
+			batch[i] = txn(z, 'b')
+		}
+		must(b, s.Append(batch))
+		must(b, s.Sync())
+		must(b, s.Roll())
+	}
+	must(b, s.Close())
+	for b.Loop() {
+		must(b, open(b, OS(), opts).Close())
+	}
+}

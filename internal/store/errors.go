@@ -66,7 +66,11 @@ func (e *LayoutError) Error() string { return fmt.Sprintf("%s %s; %s", e.Dir, e.
 type PoisonedError struct{ Err error }
 
 func (e *PoisonedError) Error() string {
-	return fmt.Sprintf("the log is no longer written: %v; repair the disk, then start the server again", e.Err)
+	remedy := "repair the disk"
+	if errors.Is(e.Err, syscall.EFBIG) {
+		remedy = "the file would exceed the limit of file size of the process or of the file system: raise it (ulimit -f, LimitFSIZE=), or set preAllocSize and txnLogSizeLimitInKb so that their sum is below it"
+	}
+	return fmt.Sprintf("the log is no longer written: %v; %s, then start the server again", e.Err, remedy)
 }
 
 func (e *PoisonedError) Unwrap() error { return e.Err }

@@ -226,6 +226,21 @@ func failedSync(t *testing.T, op Op, fresh bool) {
 	}
 }
 
+// TestFileSizeLimitIsNamed: the error of a log that would exceed the limit of file size names the limit and what to do,
+// because nothing is wrong with the disk.
+func TestFileSizeLimitIsNamed(t *testing.T) {
+	for _, op := range []Op{OpAllocate, OpWrite} {
+		d := newDriver(NewMem(1), dataOptions)
+		must(t, d.start())
+		d.m.Fail(op, 1, syscall.EFBIG)
+		err := d.commit(1)
+		var poisoned *PoisonedError
+		if text := fmt.Sprint(err); !errors.As(err, &poisoned) || !strings.Contains(text, "raise it (ulimit -f, LimitFSIZE=), or set preAllocSize") || strings.Contains(text, "repair") {
+			t.Errorf("%s: %v", op, err)
+		}
+	}
+}
+
 // TestReadErrorIsNotTheEndOfTheLog: an unreadable sector stops the start with an error
 // that has file and offset. It is not taken for the end of the log.
 func TestReadErrorIsNotTheEndOfTheLog(t *testing.T) {

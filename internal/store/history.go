@@ -226,8 +226,8 @@ func damageAt(path string, off int64, what string) *DamageError {
 }
 
 // doRestore is the remedy for damage in the middle of the history.
-const doRestore = "restore the directory from a copy; or, in an ensemble whose other members are sound, move everything " +
-	"but myid out of this server's directories and let it be synchronised"
+const doRestore = "restore the directory from a copy; or, in an ensemble whose other members are sound, move the " +
+	"folder version-2 out of this server's directories and let it be synchronised"
 
 // recentMax is the number of last transactions among which a repetition is recognised.
 const recentMax = 1 << 16

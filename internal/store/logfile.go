@@ -188,14 +188,19 @@ func (s *logScanner) body(sum uint64, n int) (rec logRecord, bad string, err err
 // zxidOf returns the zxid in the payload of a record.
 func zxidOf(payload []byte) wire.Zxid { return wire.Zxid(binary.BigEndian.Uint64(payload[12:])) }
 
-// windowLen is how much of a file is read at a time, in bytes.
-const windowLen = 256 << 10
+// windowLen is how much of a file is read at a time, in bytes. The first reads of a file are
+// smaller, because of most logs only the first transaction is needed.
+const (
+	windowLen = 256 << 10
+	firstLen  = 4 << 10
+)
 
 // window is a part of a file, held in memory.
 type window struct {
 	r     io.ReaderAt
 	size  int64
 	start int64
+	ahead int64 // how much the last read asked for
 	buf   []byte
 }
 
@@ -208,7 +213,8 @@ func (w *window) holds(off int64, n int) bool {
 // the next call.
 func (w *window) at(off int64, n int) ([]byte, error) {
 	if !w.holds(off, n) {
-		want := max(n, int(min(windowLen, w.size-off)))
+		w.ahead = min(max(4*w.ahead, firstLen), windowLen)
+		want := max(n, int(min(w.ahead, w.size-off)))
 		if cap(w.buf) < want {
 			w.buf = make([]byte, want)
 		}

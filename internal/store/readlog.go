@@ -46,7 +46,7 @@ func (s *Store) readLog(after, synced wire.Zxid, yield func(*record.Txn, error) 
 	for _, f := range snapshots {
 		h.unused = append(h.unused, f.zxid)
 	}
-	h.report = func(d *DamageError) error { return fmt.Errorf("%w: %w", ErrNotInLog, d) }
+	h.report = notInLog
 	var decoder record.TxnDecoder
 	proved := false
 	h.eachRecord = func(rec logRecord) error {

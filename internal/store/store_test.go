@@ -292,6 +292,24 @@ func TestTruncateElsewhere(t *testing.T) {
 	must(t, s.Close())
 }
 
+// TestTruncateAcrossMissingLogs: an old snapshot remains, but the log between it and a newer one, which a leader has sent, is not
+// there. A truncation to a zxid between them is refused as not in the log, so that the server asks for a snapshot, and changes nothing.
+func TestTruncateAcrossMissingLogs(t *testing.T) {
+	m := diskOf(t, samples)
+	drop(t, m, "log.1")
+	s := open(t, m, dataOptions)
+	_, err := s.Load(&recorded{})
+	must(t, err)
+	before := names(t, m)
+	if err := s.Truncate(0x3b); !errors.Is(err, ErrNotInLog) {
+		t.Error(err)
+	}
+	if now := names(t, m); !slices.Equal(now, before) {
+		t.Errorf("files are %v, were %v", now, before)
+	}
+	must(t, s.Close())
+}
+
 // TestReadLog: ReadLog begins after any zxid that is provably in the log, and ends at the
 // last durable transaction.
 func TestReadLog(t *testing.T) {

@@ -21,6 +21,9 @@ const cutName = "cutting"
 // ErrNotInLog says that the history does not contain the transaction asked for.
 var ErrNotInLog = errors.New("the wanted transaction is not in the log on disk")
 
+// notInLog reports damage as ErrNotInLog, with the damage as the reason.
+func notInLog(d *DamageError) error { return fmt.Errorf("%w: %w", ErrNotInLog, d) }
+
 // Truncate durably removes everything after zxid from the history. It sets aside the
 // later logs and the snapshots that contain effects of later transactions, and cuts the
 // log that contains zxid. If zxid cannot be reached from a sound snapshot, it changes
@@ -88,7 +91,7 @@ var errFound = errors.New("found")
 
 func (s *Store) reachableFrom(base wire.Zxid, unused []wire.Zxid, logs []fileName, zxid wire.Zxid) error {
 	h := &history{fs: s.fs, logs: logsFrom(logs, base), base: base, unused: unused}
-	h.report = func(d *DamageError) error { return d }
+	h.report = notInLog
 	h.eachRecord = func(rec logRecord) error {
 		if rec.zxid == zxid {
 			return errFound
