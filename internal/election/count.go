@@ -17,9 +17,9 @@ func (e *Election) standing() ballot {
 // waits of a round together are limited, so that a server that keeps sending does not
 // prevent a decision.
 func (e *Election) count() {
-	if e.state != peerwire.Looking || e.mute() || !e.elects(e.proposal.Leader, e.holds) {
+	if e.state != peerwire.Looking || !e.elector() || !e.elects(e.proposal.Leader, e.holds) {
 		e.settleAt = Never
-		if e.state == peerwire.Looking && !e.mute() {
+		if e.state == peerwire.Looking && e.elector() {
 			e.watchSplit()
 		}
 		return
@@ -47,6 +47,11 @@ func (e *Election) count() {
 		e.tellWait()
 	}
 }
+
+// elector reports whether this server decides by votes. A server without a vote does not: while
+// ZooKeeper's voters look for a leader, they answer it with the vote of the election before, in
+// the new round. It waits until a quorum follows a leader that says that it leads.
+func (e *Election) elector() bool { return !e.mute() && e.committed.IsVoter(e.id) }
 
 // tellWait reports how long a quorum of votes waits for a better one.
 func (e *Election) tellWait() {

@@ -12,6 +12,8 @@
 //	     ▸ a quorum holds the vote ▸ wait for a better vote, if one may come ▸ Decision
 //	     ▸ or: a quorum follows a leader that says itself that it leads ▸ Decision
 //
+// A server without a vote decides only in the second way (Election.elector says why).
+//
 // The order of votes is (peerEpoch, zxid, id). A round, the logical clock of the
 // protocol, separates elections from each other; it is not durable. Winning an election
 // does not yet make a leader: two servers may both think that they lead. Zab's discovery,

@@ -27,7 +27,7 @@ type Look struct {
 	// promise no epoch. The server must not be elected nor help to elect, and its vote says
 	// NoHistory. It only joins an existing leader.
 	Abstains bool
-	// Failed are the candidates whose last terms ended before they served.
+	// Failed are the candidates whose last terms failed.
 	Failed []Failed
 	// Why is for operators: "started", "the leader's connection ended".
 	Why string

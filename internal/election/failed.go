@@ -26,8 +26,8 @@ const (
 // candidate it ignores. The steps are few, because a server may remember any number of failed terms.
 var forgiven = [...]int{0, 0, 2, 8, 32, 128, math.MaxInt}
 
-// Failed holds what a server remembers of a candidate whose last terms ended before they
-// served. The zero value is that of any other candidate.
+// Failed holds what a server remembers of a candidate whose last terms failed: they ended before
+// they served, or their leader became silent. The zero value is that of any other candidate.
 type Failed struct {
 	Candidate ensemble.ServerID
 	// Times is how many terms in a row failed.
@@ -248,6 +248,6 @@ func (h Relaxed) String() string {
 }
 
 func (h ElectsAgain) String() string {
-	return fmt.Sprintf("elects server %d again in %d ms, because no quorum agrees on another candidate; its last %d terms ended before they served: %s",
+	return fmt.Sprintf("elects server %d again in %d ms, because no quorum agrees on another candidate; its last %d terms failed: %s",
 		h.Candidate, h.WaitMS, h.Times, h.Why)
 }

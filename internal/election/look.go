@@ -194,6 +194,11 @@ func (e *Election) heardLooking(h Heard) {
 		e.running.vote(e.now, h, earlier)
 		e.send(h.From, e.lookingMessage())
 		return
+	case n.Leader == peerwire.NoServer && n.ElectionEpoch > e.round && !e.mute():
+		// The sender has a vote in the proposed membership only, so it is no candidate. It votes for one in its round.
+		e.running.vote(e.now, h, e.joinRound(n.ElectionEpoch, e.initial))
+		e.count()
+		return
 	case !e.isVoter(n.Leader):
 		e.refuse(h.From, "it votes for a server that this server does not know as a voter")
 		return

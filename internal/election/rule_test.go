@@ -94,16 +94,23 @@ func TestSingleVoter(t *testing.T) {
 	}
 }
 
-// TestEmptyObserver: an observer without data endangers nothing, so it also decides when
-// the voters agree.
-func TestEmptyObserver(t *testing.T) {
+// TestServerWithoutVoteWaitsForALeader: a server without a vote decides, also without data, when a quorum follows a leader
+// that says that it leads. It does not decide when the voters agree: ZooKeeper's voters that look for a leader answer it
+// with their vote of the election before, in the new round.
+func TestServerWithoutVoteWaitsForALeader(t *testing.T) {
 	m := membership(0, []ensemble.ServerID{1, 2, 3}, []ensemble.ServerID{4}, nil, nil)
 	for _, id := range []ensemble.ServerID{4, 5} { // 5 is to become a member
 		e := New(Options{ID: id, Committed: m})
 		e.Step(0, Look{Why: "started"})
-		hear(e, 1, peerwire.Looking, Vote{2, 0x100000005, 1}, 1)
-		hear(e, 2, peerwire.Looking, Vote{2, 0x100000005, 1}, 1)
-		e.Step(200, Tick{})
+		for _, from := range []ensemble.ServerID{1, 2} {
+			hear(e, from, peerwire.Looking, Vote{3, 0x100000009, 1}, 2) // 3 has led, and is dead
+		}
+		e.Step(60_000, Tick{})
+		if st := e.State(); st.Role != peerwire.Looking {
+			t.Errorf("%d decides by votes: %+v", id, st)
+		}
+		hear(e, 1, peerwire.Following, Vote{2, 0x100000009, 1}, 2)
+		hear(e, 2, peerwire.Leading, Vote{2, 0x100000009, 1}, 2)
 		want := peerwire.Observing
 		if id == 5 {
 			want = peerwire.Following

@@ -36,6 +36,29 @@ func TestWithdrawnProposalIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// TestVoterOfTheProposalOnlyIsInALaterRound: server 4 has a vote in the proposed membership only, and without its vote there is
+// no quorum of that one, because server 3 has lost its disk. It looks in a later round than servers 1 and 2, which were
+// restarted. They join its round, so that it votes for one of them.
+func TestVoterOfTheProposalOnlyIsInALaterRound(t *testing.T) {
+	proposed := membership(7, []ensemble.ServerID{1, 2, 3, 4}, nil, nil, nil)
+	e := New(Options{ID: 2, Committed: plain(0, 3), Proposed: proposed, Reconfig: true})
+	e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "started"})
+	hear(e, 1, peerwire.Looking, fresh(2), 1)
+	hear(e, 4, peerwire.Looking, Vote{peerwire.NoServer, 0x100000001, 1}, 5)
+	if st := e.State(); st.Round != 5 {
+		t.Fatalf("%+v, want round 5", st)
+	}
+	hear(e, 1, peerwire.Looking, fresh(2), 5)
+	if e.Step(settleMax, Tick{}); e.Ready().Decision != nil {
+		t.Error("leads without a quorum of the proposed membership")
+	}
+	hear(e, 4, peerwire.Looking, fresh(2), 5)
+	e.Step(2*settleMax, Tick{})
+	if d := e.Ready().Decision; d == nil || d.State != peerwire.Leading {
+		t.Errorf("%+v, want to lead", d)
+	}
+}
+
 // TestVoterThatComesBackIsNotDown: a server that was down when it stopped being a voter counts as any other
 // when it is a voter again.
 func TestVoterThatComesBackIsNotDown(t *testing.T) {
