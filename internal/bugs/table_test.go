@@ -144,6 +144,7 @@ var elections = []bug{
 	{"a candidate that cannot lead, elected again", []scenario{
 		{"sim", "TestCandidateThatCannotBeJoined", "failed-forgotten"},
 		{"sim", "TestFilteredLeaderWithMoreHistory", "failed-history"},
+		{"sim", "TestSilentLeaderIsNotElectedAgain", "failed-silent"},
 		{"sim", "TestFilteredMinorityStopsNoElection", "failed-pause"},
 		{"election", "TestDifferentMemoriesAgree", "failed-split"},
 		{"election", "TestFewFailedTermsAreForgivenFirst", "failed-forgiven"},

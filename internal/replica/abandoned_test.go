@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"bellwether/internal/peerwire"
@@ -204,6 +206,42 @@ func TestAbandonedRequestUnderAZooKeeperLeader(t *testing.T) {
 		reported, lost := at.outputs.Len()-before, len(at.observations)
 		if reported != c.reported || reported+lost != 1 || at.abandoned.count != 0 {
 			t.Errorf("%s: %d reported, %d lost, %d remembered", c.what, reported, lost, at.abandoned.count)
+		}
+	}
+}
+
+// TestTransactionOfARequest: a transaction is that of a request if it does with the same znode what the request asks for. The requests
+// of a delete and of a check are of one type, so both transactions count.
+func TestTransactionOfARequest(t *testing.T) {
+	txns := map[string]func(path string) record.TxnBody{
+		"create":    func(p string) record.TxnBody { return &record.CreateTxn{Path: p} },
+		"container": func(p string) record.TxnBody { return &record.CreateContainerTxn{Path: p} },
+		"TTL":       func(p string) record.TxnBody { return &record.CreateTTLTxn{Path: p} },
+		"delete":    func(p string) record.TxnBody { return &record.DeleteTxn{Path: p} },
+		"check":     func(p string) record.TxnBody { return &record.CheckTxn{Path: p} },
+		"setData":   func(p string) record.TxnBody { return &record.SetDataTxn{Path: p} },
+		"setACL":    func(p string) record.TxnBody { return &record.SetACLTxn{Path: p} },
+		"error":     func(string) record.TxnBody { return &record.ErrorTxn{} },
+	}
+	for _, c := range []struct {
+		request wire.Record
+		makes   string
+	}{
+		{&wire.CreateRequest{Path: "/a"}, "create container TTL"},
+		{&wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/a"}}, "create container TTL"},
+		{&wire.PathVersionRequest{Path: "/a"}, "delete check"},
+		{&wire.SetDataRequest{Path: "/a"}, "setData"},
+		{&wire.SetACLRequest{Path: "/a"}, "setACL"},
+		{&wire.PathRequest{Path: "/a"}, ""},
+	} {
+		for name, txn := range txns {
+			want := slices.Contains(strings.Fields(c.makes), name)
+			sequential := want && strings.HasPrefix(c.makes, "create")
+			for path, want := range map[string]bool{"/a": want, "/a0000000001": sequential, "/b": false} {
+				if got := sameZnode(c.request, txn(path)); got != want {
+					t.Errorf("%T of /a, transaction %s of %s: %v", c.request, name, path, got)
+				}
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
@@ -19,14 +20,16 @@ import (
 //     this server applies it, a quorum has confirmed the leader, this server is up to
 //     date, and it has applied all requests of the session's earlier connections. Every
 //     other server closes such a connection when it applies the transaction. The
-//     transaction sets lives and synced.
+//     transaction sets lives, and synced is set from the start. But if this server has
+//     joined the leader before, the transaction may answer a question that it asked then.
+//     So it also sends a sync, whose answer sets synced.
 //   - A compatible leader only answers whether the session lives. A sync that this server
 //     sends after the question does the rest. The two answers set lives and synced.
 //   - A local session needs only a sync (local.go).
 type attaching struct {
 	local  bool // the session was local when the connection asked for it
 	lives  bool
-	synced bool
+	synced bool // the sync was answered, or none was needed
 }
 
 // hold keeps a new connection waiting while there is no leader. It returns false if this
@@ -60,15 +63,36 @@ func (r *Replica) hold(c *conn) bool {
 // take long, and other servers may serve meanwhile.
 const stalledHoldMS = 500
 
+// joinHoldMS is how long connections wait at a server that has begun to join a leader which others
+// follow already, in ms. Those probably serve, and this server may never get the history.
+const joinHoldMS = 3000
+
 // holdBy returns the Mono time until which a connection waits for a leader: a third of
 // its timeout, so that its client still has time to try another server, but at most
-// stalledHoldMS while the disk of this server does not answer.
+// stalledHoldMS while the disk of this server does not answer, and at most joinHoldMS while it
+// joins a leader that others follow.
 func (r *Replica) holdBy(c *conn) int64 {
 	wait := int64(c.timeout / 3)
 	if r.stall.active() {
 		wait = min(wait, stalledHoldMS)
 	}
-	return c.since + wait
+	by := c.since + wait
+	if began := r.member.joining; began != Never {
+		by = min(by, max(c.since, began)+joinHoldMS)
+	}
+	return by
+}
+
+// noteJoining records since when this server tries to join a leader that others follow. It is called when an election is decided.
+func (r *Replica) noteJoining() {
+	m := r.member
+	switch {
+	case m.role == peerwire.Leading || m.decision.Ending != election.Follows:
+		m.joining = Never
+	case m.joining == Never:
+		m.joining = r.now.Mono
+		m.holdBy = min(m.holdBy, m.joining+joinHoldMS)
+	}
 }
 
 // holdUntil returns the Mono time at which releaseHeld is due, or Never.
@@ -153,13 +177,14 @@ func (r *Replica) ask(c *conn) {
 		return
 	}
 	m.asking[id] = append(m.asking[id], c)
+	c.attach.synced = m.leads() || m.learner.Native() && !m.rejoined
 	if m.leads() {
 		r.setServerOf(id, r.opt.ServerID)
 		r.proposeMove(id, r.opt.ServerID)
 		return
 	}
 	m.learner.Step(r.now.Mono, zab.Revalidate{Revalidation: peerwire.Revalidation{Session: id, TimeoutMS: c.timeout}})
-	if !m.learner.Native() {
+	if !c.attach.synced {
 		m.syncs[r.syncToken(id)] = c
 	}
 }
@@ -172,8 +197,20 @@ func (r *Replica) closeOlder(id wire.SessionID) {
 		r.observe(SessionMoved{id})
 		r.end(c)
 	}
+	r.closeMoved(id)
 	for _, c := range r.member.asking[id] {
 		r.end(c) // it stays in asking, so that the leader's answers are matched to the connections in order
+	}
+}
+
+// closeMoved closes the connection of a session that has moved here, if it still waits for its sync.
+func (r *Replica) closeMoved(id wire.SessionID) {
+	if r.member == nil {
+		return
+	}
+	if c := r.member.moved[id]; c != nil {
+		delete(r.member.moved, id)
+		r.end(c)
 	}
 }
 
@@ -196,11 +233,14 @@ func (r *Replica) moveApplied(txn *record.Txn) {
 	id := txn.Session
 	if txn.Cxid == moveCxid(r.opt.ServerID) {
 		if c := r.firstAsking(id); c != nil {
-			c.attach.lives, c.attach.synced = true, true
+			if c.attach.lives = true; !c.attach.synced {
+				r.member.moved[id] = c
+			}
 			r.attachWhenDue(c)
 		}
 		return
 	}
+	r.closeMoved(id)
 	if c := r.owners[id]; c != nil {
 		r.observe(SessionMoved{id})
 		r.end(c)
@@ -254,6 +294,7 @@ func (r *Replica) syncToken(id wire.SessionID) uint64 {
 func (r *Replica) syncDone(token uint64) {
 	c := r.member.syncs[token]
 	delete(r.member.syncs, token)
+	r.member.rejoined = false // everything that the leader had proposed before this server joined is applied
 	switch {
 	case c == nil || c.ended:
 	case c.session == 0:
@@ -295,6 +336,7 @@ func (r *Replica) attachWhenDue(c *conn) {
 	if !c.attach.lives || !c.attach.synced {
 		return
 	}
+	delete(r.member.moved, c.ask.Session)
 	if id := c.ask.Session; r.isOpen(id) {
 		r.attach(c, id)
 	} else {

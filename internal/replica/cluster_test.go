@@ -455,6 +455,12 @@ func (h *cluster) create(s *server, conn ConnID, xid int32, path string) {
 	s.inbox = append(s.inbox, &Request{Conn: conn, Xid: xid, Op: wire.OpCreate, Body: body})
 }
 
+// follower returns the first server that does not lead.
+func (h *cluster) follower() *server {
+	leader := h.leader()
+	return h.servers[slices.IndexFunc(h.servers, func(s *server) bool { return s != leader })]
+}
+
 // leader returns the only server that leads and serves.
 func (h *cluster) leader() *server {
 	var found *server

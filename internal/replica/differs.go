@@ -219,7 +219,7 @@ func (r *Replica) wrongTreeEnds(next *zab.Successor) {
 		return
 	}
 	if m.leader != nil && d.verdict.why != "" || m.learner != nil && d.why != "" && d.verdict.why == "" && m.learner.ComparesTrees() {
-		m.noteFailed(r.now.Mono, "its tree differs from that of other servers", false)
+		m.noteFailed(r.now.Mono, "its tree differs from that of other servers", false, true)
 	}
 }
 

@@ -519,3 +519,22 @@ func TestQuestionWithUpToDate(t *testing.T) {
 		t.Error("the question that came with UPTODATE is not answered")
 	}
 }
+
+// TestQuestionEndsWithItsTerm: a follower gets the leader's question before the transaction that it is about, and the leader dies. The
+// follower does not answer that question in the next term.
+func TestQuestionEndsWithItsTerm(t *testing.T) {
+	h, s := differing(t, 3)
+	at := s.r.tree.LastZxid() + 1
+	s.r.treeOrdered(zab.TreeOrder{Zxid: at, TreeOrder: peerwire.TreeOrder{Task: peerwire.TreeReportDue}})
+	h.delay = func(_ *server, e Event) bool {
+		if _, p := received(e); p != nil && p.Type == peerwire.PacketDigest && p.Zxid == at {
+			t.Error("the question is answered in the next term")
+		}
+		return false
+	}
+	h.kill(h.leader())
+	h.run(2000)
+	if h.busy(1000, func() {}); s.r.tree.LastZxid() <= at || h.leader() == s {
+		t.Errorf("server %d leads, the tree is at %v", h.leader().id, s.r.tree.LastZxid())
+	}
+}

@@ -185,11 +185,7 @@ func TestHalfOpenConnectionIsClosed(t *testing.T) {
 func TestConnectionsWithoutLeaderAreClosed(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(500)
-	first := h.leader()
-	last := h.servers[0]
-	if last == first {
-		last = h.servers[1]
-	}
+	last := h.follower()
 	c, _ := h.connect(last, 0)
 	for _, s := range h.servers {
 		if s != last {
@@ -247,5 +243,27 @@ func TestLeaderIsRedialled(t *testing.T) {
 	h.run(1400)
 	if n := len(h.servers[0].r.Elections()); n < 2 || n > 10 {
 		t.Errorf("%d elections", n)
+	}
+}
+
+// TestMultiAnswersEachCreateInItsForm: in the answer to a multi, the result of a create has no stat and that of a create2 has one, wherever the
+// client is.
+func TestMultiAnswersEachCreateInItsForm(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	for i, at := range s[:2] {
+		c, conn := h.connect(at, 0)
+		create := func(op wire.OpCode, path string) wire.Op {
+			return wire.Op{Type: op, Request: &wire.CreateRequest{Path: fmt.Sprint(path, i), ACL: wire.OpenACL()}}
+		}
+		o := h.do(at, c, conn, wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{create(wire.OpCreate, "/a"), create(wire.OpCreate2, "/b")}})
+		var forms []string
+		if m, ok := o.Response.(*wire.MultiResponse); ok {
+			for _, r := range m.Results {
+				forms = append(forms, fmt.Sprintf("%v %T", r.Type, r.Response))
+			}
+		}
+		if want := []string{"create *wire.PathResponse", "create2 *wire.PathStatResponse"}; !slices.Equal(forms, want) {
+			t.Errorf("server %d answers %v %v", at.id, o.Header.Err, forms)
+		}
 	}
 }

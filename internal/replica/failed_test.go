@@ -95,7 +95,7 @@ func TestLinkEndsAfterAnswer(t *testing.T) {
 }
 
 // TestJoinsAgainForASnapshot: the leader tells a follower to cut off transactions that the leader had when it was elected. The follower
-// keeps them, connects to the same leader again without an election, and gets a snapshot.
+// keeps them, connects to the same leader again at once, without an election, and gets a snapshot.
 func TestJoinsAgainForASnapshot(t *testing.T) {
 	h := newCluster(t, 3, true)
 	h.run(100)
@@ -110,7 +110,7 @@ func TestJoinsAgainForASnapshot(t *testing.T) {
 	h.run(1000)
 	h.kill(s)
 	h.run(100)
-	opened := 0
+	opened, told, again := 0, int64(0), int64(0)
 	h.delay = func(to *server, e Event) bool {
 		z, ok := e.(Zab)
 		if !ok {
@@ -119,8 +119,9 @@ func TestJoinsAgainForASnapshot(t *testing.T) {
 		in, ok := z.Event.(zab.Received)
 		switch {
 		case ok && in.Packet.Type == peerwire.PacketFollowerInfo:
-			opened++
+			opened, again = opened+1, h.now.Mono
 		case ok && to == s && opened == 1 && in.Packet.Type == peerwire.PacketDiff:
+			told = h.now.Mono
 			in.Packet.Type, in.Packet.Zxid = peerwire.PacketTrunc, s.log[0].Zxid
 		}
 		return false
@@ -130,6 +131,9 @@ func TestJoinsAgainForASnapshot(t *testing.T) {
 	h.run(1)
 	if !s.r.Status().Serving || opened != 2 || h.snapshots != 1 || len(s.r.Elections()) != 1 || s.r.JoinFails() {
 		t.Errorf("serving %v, %d links, %d snapshots, elections %v", s.r.Status().Serving, opened, h.snapshots, s.r.Elections())
+	}
+	if again != told {
+		t.Errorf("connects again at %d ms, was told to cut off at %d ms", again, told)
 	}
 	var stat wire.StatResponse
 	if code := s.r.tree.Exists(anonymousReader{}, "/x", false, &stat); code != wire.OK || before < 2 {

@@ -1,10 +1,12 @@
 package replica
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"bellwether/internal/ensemble"
+	"bellwether/internal/zab"
 )
 
 // TestLateTicks: five late ticks within a minute mean that another server should lead, until a minute
@@ -193,5 +195,24 @@ func TestFollowerTellsThatItsDiskStalls(t *testing.T) {
 	h.run(600)
 	if st := h.leader().r.Status(); st.Unfit != "" {
 		t.Errorf("%q", st.Unfit)
+	}
+}
+
+// TestFirstReasonIsReported: a follower finds at one tick that its disk has no room and that its tree differs. Its leader reports what the
+// follower says of itself, and not both.
+func TestFirstReasonIsReported(t *testing.T) {
+	h, s := differing(t, 3)
+	s.spoil("/x")
+	s.inbox = append(s.inbox, NoRoom{})
+	h.connect(h.leader(), 0)
+	h.run(1000)
+	var why []string
+	for _, o := range h.leader().seen {
+		if f, ok := o.(zab.LearnerFitness); ok {
+			why = append(why, f.Why)
+		}
+	}
+	if len(why) == 0 || s.named() != 1 || slices.ContainsFunc(why, func(y string) bool { return strings.Contains(y, "tree differs") }) {
+		t.Errorf("%d alarms, reported: %q", s.named(), why)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -84,6 +85,65 @@ func TestHeldConnectionsCostNothing(t *testing.T) {
 	}
 	if n := len(s.r.member.held); n > 2001 {
 		t.Errorf("%d connections are remembered, 1000 wait", n)
+	}
+}
+
+// TestHeldConnectionsLeaveAServerThatCannotJoin: a follower has lost its leader, which others follow, and gets nothing from it
+// any more. Its connections do not wait for a third of a long timeout, because their clients can use the other servers.
+func TestHeldConnectionsLeaveAServerThatCannotJoin(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.run(1000)
+	s := h.follower()
+	early, _ := h.ask(s, Connect{TimeoutMS: 30_000})
+	h.delay = func(at *server, e Event) bool { // nothing from the leader arrives
+		z, ok := e.(Zab)
+		_, received := z.Event.(zab.Received)
+		return ok && received && at == s
+	}
+	for s.r.member.joining == Never {
+		h.run(1)
+	}
+	h.run(1000)
+	late, _ := h.connectNow(s, 30_000)
+	if h.run(1990); early.closed || late.closed {
+		t.Fatalf("closed before the time is over: %v, %v", early.closed, late.closed)
+	}
+	if h.run(20); !early.closed || late.closed {
+		t.Errorf("3 s after the server began to join: closed %v, and the later one %v", early.closed, late.closed)
+	}
+	if h.run(1000); !late.closed {
+		t.Error("the later one still waits")
+	}
+}
+
+// TestHeldConnectionsOutliveACutOffServer: a follower is cut off from the others for 5 s. When it can join their leader again, its
+// connections do not end before it has had the time to do so.
+func TestHeldConnectionsOutliveACutOffServer(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.run(1000)
+	s := h.follower()
+	c, _ := h.ask(s, Connect{TimeoutMS: 30_000})
+	h.delay = func(at *server, e Event) bool {
+		switch e.(type) {
+		case Vote, Zab:
+			return at == s
+		}
+		return false
+	}
+	h.run(5000)
+	if s.r.Status().Serving {
+		t.Fatal("the server has noticed nothing")
+	}
+	h.release()
+	h.delay = func(at *server, e Event) bool {
+		_, packet := e.(Zab)
+		return packet && at == s
+	}
+	h.run(500) // it takes a while to join
+	h.release()
+	h.run(500)
+	if !s.r.Status().Serving || c.closed {
+		t.Errorf("serves: %v, the connection is closed: %v", s.r.Status().Serving, c.closed)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 )
 
 // Client connections can survive a change of leaders. While there is no leader, a server
-// holds the requests of its clients for at most a third of their timeout, or
-// stalledHoldMS while its disk does not answer. When there is a leader again, each write
+// holds the requests of its clients for at most a third of their timeout, or less
+// if it may not get one soon (holdBy). When there is a leader again, each write
 // in flight is in one of two states:
 //
 //   - Its transaction is in the history of the new leader. The write is answered when

@@ -410,3 +410,20 @@ func TestUpgradeHeldBySyncEnds(t *testing.T) {
 		}
 	})
 }
+
+// TestEndedSessionsAreForgottenInTime: a session that has ended is known for at least as long as a learner may lag behind, and forgotten
+// after twice that time.
+func TestEndedSessionsAreForgottenInTime(t *testing.T) {
+	const lagMax = 1000
+	var g endedSessions
+	g.age(5000, lagMax)
+	for now := int64(5000); now <= 5000+4*lagMax; now += 100 {
+		if now == 5900 { // just before a generation ends
+			g.add(1)
+		}
+		g.age(now, lagMax)
+		if since := now - 5900; since >= 0 && since <= lagMax && !g.has(1) || since > 2*lagMax && g.has(1) {
+			t.Errorf("%d ms after the end: known %v", since, g.has(1))
+		}
+	}
+}

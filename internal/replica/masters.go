@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"fmt"
 	"slices"
 
 	"bellwether/internal/ensemble"
@@ -70,6 +71,9 @@ func (r *Replica) chooseMaster() {
 	ring := slices.DeleteFunc(slices.Clone(m.memberships().Committed.Voters()), func(id ensemble.ServerID) bool { return id == leader })
 	s.until = r.now.Mono + doubled(masterTryMS, s.rounds, masterTryMaxMS)
 	if s.leader || s.tries >= masterRounds*len(ring) { // the ring may be empty, or smaller than before
+		if !s.leader && len(ring) > 0 {
+			r.observe(NoMaster{Tried: ring, Leader: leader})
+		}
 		s.at, s.tries, s.leader = leader, 0, false
 		return
 	}
@@ -96,4 +100,14 @@ func (m *member) mastersWake(now int64) int64 {
 		return Never
 	}
 	return m.masters.until
+}
+
+// NoMaster says that this observer tries the leader, because no follower has accepted it as an observer.
+type NoMaster struct {
+	Tried  []ensemble.ServerID
+	Leader ensemble.ServerID
+}
+
+func (h NoMaster) String() string {
+	return fmt.Sprintf("no server of %v accepts this observer at the port observerMasterPort; it tries the quorum port of the leader, server %d", h.Tried, h.Leader)
 }

@@ -215,7 +215,7 @@ func (h *cluster) requests(from, to *server) func(*server, Event) bool {
 	}
 }
 
-// TestObserversFallBackToTheLeader: without followers that serve observers, observers learn from the leader.
+// TestObserversFallBackToTheLeader: without followers that serve observers, observers learn from the leader, and say why.
 func TestObserversFallBackToTheLeader(t *testing.T) {
 	h := observed(t, 5, func(h *cluster) { h.masters = false })
 	for _, o := range h.servers[3:] {
@@ -230,6 +230,27 @@ func TestObserversFallBackToTheLeader(t *testing.T) {
 	for _, o := range h.servers[3:] {
 		if m := h.masterOf(o); m != h.leader() {
 			t.Errorf("observer %d: %+v", o.id, o.r.Status())
+		}
+		if !slices.ContainsFunc(o.seen, func(x Observation) bool { _, ok := x.(NoMaster); return ok }) {
+			t.Errorf("observer %d does not say that no follower accepts it", o.id)
+		}
+	}
+}
+
+// TestServingObserverCountsItsAttemptsAnew: an observer that loses its master again and again, but serves in between, always finds
+// another follower. It does not put load on the leader.
+func TestServingObserverCountsItsAttemptsAnew(t *testing.T) {
+	h := observed(t, 4, nil)
+	o := h.server(4)
+	for i := range 2*masterRounds + 1 { // more attempts than at the two followers before the leader is tried
+		for id, l := range h.links {
+			if l.from == o {
+				h.breakLink(id)
+			}
+		}
+		h.run(1000)
+		if m := h.masterOf(o); m == nil || m == h.leader() {
+			t.Fatalf("after %d lost links: %+v", i+1, o.r.Status())
 		}
 	}
 }

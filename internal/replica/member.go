@@ -97,6 +97,7 @@ type member struct {
 	failed     failedTerms
 	preference preference
 	epoch      wire.Epoch
+	rejoined   bool       // this server had joined the present leader before, and no sync was answered since it serves again
 	compatible wire.Epoch // epoch if the leader of that term was a compatible one, else 0
 	above      wire.Epoch // as a leader, this server must choose an epoch above this one
 	term       uint64     // counts the terms of this server, including failed ones
@@ -108,9 +109,11 @@ type member struct {
 	effects       fifo.Queue[effect]
 	held          []*conn // connections that wait for a leader; some may be closed
 	holdBy        int64   // Mono time at which releaseHeld is due
+	joining       int64   // Mono time since which this server tries to join a leader that others follow; Never: it does not
 	serverOf      map[wire.SessionID]ensemble.ServerID
 	endedSessions endedSessions
 	asking        map[wire.SessionID][]*conn // connections that wait for the leader's answer, oldest first
+	moved         map[wire.SessionID]*conn   // connections whose session has moved here, and which still wait for their sync
 	syncs         map[uint64]*conn           // by token
 	token         uint64
 	pings         fifo.Queue[heldPing]
@@ -140,7 +143,7 @@ func (r *Replica) join() {
 	set(&o.InitLimit, 10)
 	set(&o.SyncLimit, 5)
 	set(&o.PreferMS, preferMS)
-	m := &member{opt: o, tickMS: r.opt.TickMS, log: o.Log, accepted: o.Accepted, current: o.Current, holdBy: Never}
+	m := &member{opt: o, tickMS: r.opt.TickMS, log: o.Log, accepted: o.Accepted, current: o.Current, holdBy: Never, joining: Never}
 	m.saved.accepted, m.saved.current = o.Accepted, o.Current
 	m.preference = newPreference()
 	if o.Reconfig {
@@ -169,7 +172,7 @@ func (r *Replica) reset() {
 	r.differs.asked = false
 	m.term++
 	m.serverOf, m.endedSessions = map[wire.SessionID]ensemble.ServerID{}, endedSessions{}
-	m.asking, m.syncs = map[wire.SessionID][]*conn{}, map[uint64]*conn{}
+	m.asking, m.moved, m.syncs = map[wire.SessionID][]*conn{}, map[wire.SessionID]*conn{}, map[uint64]*conn{}
 	r.creating, r.ending = map[wire.SessionID]*conn{}, map[wire.SessionID]bool{}
 	r.doomed = fifo.Queue[wire.SessionID]{}
 }

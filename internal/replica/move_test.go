@@ -110,6 +110,93 @@ func TestMoveSurvivesItsServer(t *testing.T) {
 	}
 }
 
+// TestMoveOfAnEarlierQuestion: a server has asked its leader for a session, and joins the leader again before the move is
+// committed. The move does not give the session to a connection that asks after that: the server may not have applied yet what
+// was committed when that connection asked.
+func TestMoveOfAnEarlierQuestion(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		h := newCluster(t, 5, true)
+		h.run(1000)
+		leader, at := h.leader(), h.follower()
+		old, _ := h.connect(at, 0)
+		h.delay = func(to *server, e Event) bool { // nothing is committed
+			_, synced := e.(Synced)
+			return synced && to != leader && to != at
+		}
+		again, _ := h.connect(at, old.session)
+		move := leader.log[len(leader.log)-1].Zxid
+		if restarts {
+			h.kill(at)
+			h.run(50)
+			h.start(at)
+			h.run(300)
+			again, _ = h.connect(at, old.session)
+		} else {
+			for id, l := range h.links {
+				if l.from == at {
+					h.breakLink(id)
+				}
+			}
+			h.run(300)
+		}
+		if again.closed || again.session != 0 || !at.r.member.serving || leader.log[len(leader.log)-1].Zxid == move {
+			t.Fatalf("closed %v, session %v, serves %v: the connection does not ask again", again.closed, again.session, at.r.member.serving)
+		}
+		h.release()
+		behind := false
+		h.delay = func(to *server, e Event) bool { // this server gets nothing behind the commit of the first move
+			z, _ := e.(Zab)
+			r, received := z.Event.(zab.Received)
+			if !received || to != at {
+				return false
+			}
+			behind = behind || r.Packet.Type == peerwire.PacketCommit && r.Packet.Zxid > move
+			return behind
+		}
+		h.run(100)
+		if again.session != 0 {
+			t.Errorf("restarts %v: the session is given back after %v, and the move of the last question comes later", restarts, move)
+		}
+		h.release()
+		h.run(300)
+		if again.closed || again.session != old.session {
+			t.Errorf("restarts %v: closed %v, session %v, want %v", restarts, again.closed, again.session, old.session)
+		}
+	}
+}
+
+// TestMoveBeforeTheSyncIsAnswered: a connection that has asked after its server has joined the leader again has its move, and waits for
+// its sync. When the session moves to another server meanwhile, the connection is closed, and is not attached when the sync is answered.
+func TestMoveBeforeTheSyncIsAnswered(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	leader, at, other := s[0], s[1], s[2]
+	old, _ := h.connect(at, 0)
+	for id, l := range h.links {
+		if l.from == at {
+			h.breakLink(id)
+		}
+	}
+	h.run(300)
+	h.delay = func(to *server, e Event) bool {
+		z, _ := e.(Zab)
+		r, received := z.Event.(zab.Received)
+		return received && to == at && r.Packet.Type == peerwire.PacketSync
+	}
+	again, _ := h.connect(at, old.session)
+	if again.closed || again.session != 0 || leader.r.member.serverOf[old.session] != at.id {
+		t.Fatalf("closed %v, session %v, at server %d: the connection does not wait for its sync", again.closed, again.session, leader.r.member.serverOf[old.session])
+	}
+	last, _ := h.connect(other, old.session)
+	if last.session != old.session || !again.closed {
+		t.Errorf("session %v; the connection that waits is closed: %v", last.session, again.closed)
+	}
+	h.release()
+	h.run(300)
+	if again.session != 0 || last.closed {
+		t.Errorf("session %v is attached to the connection that was left, closed %v", again.session, last.closed)
+	}
+}
+
 // TestNoPongForEndingSession: a ping is not answered once the end of its session is
 // proposed, because the answer would mean that the session lives.
 func TestNoPongForEndingSession(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
@@ -62,7 +63,7 @@ const namedPriority = math.MaxInt
 func (r *Replica) priority() func(ensemble.ServerID) int {
 	priorities := r.member.opt.Priorities
 	text, named := r.tree.PreferredLeader()
-	id, err := strconv.ParseInt(text, 10, 64)
+	id, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if !named || err != nil {
 		return func(of ensemble.ServerID) int { return priorities[of] }
 	}

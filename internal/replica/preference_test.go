@@ -186,7 +186,7 @@ func TestNamedServerTakesOver(t *testing.T) {
 	if l := h.leader(); l.id != 3 {
 		t.Fatalf("server %d leads, and the znode names none", l.id)
 	}
-	h.name(t, wire.OpSetData, "1")
+	h.name(t, wire.OpSetData, "1\n") // as scripts write it
 	if st := h.leader().r.Status(); st.Prefers != 1 {
 		t.Errorf("the leader prefers server %d", st.Prefers)
 	}

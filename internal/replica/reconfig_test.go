@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,6 +72,9 @@ func TestReconfigurationWaitsForFollowers(t *testing.T) {
 			}
 			if got := fmt.Sprint(c.answers(), other.answers()); got != "[] [1 ok]" {
 				t.Fatal(got)
+			}
+			if slices.ContainsFunc(s[0].seen, func(o Observation) bool { _, is := o.(Reconfigures); return is }) {
+				t.Error("the leader that transfers leadership proposes its own removal")
 			}
 			h.release()
 			h.run(1000)

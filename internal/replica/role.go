@@ -82,6 +82,7 @@ func (r *Replica) take(d election.Decision) {
 	m.masters.leader = m.masters.leader && d.Vote.Leader == m.decision.Vote.Leader
 	m.role, m.decision, m.decided = d.State, d, r.now.Mono
 	m.masters.at = peerwire.NoServer
+	r.noteJoining()
 	if d.State == peerwire.Leading {
 		m.leader = zab.NewLeader(r.now.Mono, zab.LeaderOptions{
 			TermStart: r.terms(), CompatibleOnly: m.opt.CompatibleOnly, NativeOnly: r.opt.Secrets.nativeOnly(), HeartbeatMS: m.opt.HeartbeatMS, LeaseMS: m.opt.LeaseMS,
@@ -191,6 +192,9 @@ func (r *Replica) zabReady() bool {
 		r.joinAgain()
 		return true
 	}
+	if rd.Silent {
+		r.silentLeader(rd.GiveUp)
+	}
 	if rd.GiveUp != "" {
 		r.ended(rd.GiveUp, rd.Successor, r.named(rd.Reconfigured))
 		return true
@@ -274,12 +278,13 @@ func (r *Replica) serve(e *zab.Established) {
 	m := r.member
 	before := m.epoch
 	m.serving, m.served, m.epoch, m.readers.shown = true, r.now.Mono, e.Epoch, true
+	m.rejoined = m.learner != nil && (e.Epoch == before || e.Epoch == m.opt.Current)
 	r.describe()
 	m.compatible = 0
 	if m.learner != nil && !m.learner.Native() && !m.opt.CompatibleOnly {
 		m.compatible = e.Epoch
 	}
-	m.failed = nil
+	m.failed, m.joining = nil, Never
 	m.masters.tries, m.masters.rounds, m.masters.leader = 0, 0, false
 	m.noteServes(e.Epoch)
 	if e.Epoch != before {

@@ -119,3 +119,24 @@ func TestReconfigTransaction(t *testing.T) {
 		t.Errorf("events %v", e)
 	}
 }
+
+// TestRequestAfterAPendingReconfig: a request that is prepared before a reconfiguration is applied finds the configuration
+// znode as the reconfiguration leaves it, with version -1.
+func TestRequestAfterAPendingReconfig(t *testing.T) {
+	w := newWorld(t, Options{Reconfig: true, SkipACL: true})
+	w.ok(setData(configPath, "server.1=x", -1))
+	version := w.stat(configPath).Version
+	reconfig := request(wire.OpReconfig, &wire.ReconfigRequest{ConfigID: -1})
+	reconfig.Reconfigure = func(*wire.ReconfigRequest, bool, wire.Zxid) (string, wire.Code) { return "server.1=y", wire.OK }
+	txn, code := w.prepare(reconfig)
+	if code != wire.OK || version == -1 {
+		t.Fatalf("%v, version %d before", code, version)
+	}
+	set, _ := w.prepare(setData(configPath, "server.1=z", version))
+	if e, ok := set.Body.(*record.ErrorTxn); !ok || e.Err != wire.ErrBadVersion {
+		t.Errorf("before the reconfiguration is applied, version %d is taken: %+v", version, set.Body)
+	}
+	if w.apply(txn); w.stat(configPath).Version != -1 {
+		t.Errorf("version %d", w.stat(configPath).Version)
+	}
+}

@@ -154,8 +154,12 @@ func TestZK4925NoHoleInTheCommittedLog(t *testing.T) {
 		}
 		r = soloLearner(t, "1.4", "1.5", false)
 		take(r, pack(c.opening, c.at, nil), pack(peerwire.PacketProposal, "1.7", one("1.7")))
-		if got := r.Ready().GiveUp; !strings.Contains(got, "does not follow") {
-			t.Errorf("%v: a gap: %q", c.opening, got)
+		out := r.Ready()
+		if !strings.Contains(out.GiveUp, "does not follow") {
+			t.Errorf("%v: a gap: %q", c.opening, out.GiveUp)
+		}
+		if snap := c.opening == peerwire.PacketSnap; out.Again == snap { // another snapshot would not help
+			t.Errorf("%v: asks for a snapshot: %v", c.opening, out.Again)
 		}
 	}
 }
@@ -465,8 +469,14 @@ func TestSpecLeaderRefusesVoterWithLaterEpoch(t *testing.T) {
 // TestHungLogReadEndsInASnapshot: the leader's disk does not answer when the log is read for a learner. The learner gets a snapshot,
 // which needs no disk, so that the others can be a quorum without the leader. A late answer changes nothing.
 func TestHungLogReadEndsInASnapshot(t *testing.T) {
+	for _, c := range []struct{ tick, limit int64 }{{2000, readLogMax}, {200, 1000}} { // the learner waits for 10 ticks
+		hungLogRead(t, c.tick, c.limit)
+	}
+}
+
+func hungLogRead(t *testing.T, tick, limit int64) {
 	l := establishedLeader(t, 3, 2, newWorld(1, 3, 0).members, logOf(t, "1.5", "1.6"))
-	l.opt.DiskLog = true
+	l.opt.DiskLog, l.opt.TickMS, l.opt.InitLimit, l.opt.SyncLimit = true, tick, 10, 50
 	greet(l, 2, 2, "1.6", false)
 	l.Step(0, Received{2, pack(peerwire.PacketAck, "2.0", nil)})
 	l.Ready()
@@ -475,15 +485,15 @@ func TestHungLogReadEndsInASnapshot(t *testing.T) {
 	if len(out.ReadLog) != 1 || strings.Contains(packets(out.Send), "SNAP") {
 		t.Fatalf("%+v, %s", out.ReadLog, packets(out.Send))
 	}
-	l.Step(readLogMS, Tick{})
+	l.Step(limit, Tick{})
 	if got := packets(l.Ready().Send); strings.Contains(got, "SNAP") {
 		t.Fatalf("too early: %s", got)
 	}
-	l.Step(2*readLogMS, Tick{})
+	l.Step(limit+tick, Tick{})
 	if got := packets(l.Ready().Send); !strings.Contains(got, "SNAP 1.6, NEWLEADER 2.0") {
 		t.Fatalf("sent %s", got)
 	}
-	l.Step(2*readLogMS+1, LogRead{Link: 1, Txns: []*record.Txn{one("1.3"), one("1.4"), one("1.5")}, OK: true})
+	l.Step(limit+tick+1, LogRead{Link: 1, Txns: []*record.Txn{one("1.3"), one("1.4"), one("1.5")}, OK: true})
 	if out := l.Ready(); len(out.Send) > 0 || l.links[1].how != Snap {
 		t.Errorf("after the late answer: %s", packets(out.Send))
 	}

@@ -247,6 +247,8 @@ type Ready struct {
 	// GiveUp is the reason why the term ends; empty while the term continues. The
 	// caller first carries out everything else in this Ready.
 	GiveUp string
+	// Silent is set with GiveUp if the learner has not heard from its leader for too long.
+	Silent bool
 	// Again is set with GiveUp if a learner should keep its role and connect to the leader, or
 	// another master, at once: it will ask for a snapshot.
 	Again bool

@@ -92,9 +92,12 @@ func (k *link) name() string {
 	return fmt.Sprintf("follower %d", k.server)
 }
 
-// readLogMS is how long reading the log on disk for a learner may take, in ms. After that the learner gets a snapshot, which is made of
-// the tree in memory. Otherwise a leader whose disk hangs could not get a quorum that does without it.
-const readLogMS = 2000
+// readLogMax is how long reading the log on disk for a learner may take, in ms, if that is not more than half of initLimit, for which
+// the learner waits. After that the learner gets a snapshot, which is made of the tree in memory. Otherwise a leader whose disk hangs
+// could not get a quorum that does without it.
+const readLogMax = 2000
+
+func readLogLimit(initLimit, tickMS int64) int64 { return min(readLogMax, initLimit*tickMS/2) }
 
 // checkLinks closes the links of learners that are silent or do not acknowledge
 // proposals. The time limit is initLimit for a learner that has not acknowledged the
@@ -108,7 +111,7 @@ func (l *Leader) checkLinks() {
 		}
 		switch {
 		case k.state == linkReading:
-			if l.now-k.heard > readLogMS {
+			if l.now-k.heard > readLogLimit(l.opt.InitLimit, l.opt.TickMS) {
 				h := l.history()
 				if l.deliver(k, &h, h.snap()); l.links[k.id] == nil {
 					i--

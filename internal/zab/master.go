@@ -409,7 +409,7 @@ func (m *observerMaster) checkLinks() {
 		waits := k.state == linkPromised || k.state == linkSynced // for this server
 		switch quiet := m.r.now - k.heard; {
 		case k.state == linkReading:
-			if quiet > readLogMS {
+			if quiet > readLogLimit(m.r.opt.InitLimit, m.r.opt.TickMS) {
 				h := m.history()
 				m.deliver(k, &h, h.snap())
 			}

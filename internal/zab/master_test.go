@@ -166,3 +166,18 @@ func TestObserverLeavesItsMaster(t *testing.T) {
 		t.Errorf("after a packet that cannot be read: closes %v, ends %q", r.Close, r.GiveUp)
 	}
 }
+
+// TestMasterKeepsAnObserverForTheLimit: an observer stays that has been silent for exactly syncLimit, and leaves after that.
+func TestMasterKeepsAnObserverForTheLimit(t *testing.T) {
+	_, master, _, _ := behindMaster(t, nil)
+	r := master.learner
+	k := r.master.order[0]
+	k.heard = r.now - r.opt.SyncLimit*r.opt.TickMS
+	if r.master.checkLinks(); len(r.Observers()) != 1 {
+		t.Error("disconnected at the limit")
+	}
+	k.heard--
+	if r.master.checkLinks(); len(r.Observers()) != 0 {
+		t.Error("connected after the limit")
+	}
+}

@@ -66,6 +66,7 @@ func (r *Learner) leaderTimeout() int64 {
 
 func (r *Learner) tick() {
 	if quiet := r.now - r.heard; quiet > r.leaderTimeout() {
+		r.ready.Silent = true
 		r.giveUp(fmt.Sprintf("the leader has been silent for %d ms", quiet))
 	}
 }

@@ -1,0 +1,37 @@
+package replica
+
+import (
+	"testing"
+
+	"bellwether/internal/record"
+	"bellwether/internal/tree"
+	"bellwether/wire"
+)
+
+// TestRestoreForgetsConnections: after the tree of a standalone server was replaced, a request that is still on its way on an earlier
+// connection has no effect and gets no answer, although its session lives.
+func TestRestoreForgetsConnections(t *testing.T) {
+	loaded := func() *tree.Tree {
+		tr := tree.New(tree.Options{Seed: 1})
+		tr.Replay(&record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: 1, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1000}})
+		return tr
+	}
+	r := New(loaded(), Options{ServerID: 1, TickMS: 500}, Time{Wall: 1})
+	pw := wire.SessionID(1).Password()
+	r.Step(r.now, Connect{Conn: 1, Session: 1, Password: pw[:], TimeoutMS: 1000})
+	if o, _ := r.Next(); o.Session != 1 {
+		t.Fatalf("not attached: %+v", o)
+	}
+	r.Restore(loaded())
+	r.Step(r.now, &Request{Conn: 1, Xid: 1, Op: wire.OpCreate, Body: wire.Append(nil, &wire.CreateRequest{Path: "/late", ACL: wire.OpenACL()})})
+	r.Step(r.now, &Request{Conn: 1, Xid: 2, Op: wire.OpGetData, Body: wire.Append(nil, &wire.PathWatchRequest{Path: "/"})})
+	if rd := r.Ready(); len(rd.Duties) > 0 {
+		t.Errorf("logged: %+v", rd.Duties)
+	}
+	if o, ok := r.Next(); ok {
+		t.Errorf("answered: %+v", o)
+	}
+	if err := r.check(); err != nil {
+		t.Error(err)
+	}
+}
