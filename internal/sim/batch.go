@@ -175,7 +175,7 @@ func (v *server) step(e replica.Event) {
 	case replica.Vote:
 		v.seeVote(ev.Event)
 	case replica.Linked:
-		v.linked, v.dialling = ev.Link, false
+		v.linked = ev.Link
 		v.hears(ev.Link, nil)
 	case replica.Zab:
 		switch z := ev.Event.(type) {
@@ -211,7 +211,7 @@ func (v *server) endBatch() {
 	v.sawSyncs()
 	v.led = v.standing.Serving
 	enabled := v.standing.Disabled == "" // a server whose disk has just become full does not vote, though its term has not ended yet
-	s := check.Standing{Server: v.id, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking && enabled, Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led && enabled, Ticked: v.ticks}
+	s := check.Standing{Server: v.id, Members: v.members, Mono: v.at.Mono, Looks: v.standing.Role == peerwire.Looking && enabled, Dials: v.dialsLeader != peerwire.NoServer, Serves: v.led && enabled, Ticked: v.ticks}
 	if v.leads() {
 		s.Leads, s.Linked = v.standing.Epoch, v.quorumLinked()
 	}

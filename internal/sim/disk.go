@@ -193,6 +193,12 @@ func (w *writer) writeAhead() {
 	}
 }
 
+// isFull reports whether nothing was written because there is no space. After any other error the disk may have what was written.
+func isFull(err error) bool {
+	var full *store.FullError
+	return errors.As(err, &full)
+}
+
 // carryOut carries out an action and returns its answers. If it returns an error, the
 // answers are those of the part that was done.
 func (w *writer) carryOut(a *driver.Action) ([]replica.Event, error) {
@@ -201,11 +207,13 @@ func (w *writer) carryOut(a *driver.Action) ([]replica.Event, error) {
 	var err error
 	switch a.Kind {
 	case driver.SaveAccepted:
-		err = st.SetAcceptedEpoch(a.Epoch)
-		v.accepts(a.Epoch)
+		if err = st.SetAcceptedEpoch(a.Epoch); !isFull(err) {
+			v.accepts(a.Epoch)
+		}
 	case driver.SaveCurrent:
-		err = st.SetCurrentEpoch(a.Epoch)
-		v.saved.Current = max(v.saved.Current, a.Epoch)
+		if err = st.SetCurrentEpoch(a.Epoch); !isFull(err) {
+			v.saved.Current = max(v.saved.Current, a.Epoch)
+		}
 		if err == nil {
 			v.later(aheadAfter, func() { v.whenDiskAnswers(w.writeAhead) })
 		}

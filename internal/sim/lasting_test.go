@@ -33,6 +33,37 @@ func TestChurnIsNoticed(t *testing.T) {
 	}
 }
 
+// TestALaterPromiseMayEndTerms checks that a run accepts changes of leaders, but no further one, for a server that had promised
+// a later epoch than that of the leader before the lasting fault was checked. Found by seed 1795977756162621765.
+func TestALaterPromiseMayEndTerms(t *testing.T) {
+	for _, churn := range []bool{false, true} {
+		s := newScene(t, Options{Voters: 3, EpochRot: 1})
+		first, v := s.leader(), s.other()
+		s.Do(Act{Kind: RotEpoch, A: int(v.id), Value: 5}) // its acceptedEpoch, 1, becomes 3
+		s.Do(Act{Kind: PowerOff, A: int(v.id)})
+		s.Do(Act{Kind: Start, A: int(v.id)})
+		if got := v.saved.Accepted - first.standing.Epoch; got != 2 {
+			t.Fatalf("it has promised %d epochs more than that of the leader", got)
+		}
+		if churn {
+			for i := range int64(3) { // two terms may end for the promise
+				s.after((10+5*i)*machine.Second, func() {
+					l := s.leader()
+					l.kill()
+					s.after(machine.Second, l.start)
+				})
+			}
+		}
+		s.steady(30*machine.Second, "although a server has promised a later epoch")
+		if !churn && s.allServe() != "" {
+			t.Error(s.allServe())
+		}
+		if (s.failed != nil) != churn {
+			t.Errorf("churn %v: %v", churn, s.failed)
+		}
+	}
+}
+
 // TestUserTimeoutEndsCutConnections checks that an end with unacknowledged data learns that its
 // connection is over once the machines have been cut off from each other for the user timeout,
 // and not before.

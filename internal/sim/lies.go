@@ -178,8 +178,8 @@ func (s *Sim) weigh() {
 func (s *Sim) missing() string {
 	last := s.history.Last().Zxid
 	lost := s.canElect(func(v *server) bool { return v.durable() < last || v.saved.Current < last.Epoch() }) // a vote gives the epoch before the zxid
-	if !slices.ContainsFunc(s.servers, func(v *server) bool { return v.durable() > 0 }) {
-		lost = last > 0 // servers without a transaction found the ensemble anew once all of them hear each other
+	if s.founds() {
+		lost = last > 0
 	}
 	if s.canElect(func(v *server) bool { return v.saved.Current < s.ledEpoch }) {
 		s.outvotable = s.ledEpoch
@@ -216,10 +216,18 @@ func (v *server) outvotedBy(o *server) bool {
 
 // canDecide reports whether servers of a kind can elect a leader alone. A server without
 // history does not vote once it hears a voter with history, so a quorum consists of servers
-// with history or of servers without.
+// with history or of servers without, unless they found the ensemble.
 func (s *Sim) canDecide(are func(v *server) bool) bool {
 	return s.isQuorum(func(v *server) bool { return are(v) && v.knows() }) ||
-		s.isQuorum(func(v *server) bool { return are(v) && !v.knows() && !v.unknown })
+		s.isQuorum(func(v *server) bool { return are(v) && (!v.knows() && !v.unknown || s.founds()) })
+}
+
+// founds reports whether no voter has a transaction. Then all voters vote once all of them hear each other, as at the
+// first start.
+func (s *Sim) founds() bool {
+	return !slices.ContainsFunc(s.servers, func(v *server) bool {
+		return v.durable() > 0 && v.members != nil && v.members.IsVoter(v.id)
+	})
 }
 
 // knows reports whether a server has a history that it votes with.
@@ -242,6 +250,20 @@ func (s *Sim) noteFork(z wire.Zxid) {
 	}
 }
 
+// noteLostMemberships records that the history lacks a membership which a server has acknowledged and lost. The start of a term
+// commits a membership, and the term may end before any tree has it.
+func (s *Sim) noteLostMemberships() {
+	for _, v := range s.servers {
+		if v.members == nil {
+			continue
+		}
+		z := wire.Zxid(v.members.Version())
+		if _, known := s.history.Index[z]; !known {
+			s.noteFork(z)
+		}
+	}
+}
+
 // excuses reports whether a rule that an observation breaks only shows what disks have
 // lost. If so, the run is over. While a server has a hole in its history, each rule may be
 // broken. An epoch of which a second leader could be elected stays such an epoch after the
@@ -260,6 +282,9 @@ func (s *Sim) excuses(o any, rule, wrong string) bool {
 	if c, ok := o.(check.Committed); ok && rule == "PrimaryIntegrity" && c.Txn.Zxid.Epoch() < s.outvotable {
 		s.endEarly(fmt.Sprintf("a quorum of voters had forgotten the leader of epoch %d: %s", s.outvotable, wrong))
 		return true
+	}
+	if rule == "Memberships" {
+		s.noteLostMemberships()
 	}
 	switch {
 	case !slices.Contains(lossRules, rule):

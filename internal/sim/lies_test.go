@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/driver"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/internal/sim/check"
@@ -156,6 +157,49 @@ func TestEpochsCanBeForgotten(t *testing.T) {
 	}
 	if s.see(twice); !s.over {
 		t.Errorf("server 3 may have promised epoch %d to a second leader: %v", epoch, s.failed)
+	}
+}
+
+// TestFullDiskPromisesNothing checks that an epoch for which the disk has no space counts as neither promised nor current.
+func TestFullDiskPromisesNothing(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	v := s.servers[0]
+	before, epoch := v.saved, v.saved.Accepted+5 // the files of the next epoch are written ahead
+	save := func() {
+		for _, kind := range []driver.Kind{driver.SaveAccepted, driver.SaveCurrent} {
+			v.writer.carryOut(&driver.Action{Kind: kind, Epoch: epoch})
+		}
+	}
+	s.Do(Act{Kind: FullDisk, A: int(v.id)})
+	if save(); v.saved != before || s.promised[epoch] != 0 {
+		t.Errorf("without space: %+v, promised by %b", v.saved, s.promised[epoch])
+	}
+	s.Do(Act{Kind: FullDisk, A: int(v.id), Value: -1})
+	if save(); v.saved.Accepted != epoch || v.saved.Current != epoch || s.promised[epoch] == 0 {
+		t.Errorf("with space: %+v, promised by %b", v.saved, s.promised[epoch])
+	}
+}
+
+// TestFoundersCanForgetAnEpoch checks that a server whose disk was wiped is counted among those that can elect another
+// leader of an epoch only if no voter has a transaction: it votes again then.
+func TestFoundersCanForgetAnEpoch(t *testing.T) {
+	for _, written := range []bool{false, true} {
+		s := newScene(t, Options{Voters: 3})
+		if written {
+			c := s.client(nil)
+			s.carried(c.Ask(c.Creation("/a")))
+			s.until("all have the znode", 5*machine.Second, func() bool { return s.allEqual() == "" })
+		}
+		one, two, three := s.servers[0], s.servers[1], s.servers[2]
+		epoch := one.saved.Accepted + 1
+		three.unknown, three.saved.Current = true, 0
+		one.accepts(epoch)
+		two.accepts(epoch)
+		two.claims, two.saved.Accepted = promise{accepted: epoch}, epoch-1
+		two.forgot(two.durable())
+		if forgotten := strings.Contains(s.suspended, "another leader of epoch"); forgotten == written {
+			t.Errorf("with a transaction: %v; promises are suspended because of %q", written, s.suspended)
+		}
 	}
 }
 

@@ -63,25 +63,30 @@ type packet struct {
 // in µs.
 const redial = 10 * machine.Millisecond
 
-// dialLeader dials the leader that Ready names until there is a link.
+// dialLeader dials the leader that Ready names until there is a link. As in internal/server, another leader is dialled at once.
 func (v *server) dialLeader(leader ensemble.ServerID) {
-	v.dialsLeader = leader
-	if leader == peerwire.NoServer || v.dialling {
+	if leader == v.dialsLeader {
 		return
 	}
-	o := v.sim.server(leader)
-	v.dialling = true
+	v.dialsLeader = leader
+	v.dials++
+	v.dialAgain(v.dials)
+}
+
+// dialAgain dials the leader once more, unless Ready has named another one since it named this one, when v.dials was dials.
+func (v *server) dialAgain(dials int) {
+	if dials != v.dials || v.dialsLeader == peerwire.NoServer {
+		return
+	}
+	o := v.sim.server(v.dialsLeader)
 	v.dialPort(o, func(outcome string) {
 		switch {
-		case v.dialsLeader != leader:
+		case dials != v.dials:
 		case outcome == connected && o.up && o.listens:
 			v.link(o)
-			return
+		default:
+			v.later(redial, func() { v.dialAgain(dials) })
 		}
-		v.later(redial, func() {
-			v.dialling = false
-			v.dialLeader(v.dialsLeader)
-		})
 	})
 }
 

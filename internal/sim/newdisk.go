@@ -51,7 +51,8 @@ func (v *server) loseDisk() {
 
 // tooFewKnow reports whether some voter has a history, and those that have one are no
 // quorum. Voters without history elect no leader then, so that the ensemble waits, also if the voter that has one has no
-// weight. It also waits if no voter has one, and those that may start without one are no quorum. A membership in doubt needs a quorum too.
+// weight, or refuses to start after the others have heard of it. It also waits if no voter has one, and those that may
+// start without one are no quorum. A membership in doubt needs a quorum too.
 func (s *Sim) tooFewKnow() bool {
 	return s.tooFewOf(s.roster.newest) || slices.ContainsFunc(s.doubted(), s.tooFewOf)
 }
@@ -64,8 +65,9 @@ func (s *Sim) tooFewOf(all *ensemble.Membership) bool {
 		}
 		return v.knows() && (v.up || !v.rotten) // a server whose disk has decayed may refuse to start
 	}
-	fresh := func(id ensemble.ServerID) bool { return !knows(id) && !s.server(id).unknown }
-	return !all.HasQuorum(knows) && (slices.ContainsFunc(all.Voters(), knows) || !all.HasQuorum(fresh))
+	has := func(id ensemble.ServerID) bool { return s.server(id).knows() } // also if it refuses to start
+	fresh := func(id ensemble.ServerID) bool { return !has(id) && !s.server(id).unknown }
+	return !all.HasQuorum(knows) && (slices.ContainsFunc(all.Voters(), has) || !all.HasQuorum(fresh))
 }
 
 // supports reports whether a server that is no candidate yet can vote for one: it does not if it has more history than all

@@ -41,7 +41,7 @@ func TestTooFewWithAHistoryWait(t *testing.T) {
 }
 
 // TestHistoryOfAServerWithoutWeight checks that servers that have lost their disks wait also if the only server that has a history
-// has no weight, and that they do not if no server has one.
+// has no weight, or may refuse to start because its disk has decayed, and that they do not if no server has one.
 func TestHistoryOfAServerWithoutWeight(t *testing.T) {
 	var s *scene
 	for seed := uint64(1); s == nil || s.roster.light == 0; seed++ {
@@ -59,6 +59,10 @@ func TestHistoryOfAServerWithoutWeight(t *testing.T) {
 	}
 	if !s.tooFewKnow() {
 		t.Errorf("server %d has a history, but the others do not wait for more", light.id)
+	}
+	s.Do(Act{Kind: Kill, A: int(light.id)})
+	if light.rotten = true; !s.tooFewKnow() {
+		t.Errorf("server %d has a history and may refuse to start, but the others, which have heard of it, do not wait for more", light.id)
 	}
 	if lose(light); s.tooFewKnow() {
 		t.Error("no server has a history")

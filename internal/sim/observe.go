@@ -128,7 +128,9 @@ func (v *server) recordObservation(h replica.Observation) {
 		v.sim.reach(situationLeader)
 		v.recordTransfer()
 	case replica.TermFailed:
-		v.sim.reach(situationTermFailed)
+		if !h.Served {
+			v.sim.reach(situationTermFailed)
+		}
 	case zab.TransferBegan:
 		v.sim.reach(situationTransfer)
 		v.sim.see(check.TransferBegan{Server: v.id, Epoch: h.Epoch, Log: v.log.Last()})

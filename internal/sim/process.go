@@ -100,7 +100,7 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.accepts(epochs.Accepted)
 	v.inbox, v.backlog, v.links, v.conns = nil, nil, nil, nil
 	v.receivedSnapshots, v.linked = map[zab.LinkID]receivedSnapshot{}, 0
-	v.dialsLeader, v.dialling, v.listens = peerwire.NoServer, false, false
+	v.dialsLeader, v.listens = peerwire.NoServer, false
 	v.writer = writer{v: v}
 	v.electionConns = map[ensemble.ServerID]*electionConn{}
 	v.alarm, v.lease, v.led, v.nextHeartbeat, v.busyAfter = 0, driver.Lease{Mono: -1}, false, replica.Never, 0
@@ -144,12 +144,11 @@ func (v *server) sessionMax() int32 {
 // startFailed handles a start that failed. If a fault of the disk is the cause, the start is
 // retried. Any other cause fails the run, because no crash explains it.
 func (v *server) startFailed(err error) {
-	var full *store.FullError
 	switch {
 	case errors.Is(err, store.ErrCrashed):
 		v.losePower()
 	case v.decayed(err), v.refusesLoss(err):
-	case errors.As(err, &full) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, errDisk):
+	case isFull(err) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, errDisk):
 		v.fs.Crash(store.KeepAll)
 		v.restore()
 	default:

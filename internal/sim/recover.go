@@ -29,6 +29,18 @@ const sessionTicksShort = 8
 // longer returns by how many ticks the session timeout is longer than the bounds allow for.
 func (s *Sim) longer() int64 { return max(0, int64(s.opt.SessionTicks)-sessionTicksShort) }
 
+// expiryTicks returns how many ticks the ends of all sessions may take in addition if epochs are short: each leader waits for the
+// session timeout anew, and can then end only as many sessions as its epoch has counters that clients do not use to move to it.
+func (s *Sim) expiryTicks() int64 {
+	l := s.leader()
+	if l == nil || !s.shortEpochs() {
+		return 0
+	}
+	n := int64(0)
+	l.tree.Sessions(func(wire.SessionID, int32) { n++ })
+	return n / max(1, int64(s.opt.CounterMax)-int64(len(s.clients.All))) * int64(s.opt.SessionTicks)
+}
+
 // recoverWithin returns how long the ensemble may take until it serves again, in µs.
 func (s *Sim) recoverWithin() int64 {
 	return recoverBound + (recoverTicks+s.longer())*s.opt.TickMS*machine.Millisecond
@@ -68,7 +80,7 @@ func (s *Sim) recover() {
 		within += lasted // TCP resends after growing pauses, and ZooKeeper's servers keep such a connection
 	}
 	s.await("there is one leader, all servers follow it, and every client is connected", within, s.allServe)
-	finish, recipes := finishBound+(finishTicks+s.longer())*tick, recipeBound+(recipeTicks+7*s.longer())*tick
+	finish, recipes := finishBound+(finishTicks+s.longer())*tick, recipeBound+(recipeTicks+7*s.longer()+s.expiryTicks())*tick
 	s.finishDoubleBarriers(recipes)
 	s.finishRegistrations(recipes)
 	s.finishMultiLocks(recipes)

@@ -87,7 +87,7 @@ type server struct {
 	writer            writer
 	electionConns     map[ensemble.ServerID]*electionConn
 	dialsLeader       ensemble.ServerID
-	dialling          bool
+	dials             int // how often the leader to dial has changed
 	listens           bool
 	links             []*link
 	linked            zab.LinkID // link of the last Linked that was stepped

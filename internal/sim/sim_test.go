@@ -90,7 +90,7 @@ func fixedOptions(seed uint64) Options {
 	case 2:
 		o.Clients, o.ThinkMS, o.TickMS, o.Compatible, o.KeepClients = 6, 20, 1000, -1, 1
 	case 3:
-		o.Moves, o.Observers = 1, 1
+		o.Moves, o.Observers, o.EpochRot = 1, 1, 1
 	case 4:
 		o.Voters, o.Compatible = 5, 2
 	}

@@ -78,7 +78,9 @@ func (s *Sim) spoilOne(v *server) {
 	if !v.spoil() {
 		return
 	}
-	for range 4 { // a write may be the last one of its term, and a difference counts only in its own term
+	// A write may be the last one of its term, and a difference counts only in its own term. In particular, a leader transfers leadership to
+	// a preferred server behind a write; each failed transfer doubles the time until the next one.
+	for range 8 {
 		if s.clientWrites(); v.hole == "" || s.ended() {
 			break
 		}

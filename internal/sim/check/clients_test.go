@@ -102,7 +102,8 @@ var brokenRequests = []broken{
 	{"an event behind the answer that knows of it", func(h *History) Checker { return newWatchOrder(h) }, func(h *History) []any {
 		h.Add(setTxn(z(1, 1), "x"))
 		w := Watching{Watches: []Watch{{Path: "/zookeeper"}}}
-		return []any{Answered{Watching: w}, Answered{Watching: w, Header: wire.ReplyHeader{Zxid: z(1, 1)}}}
+		expired := wire.ReplyHeader{Zxid: z(1, 1), Err: wire.ErrSessionExpired} // its watches have ended
+		return []any{Answered{Watching: w}, Answered{Watching: w, Header: expired}, Answered{Watching: w, Header: wire.ReplyHeader{Zxid: z(1, 1)}}}
 	}},
 	{"an event that nobody watches for", func(h *History) Checker { return newWatchOrder(h) }, func(*History) []any {
 		w := Watching{Watches: []Watch{{Path: "/a"}}}

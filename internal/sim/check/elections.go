@@ -76,6 +76,7 @@ type elector struct {
 	since   int64                      // when it decided, plus the time for which the server has not run since
 	ranAt   int64                      // when its last batch began, in ms
 	asked   map[ensemble.ServerID]bool // servers that look for a leader and were not answered yet
+	members *ensemble.Membership       // at the end of its last batch
 }
 
 // heardVote is a vote as it was sent or heard.
@@ -445,6 +446,9 @@ func (c *elections) weighs(in, id ensemble.ServerID) bool {
 	return s != nil && s.Members != nil && weightOf(s.Members, id) > 0
 }
 
+// isVoter reports whether a server is a voter in a membership; nil: it is not known.
+func isVoter(m *ensemble.Membership, id ensemble.ServerID) bool { return m != nil && m.IsVoter(id) }
+
 // told checks that a server that decides by votes has sent its vote to all voters.
 func (c *elections) told(e *Electing, v *elector, d *election.Decision) string {
 	s := find(c.present.Servers(), e.Server)
@@ -472,10 +476,11 @@ func (c *elections) stands(e *Standing) string {
 		return ""
 	}
 	c.runs(v, e.Mono)
+	members := v.members
+	v.members = e.Members
 	if len(v.asked) > 0 {
-		s := find(c.present.Servers(), e.Server)
 		for id := range v.asked {
-			if s != nil && s.Members != nil && s.Members.IsVoter(id) && e.Serves {
+			if e.Serves && isVoter(members, id) && isVoter(e.Members, id) { // from the beginning to the end of the batch
 				clear(v.asked)
 				return fmt.Sprintf("server %d does not tell server %d, which looks for a leader, who leads", e.Server, id)
 			}

@@ -207,8 +207,27 @@ var brokenElections = []broken{
 	{"a server that looks and is not answered", electionsOf, func(*History) []any {
 		asks := hears(b, false, votes(best, 1), 2)
 		asks.Serves = true
-		return []any{asks, Standing{Server: a, Mono: 2, Serves: true}}
+		stands := Standing{Server: a, Members: three().servers[0].Members, Serves: true}
+		return []any{looks(own)[0], stands, asks, stands}
 	}},
+}
+
+// TestNewVoterNeedsNoAnswer checks that a server that gets its vote only behind its question needs no further answer: a
+// server without a vote is not answered again at once.
+func TestNewVoterNeedsNoAnswer(t *testing.T) {
+	p := three()
+	before, err := ensemble.Parse("server.1=h:1:2\nserver.2=h:3:4:observer\nserver.3=h:5:6\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newElections(p)
+	asks := hears(b, false, votes(best, 1), 2)
+	asks.Serves = true
+	for _, what := range []any{looks(own)[0], Standing{Server: a, Members: before, Serves: true}, asks, Standing{Server: a, Members: p.servers[0].Members, Serves: true}} {
+		if wrong := c.See(what); wrong != "" {
+			t.Error(wrong)
+		}
+	}
 }
 
 // TestWaitBeginsWithVotesToVoters checks that the wait for better votes counts from when a vote was first sent to the

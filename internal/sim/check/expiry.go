@@ -30,17 +30,19 @@ import (
 // Sessions that an operator ends are left out.
 //
 // A session is heard from when a server reads something of its client, when a server gives the session to a
-// connection or keeps its connection over a change of leaders, and when a write of it is committed. A new
+// connection or keeps its connection over a change of leaders, and when a write of it is committed. If a server joins
+// the leader again, it may tell only then of the sessions that it has heard from before. A new
 // leader gives each session its full timeout again.
 type expiry struct {
 	present Present
 	open    map[wire.SessionID]*lifetime
-	leader  ensemble.ServerID // the server that has ticked last as the leader
-	epoch   wire.Epoch        // its epoch
-	since   int64             // µs since when it has ticked without interruption
-	ticked  int64             // µs at which it has ticked last
-	mono    int64             // ms of its clock then
-	grace   int64             // ms of its clock until which no session expires
+	leader  ensemble.ServerID          // the server that has ticked last as the leader
+	epoch   wire.Epoch                 // its epoch
+	since   int64                      // µs since when it has ticked without interruption
+	ticked  int64                      // µs at which it has ticked last
+	mono    int64                      // ms of its clock then
+	grace   int64                      // ms of its clock until which no session expires
+	serving map[ensemble.ServerID]bool // the servers that serve
 	met     [expiryRules]int
 }
 
@@ -54,6 +56,7 @@ type lifetime struct {
 	ends     int64             // µs at which it did so last
 	expires  bool              // the leader has done so because it was not heard from
 	expelled bool              // an operator has ended it
+	given    ensemble.ServerID // the last server that has given it to a connection
 	at       ensemble.ServerID // the last server that has read something of its client
 	read     int64             // ms of the clock of that server then
 	known    int64             // the value of read at the last tick of that server as a leader
@@ -86,7 +89,9 @@ const pauseTicks = 2
 // lateCompatible is how many ticks after its leader has ended a server of ZooKeeper may still answer a ping.
 const lateCompatible = 7
 
-func newExpiry(p Present) *expiry { return &expiry{present: p, open: map[wire.SessionID]*lifetime{}} }
+func newExpiry(p Present) *expiry {
+	return &expiry{present: p, open: map[wire.SessionID]*lifetime{}, serving: map[ensemble.ServerID]bool{}}
+}
 
 func (*expiry) Name() string { return "Expiry" }
 
@@ -118,7 +123,7 @@ func (c *expiry) See(o any) string {
 		c.hear(e.Session)
 		if s := c.open[e.Session]; s != nil && e.TimeoutMS > 0 {
 			t := int64(e.TimeoutMS) * 1000
-			s.timeout, s.most = min(s.timeout, t), max(s.most, t)
+			s.timeout, s.most, s.given = min(s.timeout, t), max(s.most, t), e.Server
 		}
 	case Kept:
 		c.hear(e.Session)
@@ -135,9 +140,13 @@ func (c *expiry) See(o any) string {
 	case Restarted:
 		c.leadsNoMore(e.Server)
 	case Standing:
-		if !e.Serves {
+		switch served := c.serving[e.Server]; {
+		case !e.Serves:
 			c.leadsNoMore(e.Server)
+		case !served:
+			c.joined(e.Server)
 		}
+		c.serving[e.Server] = e.Serves
 	case Replied:
 		if s := c.open[e.Session]; s != nil && e.Op == wire.OpPing && e.Server == c.leader {
 			if c.met[leaderPongs]++; s.expires {
@@ -150,6 +159,16 @@ func (c *expiry) See(o any) string {
 		return c.tick(&e)
 	}
 	return ""
+}
+
+// joined records that a server begins to serve. It may tell its leader now of the sessions that it has heard from before, and
+// it tells its leader of those whose connections it has kept.
+func (c *expiry) joined(id ensemble.ServerID) {
+	for _, s := range c.open {
+		if s.at == id || s.given == id {
+			s.heard = c.present.Now()
+		}
+	}
 }
 
 // leadsNoMore notes that a server does not lead, or has taken back what it has proposed.

@@ -93,6 +93,16 @@ var brokenExpiry = []broken{
 		all = append(append(all, later(2000*ms)), serves(a, 19_500*ms)...) // its process was stopped for a while
 		return append(all, Ticked{a, 1, 0}, later(2*ms), Ticked{a, 1, 0})
 	}},
+	{"a session that does not expire after its server has joined again", expiryOf(false), func(*History) []any {
+		all := append([]any{createsSession(9000), Standing{Server: b, Serves: true}, Heard{Session: 1, Server: b}}, serves(a, 18_000*ms)...)
+		all = append(append(all, Standing{Server: b}, Standing{Server: b, Serves: true}), serves(a, 19_500*ms)...)
+		return append(all, Ticked{a, 1, 0}, later(2*ms), Ticked{a, 1, 0})
+	}},
+	{"a session that does not expire after the server that has kept its connection has joined again", expiryOf(false), func(*History) []any {
+		all := append([]any{createsSession(9000), Standing{Server: b, Serves: true}, Attached{Server: b, Session: 1, TimeoutMS: 9000}}, serves(a, 18_000*ms)...)
+		all = append(append(all, Standing{Server: b}, Standing{Server: b, Serves: true}), serves(a, 19_500*ms)...)
+		return append(all, Ticked{a, 1, 0}, later(2*ms), Ticked{a, 1, 0})
+	}},
 	{"a ping of a session whose end is proposed", expiryOf(false), func(*History) []any {
 		pong := Replied{Server: a, Session: 1, Op: wire.OpPing}
 		return append(append([]any{createsSession(9000)}, serves(a, 1000*ms)...), pong, Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{closes(1)}}},

@@ -221,7 +221,8 @@ func (c *items) took(e WorkEnded, m *queues.Take, did []string) string {
 	item, data, session := m.Taken()
 	switch name := path.Base(item); {
 	case m.Outcome() != claim.Succeeded:
-		if did = append(did, c.claimsOf(e.Sessions)...); len(did) > 0 {
+		// A claim ends with its session, which may be over for its client before its end is committed.
+		if did = append(did, c.claimsOf([]wire.SessionID{e.Session})...); len(did) > 0 {
 			return fmt.Sprintf("worker %d has taken %v, but reports that it has not", e.Worker, did)
 		}
 	case c.claimed: // the claim says which session may acknowledge the item

@@ -110,7 +110,7 @@ func (c *moves) committed(e *Committed) string {
 		return ""
 	}
 	c.written[id] = handedTo{conn: from.Conn, zxid: t.Zxid}
-	if g := c.given[id]; g.native && from.Conn != g.conn {
+	if g := c.given[id]; g.native && from.Conn < g.conn {
 		if t.Zxid > g.zxid {
 			return fmt.Sprintf("%v is request %d of session %v, which was received on connection %d, but the session was given to connection %d before, at %v",
 				t.Zxid, t.Cxid, id, from.Conn, g.conn, g.zxid)

@@ -94,6 +94,20 @@ var brokenRemovals = []broken{
 	}},
 }
 
+// TestWriteOfALaterConnection checks that a write of a connection is in order although the session is then given to an
+// earlier one, which its client has given up, at a server that shows more.
+func TestWriteOfALaterConnection(t *testing.T) {
+	c := movesOf(false)(nil)
+	for _, o := range []any{
+		Attached{Server: a, Conn: 8, Session: 1, Zxid: z(1, 1)}, Received{a, 8, 1, 3}, Attached{Server: b, Conn: 7, Session: 1, Zxid: z(1, 2)},
+		Committed{a, 1, setTxn(z(1, 3), "x")},
+	} {
+		if wrong := c.See(o); wrong != "" {
+			t.Error(wrong)
+		}
+	}
+}
+
 // TestMovesUnderZooKeeper checks that the rules of moves leave out what servers of ZooKeeper do not promise.
 func TestMovesUnderZooKeeper(t *testing.T) {
 	h := NewHistory(tree.New(tree.Options{Seed: 1, ExtendedTypes: true}))

@@ -120,6 +120,7 @@ type (
 	// the batch has taken everything that had arrived, and a tick after it.
 	Standing struct {
 		Server               ensemble.ServerID
+		Members              *ensemble.Membership // nil: not known
 		Mono                 int64
 		Looks, Dials, Serves bool
 		Leads                wire.Epoch

@@ -212,11 +212,13 @@ type (
 		Operation Operation
 	}
 	// WorkEnded says that an operation is over, or that its process has ended. Sessions are
-	// those in which it was under way. Item is what it was to put into a queue.
+	// those in which it was under way, and Session is that of its client, or 0 if the client was
+	// told that it is over. Item is what it was to put into a queue.
 	WorkEnded struct {
 		Worker    int
 		Operation Operation
 		Sessions  []wire.SessionID
+		Session   wire.SessionID
 		Item      string
 		Crashed   bool
 	}

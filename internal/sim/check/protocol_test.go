@@ -213,7 +213,7 @@ func transfers(leader, to ensemble.ServerID, end wire.Zxid) Promised {
 
 func TestEachRuleCanBeBroken(t *testing.T) {
 	for _, b := range slices.Concat(brokenRules, brokenRequests, brokenClaims, brokenCommits, brokenBarriers, brokenWork, brokenCaches, brokenTreeWatches,
-		brokenAnnouncements, brokenShares, brokenMultiLocks, brokenRegistrations, brokenLocals, brokenLeases, brokenExpiry, brokenFresh, brokenPromises, brokenElections, brokenMoves, brokenRemovals, brokenTerms) {
+		brokenAnnouncements, brokenShares, brokenMultiLocks, brokenRegistrations, brokenLocals, brokenLeases, brokenExpiry, brokenFresh, brokenPromises, brokenElections, brokenMoves, brokenRemovals, brokenTerms, brokenReadOnly) {
 		t.Run(b.rule, func(t *testing.T) {
 			h := NewHistory(tree.New(tree.Options{Seed: 1, ExtendedTypes: true}))
 			c := b.rules(&h)

@@ -117,6 +117,9 @@ func (c watchOrder) See(o any) string {
 			c.again[e.Client] = q.RelativeZxid
 		}
 	case Answered:
+		if e.Header.Err == wire.ErrSessionExpired { // the watches end with the session
+			return ""
+		}
 		for i := range e.Watches {
 			if wrong := c.missed(e.Client, &e.Watches[i], e.Header.Zxid); wrong != "" {
 				return wrong

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"testing"
+
 	"bellwether/internal/claim"
 	"bellwether/internal/claim/barrier"
 	"bellwether/internal/claim/queues"
@@ -39,6 +41,9 @@ var brokenWork = []broken{
 	{"an item taken by who says that it has none", itemRule, func(_ *History) []any {
 		return []any{putItem(a, "entry-100-0000000001", "x"), removes(a, 1, "entry-100-0000000001"),
 			ended(withdrawn(queues.NewTake(queues.TakeConfig{})), false)}
+	}},
+	{"an item claimed by who says that it has none", itemRule, func(_ *History) []any {
+		return []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), ended(withdrawn(queues.NewTake(queues.TakeConfig{})), false)}
 	}},
 	{"an item asked for that was found claimed", itemRule, func(_ *History) []any {
 		asks := func(name string) Issued {
@@ -85,7 +90,7 @@ func shuts(v ensemble.ServerID) Committed { return wrote(v, 1, &record.CreateTxn
 
 // ended says that worker 1 has ended an operation in session 1.
 func ended(m Operation, crashed bool) WorkEnded {
-	return WorkEnded{Worker: 1, Operation: m, Sessions: []wire.SessionID{1}, Crashed: crashed}
+	return WorkEnded{Worker: 1, Operation: m, Sessions: []wire.SessionID{1}, Session: 1, Crashed: crashed}
 }
 
 // wrote returns a transaction of a session.
@@ -150,4 +155,17 @@ func takes(name string) Operation {
 		m.Step(claim.Moment{}, claim.Reply{N: rd.Request.N, Results: res})
 	}
 	return m
+}
+
+// TestClaimOfASessionThatIsOver checks that a worker which was told that its session is over may report that it has taken
+// nothing, although the end of the session, and so of its claim, is not committed yet. Found by seed 1795989582210214044.
+func TestClaimOfASessionThatIsOver(t *testing.T) {
+	c := newItems()
+	e := ended(withdrawn(queues.NewTake(queues.TakeConfig{})), false)
+	e.Session = 0
+	for _, o := range []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), e} {
+		if wrong := c.See(o); wrong != "" {
+			t.Error(wrong)
+		}
+	}
 }

@@ -252,9 +252,13 @@ func (c *Client) PingNow() {
 	})
 }
 
-// Rest makes the client only read until a time, in µs, so often that it sends no ping. Its session must not expire.
+// Rest makes the client only read until a time, in µs, so often that it sends no ping. Its session must not expire, unless the client has
+// slept before for so long that its first read may come too late.
 func (c *Client) Rest(until int64) {
-	c.rests, c.readsUntil = c.Session, until
+	c.readsUntil = until
+	if c.mono()-c.lastSent < int64(c.timeout())/2 {
+		c.rests = c.Session
+	}
 	c.restRead()
 }
 

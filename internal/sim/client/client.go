@@ -257,6 +257,11 @@ func (c *Client) expired() {
 	}
 	c.group.Tell("client %d: session %v has expired", c.ID, c.Session)
 	c.group.See(check.TurnedAway{Server: c.At, Session: c.Session, TimeoutMS: c.timeout(), At: c.group.Now()})
+	c.leaveSession()
+}
+
+// leaveSession lets a client use its session no more. The session may live on until its timeout.
+func (c *Client) leaveSession() {
 	c.endTreeWatches()
 	if c.Player != nil {
 		c.Player.expired()
@@ -382,7 +387,12 @@ func (c *Client) takeReply(r Response) {
 	if k.Then != nil {
 		k.Then(&r)
 	}
-	if k.Err == wire.ErrSessionExpired || k.Err == wire.ErrSessionMoved {
+	switch k.Err {
+	case wire.ErrSessionExpired:
+		c.group.Tell("client %d: session %v is over, says the answer to a request", c.ID, c.Session)
+		c.leaveSession()
+		return
+	case wire.ErrSessionMoved:
 		c.Drop()
 		return
 	}

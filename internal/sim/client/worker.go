@@ -84,7 +84,7 @@ func (w *Worker) crashed() {
 
 // see reports the end of an operation to the checkers.
 func (w *Worker) see(m operation, crashed bool) {
-	w.c.group.See(check.WorkEnded{Worker: w.c.ID, Operation: m, Sessions: w.sessions, Item: w.data, Crashed: crashed})
+	w.c.group.See(check.WorkEnded{Worker: w.c.ID, Operation: m, Sessions: w.sessions, Session: w.c.Session, Item: w.data, Crashed: crashed})
 }
 
 // begin begins the next operation.
