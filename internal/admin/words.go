@@ -162,7 +162,7 @@ func overview(w *Admin, s *server.Server, clients string) string {
 	if st.Reason != "" {
 		fmt.Fprintf(&b, "Read-only because: %s\n", st.Reason)
 	}
-	if why := onlyInPart(st); why != "" {
+	for _, why := range st.Partial() {
 		fmt.Fprintf(&b, "Serves only in part because: %s\n", why)
 	}
 	if st.SlowCall > 0 {
@@ -186,38 +186,11 @@ func overview(w *Admin, s *server.Server, clients string) string {
 	return b.String()
 }
 
-// onlyInPart says why a server serves only in part; empty if it does not.
-func onlyInPart(st server.Status) string {
-	switch {
-	case st.Disk != nil:
-		return slowDisk(st)
-	case st.Busy > 0:
-		return fmt.Sprintf("its main loop has been busy with one batch for %v", st.Busy.Round(time.Millisecond))
-	case st.Differs != "":
-		return st.Differs
-	case st.ClosedPort != "":
-		return st.ClosedPort
-	case st.GivesWay != "":
-		return "another server should lead: " + st.GivesWay
-	}
-	return ""
-}
-
-// slowDisk describes the disk that does not answer, the consequence, and what an
-// operator can do.
-func slowDisk(st server.Status) string {
-	follows := "this server takes no part in elections"
-	if st.Mode == "standalone" {
-		follows = "writes wait"
-	}
-	return fmt.Sprintf("the disk does not answer: %v; until it answers, %s; check the device and its file system", st.Disk, follows)
-}
-
 // whyNotServing returns the answer of a server that does not serve: ZooKeeper's line,
 // and a line about a disk that does not answer.
 func whyNotServing(s *server.Server) string {
 	if st := s.Status(); st.Disk != nil {
-		return notServing + "\n" + slowDisk(st) + "\n"
+		return notServing + "\n" + st.SlowDiskText() + "\n"
 	}
 	return notServing + "\n"
 }

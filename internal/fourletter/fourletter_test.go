@@ -37,9 +37,13 @@ func TestReasons(t *testing.T) {
 		{"election port h:1 is in use by another process", "", "election port h:1 is in use by another process"},
 		{"the disk does not answer", "", ""},
 	} {
-		s := ParseSrvr("Mode: follower\nServes only in part because: " + c.reason + "\n")
-		if s.Differs() != c.differs || s.ClosedPort() != c.closed {
-			t.Errorf("%s: differs %q, closed port %q", c.reason, s.Differs(), s.ClosedPort())
+		const because = "Serves only in part because: "
+		s := ParseSrvr("Mode: follower\n" + because + "its main loop is busy\n" + because + c.reason + "\n" + because + "another server should lead\n")
+		if s.Differs != c.differs || s.ClosedPort != c.closed {
+			t.Errorf("%s: differs %q, closed port %q", c.reason, s.Differs, s.ClosedPort)
+		}
+		if want := "its main loop is busy; " + c.reason + "; another server should lead"; s.Reason != want {
+			t.Errorf("the reasons are %q, want %q", s.Reason, want)
 		}
 	}
 }

@@ -20,7 +20,9 @@ type Srvr struct {
 	Connections int
 	Outstanding int
 	Nodes       int
-	Reason      string // why the server accepts no writes or serves only in part
+	Reason      string // why the server accepts no writes or serves only in part: all reasons
+	Differs     string // the reason that its tree differs from that of other servers, and no snapshot has replaced it yet
+	ClosedPort  string // the reason that its election port is not open
 	SlowDisk    string // how slow the disk is; empty if it is not
 	Unfit       string // the servers that have told this leader that they should not lead, and why
 	Prefers     string // the server to which this leader will transfer leadership, and when
@@ -63,28 +65,25 @@ func ParseSrvr(text string) Srvr {
 			s.QuorumCertificate = instant(value)
 		default:
 			if strings.HasSuffix(key, " because") { // why the server is read-only or serves only in part
-				s.Reason = value
+				s.because(value)
 			}
 		}
 	}
 	return s
 }
 
-// Differs returns how the tree of the server differs from that of other servers; empty: the server does not say
-// so, or a snapshot has replaced that tree.
-func (s Srvr) Differs() string {
-	if !strings.HasPrefix(s.Reason, "its tree ") || strings.HasSuffix(s.Reason, " has replaced it") {
-		return ""
+// because adds a reason for which the server accepts no writes or serves only in part.
+func (s *Srvr) because(reason string) {
+	if s.Reason != "" {
+		s.Reason += "; "
 	}
-	return s.Reason
-}
-
-// ClosedPort returns why the election port of the server is not open; empty: the server does not say so.
-func (s Srvr) ClosedPort() string {
-	if !strings.HasPrefix(s.Reason, "election port ") {
-		return ""
+	s.Reason += reason
+	switch {
+	case strings.HasPrefix(reason, "its tree ") && !strings.HasSuffix(reason, " has replaced it"):
+		s.Differs = reason
+	case strings.HasPrefix(reason, "election port "):
+		s.ClosedPort = reason
 	}
-	return s.Reason
 }
 
 // instant parses a time of a server; nil: it is not one.

@@ -428,7 +428,7 @@ func (l *loop) tell(h replica.Observation) {
 	case replica.AbandonedLost:
 		l.srv.audit.Lose()
 		level = l.srv.notices.Level(slog.LevelWarn, "outcome of an abandoned request is not known", "")
-	case replica.TickLate, tree.DigestNotReached:
+	case replica.TickLate, replica.NoMaster, tree.DigestNotReached:
 		level = slog.LevelWarn
 	default:
 		if l.srv.member != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"net/netip"
 	"slices"
@@ -96,6 +97,37 @@ func (s *Server) Status() Status {
 		o.Proposals = &ProposalSizes{p.last.Load(), p.least(), p.most()}
 	}
 	return o
+}
+
+// Partial says why the server serves only in part: all reasons; empty if there are none.
+// Package fourletter knows some of them by their first words.
+func (s *Status) Partial() (why []string) {
+	if s.Disk != nil {
+		why = append(why, s.SlowDiskText())
+	}
+	if s.Busy > 0 {
+		why = append(why, fmt.Sprintf("its main loop has been busy with one batch for %v", s.Busy.Round(time.Millisecond)))
+	}
+	if s.Differs != "" {
+		why = append(why, s.Differs)
+	}
+	if s.ClosedPort != "" {
+		why = append(why, s.ClosedPort)
+	}
+	if s.GivesWay != "" {
+		why = append(why, "another server should lead: "+s.GivesWay)
+	}
+	return why
+}
+
+// SlowDiskText describes the disk that does not answer, which must not be nil, the
+// consequence, and what an operator can do.
+func (s *Status) SlowDiskText() string {
+	follows := "this server takes no part in elections"
+	if s.Mode == "standalone" {
+		follows = "writes wait"
+	}
+	return fmt.Sprintf("the disk does not answer: %v; until it answers, %s; check the device and its file system", s.Disk, follows)
 }
 
 // ProposalSizes are in bytes; -1 if there was no proposal.

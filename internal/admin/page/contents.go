@@ -42,9 +42,6 @@ func (p *Page) overview(r *http.Request) (any, error) {
 		case m.Reason != "":
 			c.Wrong = append(c.Wrong, name+" serves only in part: "+sentence(m.Reason))
 		}
-		if m.Disk != nil && m.Disk.Slow != "" {
-			c.Wrong = append(c.Wrong, "The disk of "+strings.ToLower(name[:1])+name[1:]+" does not answer: "+m.Disk.Slow+".")
-		}
 		if !m.Self && m.Mode == "follower" && m.Role == "participant" {
 			c.Next = append(c.Next, m)
 		}

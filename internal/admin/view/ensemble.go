@@ -164,9 +164,13 @@ func (v *View) self(m ensemble.Server) Member {
 	st := v.srv.Status()
 	started := startOf(st.Uptime)
 	watches := v.srv.Tree().Counts().Watches
+	why := st.Partial()
+	if st.Reason != "" {
+		why = append([]string{st.Reason}, why...)
+	}
 	o := Member{
 		ID: int64(m.ID), Self: true, Role: "standalone", Mode: st.Mode, Zxid: st.Zxid.String(), Started: &started, Since: &started,
-		Connections: st.Connections, Outstanding: int(st.Outstanding), Watches: &watches, Version: v.version, Reason: st.Reason,
+		Connections: st.Connections, Outstanding: int(st.Outstanding), Watches: &watches, Version: v.version, Reason: strings.Join(why, "; "),
 		Latency: &Latency{st.LatencyMin, st.LatencyAverage, st.LatencyMax},
 	}
 	if at := firstAddr(v.srv.Addr(), v.srv.SecureAddr()); at != nil {

@@ -29,12 +29,18 @@ type look struct {
 }
 
 func start(t *testing.T) *look {
+	return startOn(t, store.NewMem(1), config.Default().Storage.StallLimit)
+}
+
+// startOn starts the server on a disk, which counts as one that does not answer after limit.
+func startOn(t *testing.T, disk *store.Mem, limit time.Duration) *look {
 	t.Helper()
 	c := config.Default()
+	c.Storage.StallLimit = limit
 	c.Client = ensemble.HostPort{Host: "127.0.0.1"}
 	c.DataDir, c.DataLogDir = "data", "data"
 	c.Limits.ClientCnxns = 0
-	s, err := server.New(server.Options{Config: c, FS: store.NewMem(1)})
+	s, err := server.New(server.Options{Config: c, FS: disk})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,6 +398,28 @@ func TestStandalone(t *testing.T) {
 	}
 	if s := l.Server(); s.Member.Mode != "standalone" || s.Go == "" || !strings.HasSuffix(s.DataDir, "/data") {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestOwnReasons: a server shows of itself why it serves only in part, as it does of other servers.
+func TestOwnReasons(t *testing.T) {
+	disk := store.NewMem(1)
+	l := startOn(t, disk, 20*time.Millisecond)
+	disk.Hang()
+	created := make(chan error, 1)
+	go func() {
+		_, _, err := l.zc.Create(context.Background(), "/waits", nil)
+		created <- err
+	}()
+	for { // until the limit of the test binary
+		if e := l.Ensemble(t.Context()); strings.HasPrefix(e.Servers[0].Reason, "the disk does not answer: ") {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	disk.EndHang()
+	if err := <-created; err != nil {
+		t.Error(err)
 	}
 }
 
