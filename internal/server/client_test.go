@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -40,7 +41,33 @@ type running struct {
 
 // testLog returns a logger that writes to the test's output.
 func testLog(t testing.TB) *slog.Logger {
-	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return slog.New(slog.NewTextHandler(newTestOutput(t), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// testOutput is the output of a test until the test ends. What comes later is dropped: a server that
+// ends while its disk hangs leaves goroutines behind, and they log when the disk answers.
+type testOutput struct {
+	mu sync.Mutex
+	to io.Writer // nil: the test has ended
+}
+
+func newTestOutput(t testing.TB) *testOutput {
+	o := &testOutput{to: t.Output()}
+	t.Cleanup(func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.to = nil
+	})
+	return o
+}
+
+func (o *testOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.to == nil {
+		return len(p), nil
+	}
+	return o.to.Write(p)
 }
 
 // start runs a server until the test ends or end is called. It waits until the server

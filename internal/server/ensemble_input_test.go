@@ -142,9 +142,19 @@ func TestLongRequests(t *testing.T) {
 		g.start(m)
 	}
 	data := strings.Repeat("x", 6<<20)
-	g.settled().connect().create("/leader", data)
-	g.settled() // on a busy machine the long write may end the term
-	g.follower().connect().create("/follower", data)
+	// On a busy machine the long write may end the term, and with it the connection.
+	write := func(path string, at func() *testServer) {
+		for {
+			g.settled()
+			err := at().connect().try(wire.OpCreate, create(path, data), &wire.PathResponse{})
+			if err == nil || err == wire.ErrNodeExists {
+				return
+			}
+			t.Log("again: ", err)
+		}
+	}
+	write("/leader", g.settled)
+	write("/follower", g.follower)
 	g.equal()
 }
 

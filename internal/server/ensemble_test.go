@@ -105,7 +105,7 @@ func (g *testEnsemble) start(m *testServer) {
 	}
 	log := testLog(g.t)
 	if g.book != nil {
-		log = slog.New(slog.NewTextHandler(io.MultiWriter(g.t.Output(), g.book), nil))
+		log = slog.New(slog.NewTextHandler(io.MultiWriter(newTestOutput(g.t), g.book), nil))
 	}
 	m.running, m.down = launch(g.t, Options{Config: c, FS: m.fs, Log: log.With("server", m.id), Hooks: g.hooks, DiskQueueMax: g.queueMax}), false
 }
