@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -32,7 +33,7 @@ var newline = []byte("\n")
 
 // Options say where and how a Log writes.
 type Options struct {
-	Path     string // the file; it is created if it is missing, and appended to
+	Path     string // the file; it is created if it is missing, and appended to; a named pipe must have a reader
 	Format   Format // form of the records
 	BytesMax int64  // size at which the file is renamed to Path.1; 0 means 10 MB
 	FilesMax int    // older files that are kept, Path.1 to Path.FilesMax; 0 means 10
@@ -327,9 +328,10 @@ func (l *Log) closeFile() {
 	l.file = nil
 }
 
-// open opens the file to append to it.
+// open opens the file to append to it. If the file is a named pipe that no program reads, it returns
+// syscall.ENXIO: without O_NONBLOCK it would wait for a reader.
 func (l *Log) open() error {
-	f, err := os.OpenFile(l.o.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	f, err := os.OpenFile(l.o.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NONBLOCK, 0o640)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // Try returns the error that Open would return for a file, and leaves no file behind. The folder
-// of the file must exist. Try opens no pipe and no device, because that could block.
+// of the file must exist. Try opens no pipe, because a program that reads it could take the close for the end, and no
+// device.
 func Try(path string) error {
 	info, err := os.Stat(path)
 	var failed *fs.PathError
@@ -54,6 +55,8 @@ func openError(path string, err error) error {
 		remedy = "create the folder " + filepath.Dir(path) + ", or name another file"
 	case errors.Is(err, syscall.EISDIR):
 		remedy = "name a file, not a directory"
+	case errors.Is(err, syscall.ENXIO):
+		remedy = "no program reads the named pipe: start that program before the server, or name a file"
 	}
 	return fmt.Errorf("audit.file: the audit log cannot be written: %w: %s", err, remedy)
 }

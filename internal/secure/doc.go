@@ -26,7 +26,8 @@
 // The package does not decide which ports use TLS or what a client may do. It does not
 // log; the callers of Watch and Explain log.
 //
-// Only Watch has goroutines, those of its watcher; they end before it returns. A handshake
+// Only Watch has goroutines: those of its watcher, which end before it returns, and one for a
+// read, which outlives it if a disk does not answer. A handshake
 // waits for name servers, revocation lists and OCSP responders on its own goroutine, at most
 // checkMax and no longer than the context of the handshake. One lock guards the reading of
 // files, and each cache has a lock of its own; no lock is held while anything is read over

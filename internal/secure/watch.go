@@ -23,7 +23,8 @@ const (
 // Watch reads the files again when they change, until the context ends. When a change is in use, it calls
 // tell with nil; when a change cannot be used, it calls tell once with the reason. It reads a file when
 // anything in the file's folder changes. So it also notices files that are renamed, and links that are
-// changed, as Kubernetes does with secrets.
+// changed, as Kubernetes does with secrets. Watch also returns at the end of the context while a read waits for a disk
+// that does not answer; it then leaves the goroutine of that read behind.
 func (s *Store) Watch(ctx context.Context, tell func(error)) {
 	// If there is no watcher, or no folder to watch, only the interval is used.
 	var events chan fsnotify.Event
@@ -54,6 +55,11 @@ func (s *Store) watch(ctx context.Context, events <-chan fsnotify.Event, errs <-
 		}
 		timer.Reset(min(settle, time.Until(first.Add(settleMax))))
 	}
+	type outcome struct {
+		renewed bool
+		err     error
+	}
+	outcomes := make(chan outcome, 1) // of one read at a time
 	for {
 		select {
 		case <-ctx.Done():
@@ -73,9 +79,18 @@ func (s *Store) watch(ctx context.Context, events <-chan fsnotify.Event, errs <-
 			changed()
 		case <-timer.C:
 			first = time.Time{}
-			follow()
-			if renewed, err := s.Reload(); renewed || err != nil {
-				tell(err)
+			go func() {
+				follow()
+				renewed, err := s.Reload()
+				outcomes <- outcome{renewed, err}
+			}()
+			select {
+			case o := <-outcomes:
+				if o.renewed || o.err != nil {
+					tell(o.err)
+				}
+			case <-ctx.Done():
+				return
 			}
 			timer.Reset(pollInterval)
 		}
