@@ -94,7 +94,7 @@ var plan = map[string]packageRule{
 	"internal/sasl/jaas":       {layer: 2, imports: "internal/sasl", pure: true},
 	"internal/sasl/kerberos":   {layer: 2, imports: "internal/sasl", libraries: gokrb5},
 	"internal/sasl/quorumauth": {layer: 3, imports: "internal/sasl internal/peerwire wire"},
-	"internal/shadow/relay":    {layer: 3, imports: "internal/secure internal/shadow wire", tests: "internal/authority"}, // the sockets of shadow
+	"internal/shadow/relay":    {layer: 3, imports: "internal/fourletter internal/notice internal/secure internal/shadow wire", tests: "internal/authority"}, // the sockets of shadow
 	// The state machines of the recipes. One package imports another one only if it is built on that one.
 	"internal/claim/claimtest": {layer: 3, imports: "wire internal/claim"}, // only tests import it
 	"internal/claim/barrier":   {layer: 4, imports: "wire internal/claim", pure: true},
@@ -141,7 +141,7 @@ var plan = map[string]packageRule{
 	"internal/admin/history": {layer: 8, imports: "internal/server", libraries: chartsLib},
 	"internal/admin/theatre": {layer: 5, imports: "internal/admin/elog internal/election internal/ensemble internal/peerwire wire", pure: true},
 	// The program that users run does not contain the simulator or its checkers.
-	"cmd/bellwether":     {layer: 12, imports: "internal/admin/api internal/admin/history internal/admin/operate internal/admin/page internal/admin/view internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/admin/web internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shadow internal/shadow/relay internal/shell internal/store internal/fourletter internal/guard internal/preflight internal/record internal/terminal", libraries: cobra + " " + sys},
+	"cmd/bellwether":     {layer: 12, imports: "internal/admin/api internal/admin/history internal/admin/operate internal/admin/page internal/admin/view internal/authority internal/clientconfig embed recipe zk wire internal/admin internal/admin/web internal/config internal/ensemble internal/local internal/scrape internal/secure internal/server internal/shadow internal/shadow/relay internal/shell internal/store internal/fourletter internal/guard internal/preflight internal/record internal/terminal internal/tree", libraries: cobra + " " + sys},
 	"cmd/bellwether-sim": {layer: 9, imports: "internal/shell internal/sim", libraries: cobra},
 	// Mutants of the program, and the scores that its tests reach against them; for developers too.
 	"internal/mutants":         {layer: 2, imports: "internal/patch", pure: true},

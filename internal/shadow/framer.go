@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 )
@@ -25,7 +26,7 @@ type framer struct {
 	head  [4]byte
 	got   int    // bytes of head that have arrived
 	left  int    // bytes of the payload that have not arrived
-	body  []byte // the payload so far; of a long frame only its begin
+	body  []byte // the payload so far; of a long frame only its begin; nil between frames
 	whole bool   // body has or will have the whole payload
 }
 
@@ -48,13 +49,19 @@ func (f *framer) feed(p []byte, frame func(body []byte, whole bool) error) error
 		f.keep(p[:n])
 		f.left, p = f.left-n, p[n:]
 		if f.left == 0 {
-			f.got = 0
-			if err := frame(f.body, f.whole); err != nil {
+			body := f.body
+			f.got, f.body = 0, nil
+			if err := frame(body, f.whole); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// cut drops the content of the frame that has arrived in part, as if the frame were too long.
+func (f *framer) cut() {
+	f.whole, f.body = false, bytes.Clone(f.body[:min(len(f.body), headKept)])
 }
 
 // keep adds bytes to the body. The memory grows with the bytes that have arrived, not with the length that the

@@ -394,6 +394,43 @@ func TestQuotaStatsChangeWithoutZxid(t *testing.T) {
 	}
 }
 
+// TestWritesClaimNoQuotaStats: the server counts again when it applies a write of a quota's stats, so that the znode does not keep the
+// data of the request. The rest of the reply, and the quota's limits, are compared.
+func TestWritesClaimNoQuotaStats(t *testing.T) {
+	const stats, limits = "/zookeeper/quota/q/zookeeper_stats", "/zookeeper/quota/q/zookeeper_limits"
+	old, counted := []byte("count=0,bytes=0"), []byte("count=11,bytes=11")
+	before := fresh(0)
+	before.DataLength = int32(len(old))
+	create := func(path string) *wire.CreateRequest { return &wire.CreateRequest{Path: path, Data: old} }
+	set := func(path string) *wire.SetDataRequest { return &wire.SetDataRequest{Path: path, Data: old} }
+	writes := func(path string) []*shadow.Pair {
+		return []*shadow.Pair{
+			pair(wire.OpCreate, create(path), wire.OK, &wire.PathResponse{Path: path}),
+			pair(wire.OpCreate2, create(path), wire.OK, &wire.PathStatResponse{Path: path, Stat: before}),
+			pair(wire.OpSetData, set(path), wire.OK, &wire.StatResponse{Stat: before}),
+			pair(wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{{Type: wire.OpCreate, Request: create(path)}}}, wire.OK,
+				&wire.MultiResponse{Results: []wire.OpResult{{Type: wire.OpCreate, Response: &wire.PathResponse{Path: path}}}}),
+			pair(wire.OpMulti, &wire.MultiRequest{Ops: []wire.Op{{Type: wire.OpSetData, Request: set(path)}}}, wire.OK,
+				&wire.MultiResponse{Results: []wire.OpResult{{Type: wire.OpSetData, Response: &wire.StatResponse{Stat: before}}}}),
+		}
+	}
+	for path, want := range map[string]shadow.Result{stats: shadow.Equal, limits: shadow.Differs} {
+		for _, p := range writes(path) {
+			c := only(t, p)
+			answer := &wire.DataResponse{Data: counted, Stat: before}
+			answer.Stat.DataLength = int32(len(counted))
+			if v := judged(c, replyZxid, wire.OK, answer); v.Result != want {
+				t.Errorf("%v %s: %+v", p.Op, path, v)
+			}
+			answer.Data, answer.Stat = old, before
+			answer.Stat.Version++
+			if v := judged(c, replyZxid, wire.OK, answer); v.Result != shadow.Differs {
+				t.Errorf("%v %s, wrong version: %+v", p.Op, path, v)
+			}
+		}
+	}
+}
+
 // TestEpochWithoutTransactions: a leader answers at counter 0 of its epoch before the first transaction.
 func TestEpochWithoutTransactions(t *testing.T) {
 	old := wire.DataResponse{Data: []byte("data"), Stat: stat()}

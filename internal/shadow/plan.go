@@ -17,7 +17,7 @@ const (
 	NotConfig     Reason = "/zookeeper/config: each server makes it of its own configuration"
 	NotSASL       Reason = "a login by SASL, which cannot be repeated at the observer"
 	NotAuths      Reason = "the client has sent too many or too large auth packets"
-	NotCut        Reason = "the request or the reply is too large"
+	NotCut        Reason = "the request or the reply is too large, or too many bytes were waiting"
 	NotParts      Reason = "the request has more parts than are compared"
 	NotDecoded    Reason = "the request or the reply cannot be decoded"
 	NotErrorWrite Reason = "the error of the write cannot be derived from the observer's state"
@@ -289,7 +289,7 @@ func planEphemerals(p *Pair) ([]Check, Reason) {
 	return all, ""
 }
 
-// volatile reports whether servers change a znode without a zxid: they count what a quota limits in its znodes.
+// volatile reports whether servers change the data of a znode without a transaction of its own: they count there what a quota limits.
 func volatile(path string) bool {
-	return strings.HasPrefix(path, quotaPath+"/")
+	return strings.HasPrefix(path, quotaPath+"/") && strings.HasSuffix(path, "/zookeeper_stats")
 }

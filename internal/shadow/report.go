@@ -58,7 +58,7 @@ var Masked = []string{
 	"removals of watches that a client makes itself without asking a server",
 	"who a client is after a login by SASL, and with a certificate that shadow does not have: only what the answers say is compared",
 	"the order of children; syncs and pings",
-	"the data of " + quotaPath + "/ at different zxids: servers count without a transaction",
+	"the data of " + quotaPath + "/…/zookeeper_stats at different zxids, and after a client writes it: servers count without a transaction",
 	"addresses in whoAmI: each server sees its own side of a connection",
 	configPath + ": each server makes it of its own configuration",
 	"after setACL, duplicate entries and hashes of digests that the client may not see",

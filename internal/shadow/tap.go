@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strconv"
@@ -125,6 +126,16 @@ func (t *Tap) Unread() int { return len(t.events) }
 
 // Stopped returns why the tap no longer decodes, "" if it does.
 func (t *Tap) Stopped() Stop { return t.stop }
+
+// Assembling returns how many bytes the tap holds of a reply that has arrived in part.
+func (t *Tap) Assembling() int64 { return int64(len(t.toClient.body)) }
+
+// Cut makes the tap drop the content of a long reply that has arrived in part. It keeps watch events, which the order needs.
+func (t *Tap) Cut() {
+	if b := t.toClient.body; len(b) > headKept && int32(binary.BigEndian.Uint32(b)) != wire.XidEvent {
+		t.toClient.cut()
+	}
+}
 
 // FromClient takes bytes that the client has sent. The caller must call it before the bytes go to the server, so
 // that the tap knows each request before its reply.

@@ -207,3 +207,28 @@ func FuzzTap(f *testing.F) {
 		})
 	})
 }
+
+// TestCutDropsAReply cuts a reply, which is then emitted as one that is too long, and a watch event, which stays.
+func TestCutDropsAReply(t *testing.T) {
+	tap := shadow.NewTap("")
+	tap.FromClient(slices.Concat(hello, request(1, wire.OpGetData, read("/a"))))
+	var pairs []shadow.Pair
+	emit := func(p shadow.Pair) { pairs = append(pairs, p) }
+	tap.FromServer(welcome, emit)
+	event := reply(wire.XidEvent, &wire.WatcherEvent{Type: wire.EventNodeCreated, State: 3, Path: "/" + string(make([]byte, 1000))})
+	answer := reply(1, &wire.DataResponse{Data: make([]byte, 1000), Stat: stat()})
+	for _, frame := range [][]byte{event, answer} {
+		tap.FromServer(frame[:500], emit)
+		tap.Cut()
+		if n := tap.Assembling(); (n < 100) != (&frame[0] == &answer[0]) {
+			t.Errorf("%d bytes stay", n)
+		}
+		tap.FromServer(frame[500:], emit)
+		if n := tap.Assembling(); n != 0 {
+			t.Errorf("%d bytes stay between frames", n)
+		}
+	}
+	if tap.Stopped() != "" || len(pairs) != 1 || !pairs[0].Cut || len(pairs[0].Events) != 1 {
+		t.Errorf("stopped %q: %+v", tap.Stopped(), pairs)
+	}
+}

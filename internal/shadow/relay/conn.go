@@ -24,7 +24,8 @@ type link struct {
 
 	mu   sync.Mutex
 	tap  *shadow.Tap
-	told bool // that the tap has stopped
+	told bool  // that the tap has stopped
+	held int64 // bytes of the tap that are counted in Relay.waiting
 }
 
 // serve forwards one client until both directions have ended, or ctx ends.
@@ -54,6 +55,7 @@ func (r *Relay) serve(ctx context.Context, accepted net.Conn) {
 	})
 	forward(server, client, l.requested, nil)
 	back.Wait()
+	r.hold(-l.held)
 	r.endWatching(l.lane, l.tap.Unread())
 	if l.tap.Stopped() == shadow.StopTLS && !r.tls.Swap(true) {
 		r.opt.Logger.Warn("a client has used TLS: shadow forwards its bytes, but cannot compare its replies without --listen-tls")
@@ -113,7 +115,21 @@ func (l *link) decode(p []byte) []shadow.Pair {
 	var pairs []shadow.Pair
 	l.tap.FromServer(p, func(p shadow.Pair) { pairs = append(pairs, p) })
 	l.noteLocked()
+	if !l.weighLocked() {
+		l.tap.Cut()
+		l.weighLocked()
+	}
 	return pairs
+}
+
+// weighLocked counts a reply that has arrived in part. It returns false if there is no room for it.
+func (l *link) weighLocked() bool {
+	more := l.tap.Assembling() - l.held
+	if more == 0 {
+		return true
+	}
+	l.held += more
+	return l.relay.hold(more)
 }
 
 // noteLocked counts the connection once if the tap has stopped.

@@ -43,7 +43,7 @@ func (r *Relay) openObserver(ctx context.Context, who shadow.Identity) (*observe
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dial(ctx, r.opt.Observer, store)
+	conn, err := r.dial(ctx, r.opt.Observer, store)
 	if err != nil {
 		return nil, err
 	}

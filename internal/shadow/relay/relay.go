@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bellwether/internal/notice"
 	"bellwether/internal/secure"
 	"bellwether/internal/shadow"
 	"bellwether/wire"
@@ -37,7 +38,7 @@ const (
 	// lanesMax is how many identities are compared at the same time, and watchingMax how many clients that watch.
 	lanesMax    = 32
 	watchingMax = 512
-	// waitingMax is how many replies wait in a lane, and waitingBytesMax how many bytes in all lanes.
+	// waitingMax is how many replies wait in a lane, and waitingBytesMax how many bytes in all lanes and in replies that have arrived in part.
 	waitingMax      = 4096
 	waitingBytesMax = 64 << 20
 	// stopTime is how long the replies that wait when Run is told to stop may still be compared.
@@ -54,41 +55,24 @@ type Relay struct {
 	printing sync.Mutex  // held while Found runs; clients never wait for it
 	tls      atomic.Bool // the warning about TLS was given
 	clients  *tls.Config // of their connections; nil: without TLS
+	notices  *notice.Log // failed accepts, which would fill the log
 
 	mu      sync.Mutex
 	next    int              // the old server of the next connection
+	down    map[route]bool   // the last attempt to connect has failed
 	lanes   map[string]*lane // by identity, or by connection
 	watch   int              // lanes of connections
-	waiting int64            // bytes in all lanes
+	waiting int64            // bytes in all lanes, and of replies that have arrived in part
 	report  *shadow.Report
 }
 
 // New returns a relay. It is an error if the clients use TLS and there is no certificate for that.
 func New(opt Options) (r *Relay, err error) {
-	r = &Relay{opt: opt, lanes: map[string]*lane{}, report: shadow.NewReport()}
+	r = &Relay{opt: opt, notices: notice.New(opt.Logger), down: map[route]bool{}, lanes: map[string]*lane{}, report: shadow.NewReport()}
 	if opt.ListenTLS != nil {
 		r.clients, err = opt.ListenTLS.Server()
 	}
 	return r, err
-}
-
-// Check connects to an old server and to the observer, so that a wrong address is noticed at the start.
-func (r *Relay) Check(ctx context.Context) error {
-	var who shadow.Identity
-	if len(r.opt.OldTLS) > 0 {
-		who.Subject = subjectOf(r.opt.OldTLS[0])
-	}
-	conn, _, err := r.dialOld(ctx, who.Subject)
-	if err != nil {
-		return err
-	}
-	conn.Close()
-	o, err := r.openObserver(ctx, who)
-	if err != nil {
-		return fmt.Errorf("observer %s: %w", r.opt.Observer, err)
-	}
-	o.close()
-	return nil
 }
 
 // Run forwards clients until ctx ends. Then it closes their connections, compares the replies that still wait, and
@@ -97,6 +81,7 @@ func (r *Relay) Run(ctx context.Context) error {
 	work, stopped := context.WithCancel(context.Background())
 	defer stopped()
 	r.work = work
+	defer r.notices.Close()
 	ctx, stop := context.WithCancel(ctx)
 	context.AfterFunc(ctx, func() { r.opt.Listen.Close() })
 	err := r.accept(ctx)
@@ -124,7 +109,7 @@ func (r *Relay) accept(ctx context.Context) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil:
-			r.opt.Logger.Warn("cannot accept a client", "err", err)
+			r.notices.Say(slog.LevelError, "cannot accept clients: check the limit of open files", "", "err", err)
 			select {
 			case <-time.After(acceptPause):
 			case <-ctx.Done():
@@ -133,39 +118,6 @@ func (r *Relay) accept(ctx context.Context) error {
 		}
 		r.conns.Go(func() { r.serve(ctx, client) })
 	}
-}
-
-// dialOld connects a client to the next old server that answers. subject is that of the client's certificate. It returns the
-// subject that the old server sees. A client without TLS is connected with the first certificate, if there is one.
-func (r *Relay) dialOld(ctx context.Context, subject string) (conn net.Conn, seen string, err error) {
-	if len(r.opt.OldTLS) > 0 && r.clients == nil {
-		subject = subjectOf(r.opt.OldTLS[0])
-	}
-	store, err := storeFor(r.opt.OldTLS, subject)
-	if err != nil {
-		return nil, "", err
-	}
-	if store != nil {
-		seen = subject
-	}
-	conn, err = r.dialNext(ctx, store)
-	return conn, seen, err
-}
-
-func (r *Relay) dialNext(ctx context.Context, store *secure.Store) (net.Conn, error) {
-	r.mu.Lock()
-	first := r.next
-	r.next++
-	r.mu.Unlock()
-	var errs []error
-	for i := range r.opt.Old {
-		conn, err := dial(ctx, r.opt.Old[(first+i)%len(r.opt.Old)], store)
-		if err == nil {
-			return conn, nil
-		}
-		errs = append(errs, err)
-	}
-	return nil, errors.Join(errs...)
 }
 
 // Report returns a copy of the report as it is now.
@@ -182,6 +134,14 @@ func (r *Relay) compare(p *shadow.Pair, connection string) {
 	if why := r.enqueueLocked(p, connection); why != "" {
 		r.countLocked(p, why, nil, unsure(p, why))
 	}
+}
+
+// hold counts so many bytes more of replies that have arrived in part. It returns false if there is no room for them.
+func (r *Relay) hold(more int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting += more
+	return more <= 0 || r.waiting <= waitingBytesMax
 }
 
 // enqueueLocked returns why the reply will not be compared, or "".

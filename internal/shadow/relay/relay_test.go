@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,6 +31,8 @@ type handler func(op wire.OpCode, body []byte) (wire.ReplyHeader, wire.Record)
 type fake struct {
 	net.Listener
 	answer handler
+
+	srvr string // answer to the word srvr; empty: none
 
 	before func(requests []wire.OpCode) []shadow.Observed // events before the reply to the last of the requests; nil: none
 
@@ -83,7 +86,15 @@ func (f *fake) certificate(conn net.Conn) {
 
 func (f *fake) session(conn net.Conn) {
 	defer conn.Close()
-	if _, err := wire.ReadFrame(conn, nil, wire.FrameMax); err != nil {
+	var first [4]byte
+	if _, err := io.ReadFull(conn, first[:]); err != nil {
+		return
+	}
+	if string(first[:]) == "srvr" {
+		io.WriteString(conn, f.srvr)
+		return
+	}
+	if _, err := wire.ReadFrame(io.MultiReader(bytes.NewReader(first[:]), conn), nil, wire.FrameMax); err != nil {
 		return
 	}
 	f.certificate(conn)
@@ -164,7 +175,10 @@ func runWith(t *testing.T, opt relay.Options) *running {
 	l := listen(t)
 	r := &running{addr: l.Addr().String()}
 	var err error
-	opt.Listen, opt.Logger, opt.Found = l, slog.New(slog.NewTextHandler(t.Output(), nil)), func(shadow.Found) { r.found.Add(1) }
+	opt.Listen, opt.Found = l, func(shadow.Found) { r.found.Add(1) }
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
 	r.Relay, err = relay.New(opt)
 	if err != nil {
 		t.Fatal(err)
@@ -439,15 +453,50 @@ func TestCheckNamesTheServer(t *testing.T) {
 		ok            bool
 	}{
 		{there.Addr().String(), there.Addr().String(), true},
+		{gone.Addr().String() + " " + there.Addr().String(), there.Addr().String(), true},
 		{gone.Addr().String(), there.Addr().String(), false},
 		{there.Addr().String(), gone.Addr().String(), false},
 	} {
-		r, err := relay.New(relay.Options{Old: []string{c.old}, Observer: c.observer})
+		r, err := relay.New(relay.Options{Listen: listen(t), Old: strings.Fields(c.old), Observer: c.observer, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := r.Check(t.Context()); (err == nil) != c.ok {
 			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestCheckWarnsOfOtherServers: the server that is given as the observer is not Bellwether, or not an observer, or does not say what it is. The
+// check succeeds, and the log warns.
+func TestCheckWarnsOfOtherServers(t *testing.T) {
+	const other, voter, unknown = "not a Bellwether server", "not an observer", "cannot check that"
+	const version = "Zookeeper version: 3.9.5-bellwether-0.1.0, built on 2026-11-21 05:30 UTC\n"
+	for _, c := range []struct {
+		srvr string
+		want []string
+	}{
+		{version + "Mode: observer\n", nil},
+		{version + "Mode: follower\n", []string{voter}},
+		{version + "Mode: standalone\n", []string{voter}},
+		{"Zookeeper version: 3.8.0-5a02a05, built on 2022-02-25 08:49 UTC\nMode: observer\n", []string{other}},
+		{"Zookeeper version: 3.8.0-5a02a05, built on 2022-02-25 08:49 UTC\nMode: leader\n", []string{other, voter}},
+		{"srvr is not executed because it is not in the whitelist.\n", []string{unknown}},
+		{"", []string{unknown}},
+	} {
+		observer := start(&fake{Listener: listen(t), answer: holds(1, ""), srvr: c.srvr})
+		var log logText
+		r, err := relay.New(relay.Options{Listen: listen(t), Old: []string{observer.Addr().String()}, Observer: observer.Addr().String(), Logger: log.logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Check(t.Context()); err != nil {
+			t.Errorf("%q: %v", c.srvr, err)
+		}
+		for _, text := range []string{other, voter, unknown} {
+			if want := slices.Contains(c.want, text); (log.lines(text) == 1) != want {
+				t.Errorf("%q: a warning with %q: %v", c.srvr, text, !want)
+			}
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 
 	"bellwether/internal/secure"
 )
@@ -55,26 +54,4 @@ func storeFor(stores []*secure.Store, subject string) (*secure.Store, error) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("%w: give the connection settings with a certificate of the subject %q", errCertificate, cmp.Or(subject, "none"))
-}
-
-// dial connects to a server, with TLS if a store is given.
-func dial(ctx context.Context, addr string, store *secure.Store) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	if err != nil || store == nil {
-		return conn, err
-	}
-	store.Reload() // after an error the certificates that were read before stay in use
-	host, _, _ := net.SplitHostPort(addr)
-	address := netip.Addr{}
-	if at, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
-		address = at.AddrPort().Addr().Unmap()
-	}
-	with := tls.Client(conn, store.Client(ctx, host, address))
-	if err := with.HandshakeContext(ctx); err != nil {
-		conn.Close()
-		return nil, secure.Explain(err, addr)
-	}
-	return with, nil
 }
