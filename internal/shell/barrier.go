@@ -27,7 +27,7 @@ func barrierCommand(base maker, name, short string, do func(*recipe.Barrier, con
 			Example: "  bellwether barrier " + name + " /gate",
 			Args:    argCount(1, 1),
 			RunE: func(cmd *cobra.Command, args []string) error {
-				if _, err := recipe.NewBarrier(nil, args[0], nil); err != nil {
+				if _, err := recipe.NewBarrier(unconnected, args[0], nil); err != nil {
 					return usagef("%w", err)
 				}
 				return a.withoutTimeout(cmd, func(ctx context.Context, zc *zk.Client) error {

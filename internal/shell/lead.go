@@ -84,15 +84,21 @@ func (r *runner) keep(zc *zk.Client, s standing, child *guard.Child) {
 	defer tick.Stop()
 	defer proof.Stop()
 	lost, running, stopped, longest := s.Context().Done(), false, false, time.Duration(0)
+	pulse := newPulse(zc.Lease().Confirmed)
 	for {
+		pulse.beat(zc.Lease().Confirmed)
 		left := s.Left()
 		longest = max(longest, left)
 		if running = running || left >= begin; running && !stopped {
 			// The session may prove more time before the handle knows it.
-			child.Renew(s.Left, r.graceOf(min(r.window(zc, s), longest))) // an error means that the guardian has ended
+			grace := r.graceOf(min(r.window(zc, s), longest))
+			child.Renew(s.Left, grace) // an error means that the guardian has ended
+			pulse.acts = left - grace
 		}
 		select {
 		case <-child.Ended():
+			pulse.beat(zc.Lease().Confirmed)
+			r.why = pulse.reason()
 			return
 		case sig := <-r.signals:
 			r.told = r.told || ends(sig)

@@ -166,7 +166,7 @@ func (m *members) askMember(ctx context.Context, address string) member.Seen {
 		return seen
 	}
 	seen.Role, seen.Version, seen.Zxid = srvr.Mode, srvr.Version, srvr.Zxid
-	seen.Differs, seen.ClosedPort = srvr.Differs(), srvr.ClosedPort()
+	seen.Differs, seen.ClosedPort = srvr.Differs, srvr.ClosedPort
 	seen.ID, seen.HasID = m.idOf(ctx, address)
 	return seen
 }

@@ -22,7 +22,7 @@ The leader, if it is a Bellwether server, transfers leadership to that server wh
 acknowledged a write. If its last term ended badly (its disk did not answer, it was killed or cut off, or an operator
 transferred leadership away), this takes an hour. Elections do not depend on it: after an election the elected server
 leads first. Leadership does not pass to an observer, to a ZooKeeper server, or to a server that says that it should not
-lead. election handover does not wait, and is not remembered.
+lead. election handover does not wait, and does not change which server is named.
 
 The preference holds until it is changed, also after restarts of all servers and changes of the members. It comes before
 leaderPriority in zoo.cfg. It is kept in the znode ` + preferredNode + `, whose ACL is that of /zookeeper/config
@@ -126,7 +126,7 @@ func (m *members) printPreferred(id string) error {
 	}
 	text := "no server is preferred as leader"
 	if id != "" {
-		text = "preferred leader: server " + strconv.QuoteToASCII(id)
+		text = preferredNode + " contains " + strconv.QuoteToASCII(id) + ", which is no server id: it has no effect"
 		if _, err := strconv.ParseInt(id, 10, 64); err == nil {
 			text = "preferred leader: server " + id
 		}

@@ -68,7 +68,7 @@ func newQueuePush(a *app) *cobra.Command {
 			"  find . -name '*.wav' | bellwether queue push --ack /encode",
 		Args: argCount(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if _, err := f.producer(nil, args[0]); err != nil {
+			if _, err := f.producer(unconnected, args[0]); err != nil {
 				return usagef("%w", err)
 			}
 			return a.withoutTimeout(cmd, func(ctx context.Context, zc *zk.Client) error {

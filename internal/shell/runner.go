@@ -54,7 +54,8 @@ type runner struct {
 	settle  func(context.Context, standing, int) error // called when the command has ended by itself
 
 	signals chan os.Signal
-	told    bool // a signal asked the command to end while it ran
+	told    bool   // a signal asked the command to end while it ran
+	why     string // why the guardian ended the command, for a claim that was not lost before
 }
 
 func newRunner(base maker) *runner {
@@ -130,14 +131,18 @@ func ends(s os.Signal) bool {
 	return slices.Contains([]os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM}, s)
 }
 
+// unconnected is given to the constructors of recipes to check their arguments without a
+// server. It is never used for a call.
+var unconnected = new(zk.Client)
+
 // open connects, calls prepare, which sets obtain, and runs f. Claims made in the session
-// end with it. open first calls prepare without a client, so that wrong arguments are
-// reported even without a server.
+// end with it. open first calls prepare with the client unconnected, so that wrong arguments
+// are reported even without a server.
 func (r *runner) open(ctx context.Context, prepare func(*zk.Client) error, f func(*zk.Client) error) error {
 	r.signals = make(chan os.Signal, 16) // more signals than a person sends while one is handled
 	signal.Notify(r.signals, guard.Forwarded()...)
 	defer signal.Stop(r.signals)
-	if err := prepare(nil); err != nil {
+	if err := prepare(unconnected); err != nil {
 		return usagef("%w", err)
 	}
 	var zc *zk.Client
@@ -213,13 +218,13 @@ func statusOf(status int) error {
 	return &StatusError{Status: status}
 }
 
-// lost returns why a claim was lost. The guardian may act before the claim is lost, because
-// it knows only the last renewed deadline.
+// lost returns why a claim was lost. The guardian may have ended the command before the claim
+// was lost; keep then knows why.
 func (r *runner) lost(s standing) error {
 	if err := s.Lost(); err != nil {
 		return fmt.Errorf("%s is lost: %w", r.claim, err)
 	}
-	return fmt.Errorf("%s is lost: this process was paused for too long", r.claim)
+	return fmt.Errorf("%s is lost: %s", r.claim, r.why)
 }
 
 // await calls f with a context that ends after --wait or at a signal.
