@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -29,6 +30,9 @@ const (
 	sessionMaxDefault = time.Minute
 )
 
+// sessionMaxMax is the longest session timeout that fits into the messages.
+const sessionMaxMax = math.MaxInt32 * time.Millisecond
+
 // Options describe an ensemble. The zero value of each field means its default.
 type Options struct {
 	// Servers is the number of servers, all of them voters. Default 1: a standalone
@@ -48,7 +52,8 @@ type Options struct {
 	// TickTime is the unit of the timeouts between servers. No session timeout is shorter than two ticks. The
 	// default is 500 ms.
 	TickTime time.Duration
-	// SessionMax is the longest session timeout that a client gets. The default is one minute.
+	// SessionMax is the longest session timeout that a client gets: two ticks at least, and what fits into an int32 of
+	// ms at most, about 24 days. The default is one minute.
 	SessionMax time.Duration
 	// NoSync acknowledges writes before they are fsynced (forceSync=no), so that a crash loses some of them;
 	// with Dir, some of the last 4 MiB written. It is for tests of programs that must survive this. As with
@@ -85,6 +90,8 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("the options Admin and InMemory: want one of them, because an admin port is a real port")
 	case o.TickTime < time.Millisecond:
 		return o, fmt.Errorf("a tick of %v: want at least 1ms", o.TickTime)
+	case o.SessionMax > sessionMaxMax:
+		return o, fmt.Errorf("a session timeout of %v, from SessionMax or two ticks: want at most %v", o.SessionMax, sessionMaxMax)
 	case o.Dir == "":
 		return o, nil
 	}

@@ -114,6 +114,7 @@ func TestBadOptions(t *testing.T) {
 	must(t, e.Close())
 	for _, o := range []Options{
 		{Servers: -1}, {Servers: ServersMax + 1}, {TickTime: time.Microsecond}, {Servers: 2, Dir: dir},
+		{SessionMax: 1 << 31 * time.Millisecond}, {TickTime: 1 << 30 * time.Millisecond},
 		{Listen: "nonsense"}, {Listen: ":0"}, {Listen: "127.0.0.1:x"},
 	} {
 		if e, err := Start(patient(t), o); err == nil {

@@ -52,8 +52,8 @@ func (e *inUse) Error() string {
 		": end the program that uses the port, or set admin.serverPort or admin.enableServer=false"
 }
 
-// adminStatus returns the exit status of an error of openAdmin.
-func adminStatus(err error) error {
+// startStatus returns the exit status of a start that has failed.
+func startStatus(err error) error {
 	if used := (*inUse)(nil); errors.As(err, &used) {
 		return &shell.StatusError{Status: exitAdmin}
 	}

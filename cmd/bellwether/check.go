@@ -31,6 +31,9 @@ func check(w io.Writer, c *config.Config) error {
 	for _, text := range soon {
 		c.Warnings = append(c.Warnings, config.Notice{Text: text})
 	}
+	if text := fileSizeWarning(c); text != "" {
+		c.Warnings = append(c.Warnings, config.Notice{Text: text})
+	}
 	stale, unsaved := tryMemberFiles(c)
 	refused = append(refused, err, unsaved, server.TryClientPorts(c), tryMetricsPort(c), web.Check(c), trySamePorts(c))
 	c.Warnings = append(c.Warnings, stale...)

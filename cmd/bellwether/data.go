@@ -48,10 +48,11 @@ const checkLong = `Read a whole data directory without changing it, and report e
 
 DIR is dataDir, the directory that contains version-2 (default ./bellwether-data). With --config, both directories are
 those of a zoo.cfg. A note describes what a crash has left: the next start repairs it by itself. Damage is what no
-crash causes. The last line says what a start would do: recover everything up to a zxid, which is possible in spite
-of damage if older files are enough, or refuse to start.
+crash causes. If the files are not damaged, the tree that they give is compared with the digests in the logs, which
+show whether transactions are missing. That needs as much memory as the server. The last line says what a start would
+do: recover everything up to a zxid, which is possible in spite of damage if older files are enough, or refuse to start.
 
-Exit status: 0 sound, 1 damaged, whatever a start would do.`
+Exit status: 0 sound, 1 damaged or in doubt, whatever a start would do.`
 
 func newDataCheck() *cobra.Command {
 	var f dataFlags
@@ -71,16 +72,18 @@ func newDataCheck() *cobra.Command {
 			}
 			bar := newReadBar("data check", f.json(), o.Files()...)
 			r, err := store.Check(bar.fs(), o)
-			bar.Close()
 			if err != nil {
+				bar.Close()
 				return err
 			}
+			doubt := examineTree(bar.fs(), r)
+			bar.Close()
 			if f.json() {
-				err = json.NewEncoder(cmd.OutOrStdout()).Encode(reportOf(r))
+				err = json.NewEncoder(cmd.OutOrStdout()).Encode(reportOf(r, doubt))
 			} else {
-				err = printReport(cmd.OutOrStdout(), r)
+				err = printReport(cmd.OutOrStdout(), r, doubt)
 			}
-			if err == nil && len(r.Damage) > 0 {
+			if err == nil && (len(r.Damage) > 0 || doubt != "") {
 				return &shell.StatusError{Status: shell.ExitFailed}
 			}
 			return err
@@ -98,7 +101,7 @@ func (f *dataFlags) directories(args []string) (store.Options, error) {
 		if len(args) > 0 || f.logDir != "" {
 			return store.Options{}, errors.New("give --config or directories, not both")
 		}
-		c, err := config.Load(f.config, "")
+		c, err := loadConfig(f.config)
 		if err != nil {
 			return store.Options{}, err
 		}
@@ -111,7 +114,7 @@ func (f *dataFlags) directories(args []string) (store.Options, error) {
 	return store.Options{DataDir: dir, LogDir: f.logDir}, nil
 }
 
-func printReport(w io.Writer, r *store.Report) error {
+func printReport(w io.Writer, r *store.Report, doubt string) error {
 	for _, s := range r.Snapshots {
 		sound := "sound"
 		if !s.Sound {
@@ -132,14 +135,19 @@ func printReport(w io.Writer, r *store.Report) error {
 	for _, d := range r.Damage {
 		fmt.Fprintf(w, "damage: %v\n", d)
 	}
-	_, err := fmt.Fprintln(w, verdict(r))
+	if doubt != "" {
+		fmt.Fprintf(w, "doubt: %s\n", doubt)
+	}
+	_, err := fmt.Fprintln(w, verdict(r, doubt))
 	return err
 }
 
 // verdict describes the damage, if there is any, and what a start would do.
-func verdict(r *store.Report) string {
+func verdict(r *store.Report, doubt string) string {
 	damaged := "damaged in " + shell.Count(len(r.Damage), "place")
 	switch {
+	case doubt != "":
+		return fmt.Sprintf("undamaged, but the tree is in doubt; a start recovers everything up to %v", r.LastZxid)
 	case len(r.Damage) == 0:
 		return fmt.Sprintf("sound; a start recovers everything up to %v", r.LastZxid)
 	case r.LastZxid < 0:
@@ -155,6 +163,7 @@ type checkJSON struct {
 	Snapshots []snapshotJSON `json:"snapshots"`
 	Logs      []logJSON      `json:"logs"`
 	Damage    []damageJSON   `json:"damage"`
+	Doubt     string         `json:"doubt,omitempty"` // why the tree that a start recovers may be the wrong one
 	Notes     []string       `json:"notes"`
 }
 
@@ -180,10 +189,10 @@ type damageJSON struct {
 	Do     string `json:"do"`
 }
 
-func reportOf(r *store.Report) checkJSON {
+func reportOf(r *store.Report, doubt string) checkJSON {
 	out := checkJSON{
-		Sound: len(r.Damage) == 0, Snapshots: []snapshotJSON{}, Logs: []logJSON{}, Damage: []damageJSON{},
-		Notes: append([]string{}, r.Notes...),
+		Sound: len(r.Damage) == 0 && doubt == "", Snapshots: []snapshotJSON{}, Logs: []logJSON{}, Damage: []damageJSON{},
+		Notes: append([]string{}, r.Notes...), Doubt: doubt,
 	}
 	if r.LastZxid >= 0 {
 		out.LastZxid = r.LastZxid.String()

@@ -40,7 +40,8 @@ Each finding says what was found and where, why it matters, and what to do. It b
 The last lines are the verdict and the next step of docs/migrate.md.
 
 The flags of Java are those of SERVER_JVMFLAGS and JVMFLAGS, after the files zookeeper-env.sh (or --env-file) and
-java.env beside zoo.cfg. --pid adds those of the running process; --jvm-flags adds others. The servers are those of
+java.env beside zoo.cfg. --pid adds those of the running process, from its command line and from the variables
+JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS and _JAVA_OPTIONS of its environment; --jvm-flags adds others. The servers are those of
 the server lines, with their client ports. If clients must use TLS, give the --tls flags.
 
 The command opens no file for writing, takes no port, opens no session, and sends nothing to a server that changes
@@ -84,7 +85,7 @@ func newPreflight() *cobra.Command {
 	fl.StringVar(&f.config, "config", "", "the server's zoo.cfg")
 	fl.StringVar(&f.jvm, "jvm-flags", "", "further `FLAGS` with which Java is started, as one word")
 	fl.StringVar(&f.env, "env-file", "", "shell `FILE` that sets SERVER_JVMFLAGS or JVMFLAGS (default zookeeper-env.sh beside zoo.cfg)")
-	fl.IntVar(&f.pid, "pid", 0, "`ID` of the running ZooKeeper's process, to read its command line (Linux)")
+	fl.IntVar(&f.pid, "pid", 0, "`ID` of the running ZooKeeper's process, to read its command line and environment (Linux)")
 	fl.StringVar(&f.live, "live", "", "client addresses `HOST:PORT,...` of all running servers (default those of zoo.cfg)")
 	fl.BoolVar(&f.offline, "offline", false, "do not ask the running servers")
 	f.port.add(c, "for the running servers")
@@ -114,7 +115,7 @@ func (p *preflightRun) look(ctx context.Context) error {
 		return refused
 	}
 	p.report.Add(preflight.Settings(c, refused)...)
-	p.report.Add(preflight.Moved(c, all, seen)...)
+	p.report.Add(preflight.Moved(c, refused, all, seen)...)
 	if c == nil {
 		p.notExamined("the data and the running servers", "correct what prevents a start first: it is not known where they are")
 		return nil
@@ -135,7 +136,7 @@ func (p *preflightRun) notExamined(what, do string) {
 }
 
 // jvmFlags returns all flags of Java, and those that serve reads by itself.
-func (p *preflightRun) jvmFlags() (all, seen string, err error) {
+func (p *preflightRun) jvmFlags() (all, seen []string, err error) {
 	env := environment()
 	file := cmp.Or(p.flags.env, filepath.Join(filepath.Dir(p.flags.config), "zookeeper-env.sh"))
 	vars, err := config.EnvironmentFile(file, env)
@@ -143,28 +144,31 @@ func (p *preflightRun) jvmFlags() (all, seen string, err error) {
 	case err == nil:
 		env = vars
 	case p.flags.env != "" || !errors.Is(err, fs.ErrNotExist):
-		return "", "", err
+		return nil, nil, err
 	}
-	if seen, err = config.JVMFlags(p.flags.config, nil); err != nil {
-		return "", "", err
+	own, err := config.JVMFlags(p.flags.config, nil)
+	if err != nil {
+		return nil, nil, err
 	}
-	if all, err = config.JVMFlags(p.flags.config, env); err != nil {
-		return "", "", err
+	started, err := config.JVMFlags(p.flags.config, env)
+	if err != nil {
+		return nil, nil, err
 	}
 	running, err := p.process()
-	return strings.Join(strings.Fields(all+" "+running+" "+p.flags.jvm), " "), seen, err
+	return slices.Concat(strings.Fields(started), running, strings.Fields(p.flags.jvm)), strings.Fields(own), err
 }
 
 // process returns the flags of the running process, if its id was given.
-func (p *preflightRun) process() (string, error) {
+func (p *preflightRun) process() ([]string, error) {
 	if p.flags.pid == 0 {
-		return "", nil
+		return nil, nil
 	}
 	running, err := preflight.ReadProcess("/proc", p.flags.pid)
 	if err != nil {
-		return "", fmt.Errorf("--pid: %w", err)
+		return nil, fmt.Errorf("--pid: %w", err)
 	}
 	p.report.Add(running.SameConfig(p.flags.config)...)
+	p.report.Add(running.Hidden...)
 	return running.Flags, nil
 }
 
@@ -178,11 +182,9 @@ func (p *preflightRun) servers(ctx context.Context, c *config.Config) error {
 	}
 	servers := preflight.Servers(c)
 	if p.flags.live != "" {
-		servers = strings.Split(p.flags.live, ",")
-	}
-	for _, s := range servers {
-		if _, _, err := net.SplitHostPort(s); err != nil {
-			return fmt.Errorf("--live %q: want HOST:PORT, as in zk1:2181 or [::1]:2181", s)
+		var err error
+		if servers, err = hostPorts("--live", p.flags.live); err != nil {
+			return err
 		}
 	}
 	if len(servers) == 0 {

@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
+	"sync"
 	"time"
 
 	"bellwether/internal/admin"
 	"bellwether/internal/admin/web"
 	"bellwether/internal/config"
+	"bellwether/internal/scrape"
 	"bellwether/internal/server"
 	"bellwether/internal/shell"
 )
@@ -20,54 +19,111 @@ import (
 // serve runs the server until a signal or a failure.
 func (f serveFlags) serve(ctx context.Context, c *config.Config, log *slog.Logger, level *slog.LevelVar, out *logOutput) error {
 	begin := time.Now()
-	signals := make(chan os.Signal, 8) // room for the signals that arrive while one is handled
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
-	defer signal.Stop(signals)
-	logRemarks(log, c)
-	tuneMemory()
-	warnDescriptors(log, c)
-	words := admin.New(zookeeperVersion())
-	s, err := server.New(server.Options{Config: c, Log: log, FourLetterWords: words.Word})
-	if err != nil {
-		return failed(log, err)
-	}
-	scraped, err := openMetrics(c, s, log)
-	if err != nil {
-		return failed(log, errors.Join(err, s.Close()))
-	}
-	defer runPort(scraped, log, "no metrics are served any more")()
-	port, err := openAdmin(s, words, log)
-	if err != nil {
-		log.Error(err.Error())
-		if err := s.Close(); err != nil {
-			log.Error(err.Error())
-		}
-		return adminStatus(err)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	signals := handleSignals(log, level, out, cancel)
+	defer signals.close()
 	if f.whileStdin {
 		go endWithStdin(cancel)
 	}
-	h := signalHandler{flags: f, server: s, admin: port, log: log, level: level, out: out, stop: cancel}
-	ended, handled := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(handled)
-		h.run(signals, ended, func() {
-			log.Info("serving", append(append(ports(s), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin)), page(port)...)...)
-		})
-	}()
+	logRemarks(log, c)
+	tuneMemory()
+	warnDescriptors(log, c)
+	if text := fileSizeWarning(c); text != "" {
+		log.Warn(text)
+	}
+	p, err := openUnless(ctx, c, log)
+	switch {
+	case errors.Is(err, errWaiting):
+		log.Warn(err.Error())
+		return nil
+	case err != nil:
+		log.Error(err.Error())
+		return startStatus(err)
+	}
+	defer runPort(p.metrics, log, "no metrics are served any more")()
+	ended := make(chan struct{})
+	// No one waits for the end of a reload: if it waits for a file, the process ends without it.
+	go (&reloader{flags: f, server: p.server, admin: p.admin, log: log}).run(signals.reloads, ended)
+	var ready sync.WaitGroup
+	ready.Go(func() {
+		select {
+		case <-p.server.Ready():
+			log.Info("serving", append(append(ports(p.server), "data", c.DataDir, "version", zookeeperVersion(), "after", time.Since(begin)), page(p.admin)...)...)
+		case <-ended:
+		}
+	})
 	// The admin port ends after the server, so that health checks can say that it is stopping.
-	endAdmin := runPort(port, log, "the admin server has ended")
-	err = s.Run(ctx)
+	endAdmin := runPort(p.admin, log, "the admin server has ended")
+	err = p.server.Run(ctx)
 	endAdmin()
 	close(ended)
-	<-handled
+	ready.Wait()
 	if err != nil {
-		return failed(log, err)
+		log.Error(err.Error())
+		return &shell.StatusError{Status: shell.ExitFailed}
 	}
 	log.Info("ended")
 	return nil
+}
+
+// parts are what a start opens.
+type parts struct {
+	server  *server.Server
+	metrics *scrape.Port // nil: there is none
+	admin   *web.Port    // nil: there is none
+}
+
+// openParts opens the data directory and all ports.
+func openParts(c *config.Config, log *slog.Logger) (*parts, error) {
+	words := admin.New(zookeeperVersion())
+	s, err := server.New(server.Options{Config: c, Log: log, FourLetterWords: words.Word})
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := openMetrics(c, s, log)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	port, err := openAdmin(s, words, log)
+	if err != nil {
+		if metrics != nil {
+			err = errors.Join(err, metrics.Close())
+		}
+		return nil, errors.Join(err, s.Close())
+	}
+	return &parts{server: s, metrics: metrics, admin: port}, nil
+}
+
+// openEndMax is how long a server that must end waits for openParts.
+const openEndMax = 2 * time.Second
+
+// errWaiting: openParts had not returned when the server had to end.
+var errWaiting = errors.New("ended during the start, which waits for a file, for the disk, or for another process that uses the data directory")
+
+// openUnless calls openParts. If the server must end meanwhile, it returns early with errWaiting, because a file
+// or a disk may never answer. The end of the process closes what is open by then.
+func openUnless(ctx context.Context, c *config.Config, log *slog.Logger) (*parts, error) {
+	type result struct {
+		parts *parts
+		err   error
+	}
+	results := make(chan result, 1)
+	go func() {
+		p, err := openParts(c, log)
+		results <- result{p, err}
+	}()
+	select {
+	case r := <-results:
+		return r.parts, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-results:
+		return r.parts, r.err
+	case <-time.After(openEndMax):
+		return nil, errWaiting
+	}
 }
 
 // ports returns the client ports of a server for the log: address, and secure for the port with TLS.
@@ -88,84 +144,4 @@ func page(port *web.Port) []any {
 		return nil
 	}
 	return []any{"admin", port.URL()}
-}
-
-// failed logs why the server ended and returns the exit status.
-func failed(log *slog.Logger, err error) error {
-	log.Error(err.Error())
-	return &shell.StatusError{Status: shell.ExitFailed}
-}
-
-// signalHandler does what the signals of a running server request.
-type signalHandler struct {
-	flags  serveFlags
-	server *server.Server
-	admin  *web.Port // nil: there is none
-	log    *slog.Logger
-	level  *slog.LevelVar
-	out    *logOutput
-	stop   func()
-	ending bool
-}
-
-// run handles signals until the server has ended. It calls serving when the server is ready.
-func (h *signalHandler) run(signals <-chan os.Signal, ended <-chan struct{}, serving func()) {
-	ready := h.server.Ready()
-	for {
-		select {
-		case <-ready:
-			serving()
-			ready = nil
-		case sig := <-signals:
-			h.handle(sig)
-		case <-ended:
-			return
-		}
-	}
-}
-
-func (h *signalHandler) handle(sig os.Signal) {
-	switch sig {
-	case syscall.SIGHUP:
-		h.reload()
-	case syscall.SIGUSR1:
-		h.shift(-4)
-	case syscall.SIGUSR2:
-		h.shift(4)
-	default:
-		if h.ending {
-			h.log.Warn("second signal: ending at once", "signal", sig.String())
-			h.out.close()
-			os.Exit(128 + int(sig.(syscall.Signal)))
-		}
-		h.ending = true
-		h.log.Info("ending", "signal", sig.String())
-		h.stop()
-	}
-}
-
-// shift raises or lowers the log level by one step, between debug and error. It always logs the new level.
-func (h *signalHandler) shift(by slog.Level) {
-	l := min(max(h.level.Level()+by, slog.LevelDebug), slog.LevelError)
-	h.level.Set(l)
-	h.log.Log(context.Background(), l, "log level is now "+l.String())
-}
-
-// reload reads the configuration again. If it has an error, nothing changes.
-func (h *signalHandler) reload() {
-	c, err := h.flags.load()
-	if err != nil {
-		h.log.Error("the configuration is refused, and the previous one stays in effect: " + err.Error())
-		return
-	}
-	logRemarks(h.log, c)
-	changes := h.server.Reload(c)
-	if h.admin != nil {
-		h.admin.Reload()
-	}
-	level := slog.LevelInfo
-	if len(changes.Restart) > 0 || len(changes.Refused) > 0 {
-		level = slog.LevelWarn
-	}
-	h.log.Log(context.Background(), level, "configuration read again: "+changes.String())
 }

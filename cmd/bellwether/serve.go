@@ -162,14 +162,19 @@ func logRemarks(log *slog.Logger, c *config.Config) {
 	}
 }
 
+// loadConfig reads a zoo.cfg as a server would that was started with it in this environment.
+func loadConfig(path string) (*config.Config, error) {
+	flags, err := config.JVMFlags(path, environment())
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(path, flags)
+}
+
 // load makes the configuration from the flags and the environment variables.
 func (f serveFlags) load() (*config.Config, error) {
 	if f.config != "" {
-		flags, err := config.JVMFlags(f.config, environment())
-		if err != nil {
-			return nil, err
-		}
-		return config.Load(f.config, flags)
+		return loadConfig(f.config)
 	}
 	c := config.Default()
 	if f.data != "" {

@@ -28,7 +28,7 @@ observer of the ensemble answers. So you see before a migration whether Bellweth
 Start a Bellwether server as an observer of the ensemble, and let clients connect to --listen. Their bytes are forwarded
 unchanged. Reads are repeated at the observer, with the client's auth packets. Writes are never repeated: shadow reads
 the written znode at the observer, and compares it with what the reply to the write says. Comparing never delays a
-client: if it falls behind, replies are counted as dropped.
+client: if it falls behind, replies are counted as dropped. The log warns if --observer is not a Bellwether observer.
 
 shadow prints each difference when it finds it, and a report at the end, after SIGUSR1, and with --interval. SIGTERM and
 SIGINT end it. The report counts what could not be compared, with the reasons, and lists what is never compared.
@@ -90,8 +90,8 @@ func (f *shadowFlags) run(ctx context.Context, p *shadowPrinter, stderr io.Write
 	defer stop()
 	log, out := newLog(stderr, func(w io.Writer) slog.Handler { return slog.NewTextHandler(w, nil) })
 	defer out.close()
-	o := relay.Options{Old: strings.Split(f.old, ","), Observer: f.observer, Found: p.found, Logger: log}
-	if err := f.tls.load(&o); err != nil {
+	o := relay.Options{Found: p.found, Logger: log}
+	if err := errors.Join(f.servers(&o), f.tls.load(&o)); err != nil {
 		return shell.Usage(err)
 	}
 	listen, err := net.Listen("tcp", f.listen)
@@ -104,10 +104,12 @@ func (f *shadowFlags) run(ctx context.Context, p *shadowPrinter, stderr io.Write
 	if err != nil {
 		return shell.Usage(err)
 	}
-	if err := r.Check(ctx); err != nil {
+	if err := r.Check(ctx); errors.Is(err, relay.ErrOwnAddress) {
+		return shell.Usage(err)
+	} else if err != nil {
 		return &shell.StatusError{Status: shell.ExitNoConnection, Err: err}
 	}
-	o.Logger.Info("clients are forwarded, and replies compared", "address", listen.Addr().String(), "old", f.old, "observer", f.observer)
+	o.Logger.Info("clients are forwarded, and replies compared", "address", listen.Addr().String(), "old", strings.Join(o.Old, ","), "observer", o.Observer)
 	var reports sync.WaitGroup
 	ended := make(chan struct{})
 	reports.Go(func() { f.reports(r, p, ended) })
@@ -120,6 +122,15 @@ func (f *shadowFlags) run(ctx context.Context, p *shadowPrinter, stderr io.Write
 	if n := report.Differing(); err == nil && n > 0 {
 		err = &shell.StatusError{Status: shell.ExitFailed}
 	}
+	return err
+}
+
+// servers sets the addresses of the servers.
+func (f *shadowFlags) servers(o *relay.Options) (err error) {
+	if o.Old, err = hostPorts("--old", f.old); err != nil {
+		return err
+	}
+	o.Observer, err = hostPort("--observer", f.observer)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -67,3 +68,17 @@ func warnDescriptors(log *slog.Logger, c *config.Config) {
 
 // connectionsUsual is the number of connections that warnDescriptors assumes if maxCnxns is unlimited.
 const connectionsUsual = 10_000
+
+// fileSizeWarning returns a warning if the limit of file size is lower than the space that each log reserves;
+// empty: it is not.
+func fileSizeWarning(c *config.Config) string {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+		return fmt.Sprintf("the limit of file size cannot be read: %v", err)
+	}
+	if limit.Cur >= uint64(c.Storage.PreAllocBytes) {
+		return ""
+	}
+	return fmt.Sprintf("limit of file size is %d bytes, lower than preAllocSize, %d bytes: the first write would end the server; "+
+		"raise it (ulimit -f, LimitFSIZE=), or set preAllocSize and txnLogSizeLimitInKb so that their sum is below it", limit.Cur, c.Storage.PreAllocBytes)
+}

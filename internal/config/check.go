@@ -3,8 +3,10 @@ package config
 import (
 	"encoding/base64"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"bellwether/internal/ensemble"
 )
@@ -22,6 +24,7 @@ func (l *loader) check() {
 	l.checkAdmin()
 	l.checkQuorumSASL()
 	c.derive()
+	l.checkTick()
 	if c.MinSessionTimeout > c.MaxSessionTimeout && len(l.errs) == 0 {
 		name := "minSessionTimeout"
 		if _, given := l.settings[name]; !given {
@@ -29,6 +32,27 @@ func (l *loader) check() {
 		}
 		l.failKey(name, fmt.Sprintf("makes the shortest session timeout (%v) longer than the longest (%v)", c.MinSessionTimeout, c.MaxSessionTimeout),
 			"set minSessionTimeout to at most maxSessionTimeout; their defaults are 2 and 20 × tickTime")
+	}
+}
+
+// timeMax is the longest time that fits into an int of Java in ms, and so into ZooKeeper's messages.
+const timeMax = math.MaxInt32 * time.Millisecond
+
+// checkTick refuses a tickTime from which a session timeout follows that is too long. A timeout that is written
+// itself is never too long.
+func (l *loader) checkTick() {
+	for _, t := range []struct {
+		what, key string
+		is        time.Duration
+	}{
+		{"longest session timeout, 20", "maxSessionTimeout", l.c.MaxSessionTimeout},
+		{"shortest session timeout, 2", "minSessionTimeout", l.c.MinSessionTimeout},
+	} {
+		if t.is > timeMax {
+			l.failKey("tickTime", fmt.Sprintf("makes the %s × tickTime, %d ms, but at most %d ms are possible", t.what, t.is.Milliseconds(), timeMax.Milliseconds()),
+				"lower tickTime, or set "+t.key)
+			return
+		}
 	}
 }
 
@@ -151,6 +175,12 @@ func (l *loader) warnIf(yes bool, name, why string) {
 		v = setting{file: l.c.File, name: name}
 	}
 	l.warning(v.file, v.line, v.name, why)
+}
+
+// warnRefusal adds a warning about a setting with which every client, or every client that logs in, is refused.
+func (l *loader) warnRefusal(name, why string) {
+	l.warnIf(true, name, why)
+	l.c.Warnings[len(l.c.Warnings)-1].RefusesClients = true
 }
 
 // warnMembers adds the warnings of the membership itself.

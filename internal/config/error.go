@@ -37,6 +37,8 @@ type Notice struct {
 	Line int
 	Key  string // the key as written
 	Text string // what the setting does or does not do, and why
+	// RefusesClients reports that the setting, as it stands, refuses every client, or every client that logs in.
+	RefusesClients bool
 }
 
 // String returns one line: the place and the text.

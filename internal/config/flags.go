@@ -9,11 +9,11 @@ type Flag struct {
 	Key   string // the key of zoo.cfg with the same effect; empty: it can only be given as a flag
 }
 
-// Flags returns the -D flags in a text that have an effect, in the order of the text. Of two flags for
-// one property only the last one counts.
-func Flags(text string) []Flag {
+// Flags returns the -D flags among JVM flags that have an effect, in their order. Of two flags for one property only
+// the last one counts.
+func Flags(words []string) []Flag {
 	var all []Flag
-	for _, f := range splitFlags(text) {
+	for _, f := range parseFlags(words) {
 		k, _ := findProperty(f.name)
 		if f.other != "" || k == nil || k.status == ignored {
 			continue

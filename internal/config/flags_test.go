@@ -18,7 +18,7 @@ func TestFlagsWithAnEffect(t *testing.T) {
 		{"zookeeper.ssl.keyStore.password", "", "ssl.keyStore.password"},
 		{"zookeeper.ssl.future", "", "ssl.future"},
 	}
-	if got := Flags(text); !slices.Equal(got, want) {
+	if got := Flags(strings.Fields(text)); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -35,16 +35,32 @@ func TestExamineGoesOn(t *testing.T) {
 		}
 		return file
 	}
-	c, err := Examine(write("dataDir="+dir+"\nclientPort=2181\nauthProvider.1=com.example.Own\ntickTime=x\n"), "")
+	c, err := Examine(write("dataDir="+dir+"\nclientPort=2181\nauthProvider.1=com.example.Own\ntickTime=x\n"), nil)
 	if c == nil || c.DataDir != dir || c.Client.Port != 2181 || err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for _, text := range []string{"clientPort=2181\ntickTime=x\n", "dataDir=" + dir + "\ntickTime=x\nserver.1=a:2888:3888;2181\nserver.2=b:2888:3888;2181\n"} {
-		if c, err := Examine(write(text), ""); c != nil || err == nil {
+		if c, err := Examine(write(text), nil); c != nil || err == nil {
 			t.Errorf("%q: %+v, %v", text, c, err)
 		}
 	}
-	if c, err := Examine(write("dataDir="+dir+"\nclientPort=2181\n"), ""); c == nil || err != nil {
+	if c, err := Examine(write("dataDir="+dir+"\nclientPort=2181\n"), nil); c == nil || err != nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
+// TestFlagsWithBlanks shows that a flag of a running process keeps the blanks of its value.
+func TestFlagsWithBlanks(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "zoo.cfg")
+	if err := os.WriteFile(file, []byte("dataDir="+dir+"\nclientPort=2181\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"-Dzookeeper.superUser=CN=admin, O=Example"}
+	if got, want := Flags(words), []Flag{{"zookeeper.superUser", "CN=admin, O=Example", "superUser"}}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if c, err := Examine(file, words); err != nil || c.Access.SASLSuper != "CN=admin, O=Example" {
 		t.Errorf("%+v, %v", c, err)
 	}
 }

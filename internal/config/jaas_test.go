@@ -19,7 +19,7 @@ func loadSections(t *testing.T, flags, zoo, text string) *loader {
 	}
 	l := &loader{c: defaults(), settings: make(map[string]setting), flags: make(map[string]string)}
 	l.applyFile(path, props)
-	l.applyFlags("-D" + jaasKey + "=" + dir + "jaas.conf " + flags)
+	l.applyFlags(strings.Fields("-D" + jaasKey + "=" + dir + "jaas.conf " + flags))
 	l.loadJAAS()
 	return l
 }
@@ -112,6 +112,16 @@ func TestLoginSettings(t *testing.T) {
 	}
 }
 
+// refusals returns the number of warnings that say that clients are refused.
+func refusals(c *Config) (n int) {
+	for _, w := range c.Warnings {
+		if w.RefusesClients {
+			n++
+		}
+	}
+	return n
+}
+
 // TestLoginWarnings shows the warnings about settings of logins that need another setting.
 func TestLoginWarnings(t *testing.T) {
 	const other = `QuorumServer { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="hush"; };`
@@ -130,6 +140,9 @@ func TestLoginWarnings(t *testing.T) {
 		}
 		if got := texts(c.Warnings); !strings.Contains(got, x.want) || x.want == "" && got != "" {
 			t.Errorf("%s%s: got %s", x.zoo, x.text, got)
+		}
+		if got, want := refusals(c), strings.Contains(x.want, "no client") || strings.Contains(x.want, "requires a login"); (got == 1) != want || got > 1 {
+			t.Errorf("%s%s: %d warnings say that clients are refused", x.zoo, x.text, got)
 		}
 	}
 	_, err := loadLogins(t, "", saslProvider+"sasl.serverconfig=Clients", saslSection)

@@ -11,11 +11,10 @@ type jvmFlag struct {
 	other       string // the whole flag if it does not begin with -D
 }
 
-// splitFlags splits the flags at blanks, as ZooKeeper's shell scripts do. Quotes have no
-// meaning.
-func splitFlags(text string) []jvmFlag {
+// parseFlags parses JVM flags, one in each word. A word may contain blanks.
+func parseFlags(words []string) []jvmFlag {
 	var flags []jvmFlag
-	for _, word := range strings.Fields(text) {
+	for _, word := range words {
 		if def, ok := strings.CutPrefix(word, "-D"); ok && def != "" {
 			name, value, _ := strings.Cut(def, "=")
 			flags = append(flags, jvmFlag{name: name, value: value})
@@ -28,8 +27,8 @@ func splitFlags(text string) []jvmFlag {
 
 // applyFlags adds the Java properties to the settings. A property that zoo.cfg also sets
 // keeps the value of zoo.cfg. Of two flags for one property the later one wins.
-func (l *loader) applyFlags(text string) {
-	flags := splitFlags(text)
+func (l *loader) applyFlags(words []string) {
+	flags := parseFlags(words)
 	for i := len(flags) - 1; i >= 0; i-- {
 		f := flags[i]
 		if f.other != "" {

@@ -37,10 +37,11 @@ type loader struct {
 
 // Load reads the configuration file at path, the dynamic configuration file that it
 // names, and myid. jvmFlags are the flags with which a Java server would have been
-// started; see [JVMFlags]. On failure the error joins one [Error] for each fault, in order
+// started; see [JVMFlags]. They are split at blanks, as ZooKeeper's shell scripts do, and
+// quotes have no meaning. On failure the error joins one [Error] for each fault, in order
 // of their lines; errors.As finds the first one.
 func Load(path, jvmFlags string) (*Config, error) {
-	l, err := begin(path, jvmFlags)
+	l, err := begin(path, strings.Fields(jvmFlags))
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +55,9 @@ func Load(path, jvmFlags string) (*Config, error) {
 }
 
 // Examine is Load for a caller that starts no server: with faults too, it returns a configuration, in which the
-// settings at fault have their defaults. It returns none if the data directory or the members are unknown.
-func Examine(path, jvmFlags string) (*Config, error) {
+// settings at fault have their defaults. It returns none if the data directory or the members are unknown. The flags are
+// those of a running server too, so each is a word of its own and may contain blanks.
+func Examine(path string, jvmFlags []string) (*Config, error) {
 	l, err := begin(path, jvmFlags)
 	if err != nil {
 		return nil, err
@@ -75,7 +77,7 @@ func Examine(path, jvmFlags string) (*Config, error) {
 }
 
 // begin reads everything except the members.
-func begin(path, jvmFlags string) (*loader, error) {
+func begin(path string, jvmFlags []string) (*loader, error) {
 	props, text, err := readText(path)
 	if err != nil {
 		return nil, err

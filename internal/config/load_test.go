@@ -154,6 +154,8 @@ func TestSettings(t *testing.T) {
 		{"clientPort=2181\nclientPortAddress=[::1]", func(c *Config) any { return c.Client.String() }, "[::1]:2181"},
 		{"clientPort=0", func(c *Config) any { return c.Client.String() }, "0.0.0.0:0"},
 		{"minSessionTimeout=5\nmaxSessionTimeout=7", func(c *Config) any { return c.MaxSessionTimeout - c.MinSessionTimeout }, 2 * time.Millisecond},
+		{"tickTime=107374182", func(c *Config) any { return c.MaxSessionTimeout }, 2147483640 * time.Millisecond},
+		{"tickTime=2000000000\nminSessionTimeout=4000\nmaxSessionTimeout=2147483647", func(c *Config) any { return c.MaxSessionTimeout }, 2147483647 * time.Millisecond},
 		{"maxSessionTimeout=-1", func(c *Config) any { return c.MaxSessionTimeout }, time.Minute},
 		{"maxClientCnxns=-1", func(c *Config) any { return c.Limits.ClientCnxns }, -1},
 		{"maxCnxns=0x10", func(c *Config) any { return c.Limits.Cnxns }, 16},
@@ -317,6 +319,9 @@ func TestErrors(t *testing.T) {
 		{"", "dataDir=/nonexistent\nclientPortAddress=::1", "DIR/zoo.cfg:2: clientPortAddress=::1 is set but clientPort is not; add a line clientPort=2181, or remove the address"},
 		{"", "dataDir=/nonexistent\nminSessionTimeout=99999", "DIR/zoo.cfg:2: minSessionTimeout=99999 makes the shortest session timeout (1m39.999s) longer than the longest (1m0s)"},
 		{"", "dataDir=/nonexistent\nmaxSessionTimeout=9", "DIR/zoo.cfg:2: maxSessionTimeout=9 makes the shortest"},
+		{"", "dataDir=/nonexistent\ntickTime=107374183", "DIR/zoo.cfg:2: tickTime=107374183 makes the longest session timeout, 20 × tickTime, 2147483660 ms, but at most 2147483647 ms are possible; lower tickTime, or set maxSessionTimeout"},
+		{"", "dataDir=/nonexistent\nmaxSessionTimeout=-1\ntickTime=2147483647", "zoo.cfg:3: tickTime=2147483647 makes the longest session timeout, 20 × tickTime, 42949672940 ms"},
+		{"", "dataDir=/nonexistent\nmaxSessionTimeout=2147483647\ntickTime=1073741824", "zoo.cfg:3: tickTime=1073741824 makes the shortest session timeout, 2 × tickTime, 2147483648 ms, but at most 2147483647 ms are possible; lower tickTime, or set minSessionTimeout"},
 		{"", "dataDir=/nonexistent\n" + super + "=super:secret", "DIR/zoo.cfg:2: " + super + " is not allowed; allowed is NAME:HASH, where HASH is the base64 of the SHA-1 of NAME:PASSWORD, 20 bytes"},
 		{"", "dataDir=C:\\users", `DIR/zoo.cfg:1: "\\users" is not a \u escape: four hexadecimal digits must follow; write \\ or / in Windows paths`},
 	}
@@ -429,6 +434,9 @@ func TestWarningsAboutTLS(t *testing.T) {
 		got := texts(c.Warnings)
 		if !strings.Contains(got, x.want) || x.want == "" && strings.Contains(got, "can act as") || x.want == "" && strings.Contains(got, "no client") {
 			t.Errorf("%s: got %s", x.lines, got)
+		}
+		if got := refusals(c) > 0; got != strings.Contains(x.want, "no client") {
+			t.Errorf("%s: a warning says that clients are refused: %v", x.lines, got)
 		}
 	}
 }

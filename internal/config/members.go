@@ -249,11 +249,22 @@ func (l *loader) checkQuorum(m *ensemble.Membership) {
 	if c.SyncLimit == 0 {
 		l.failKey("syncLimit", "is not set, but an ensemble needs it", "add a line syncLimit=5")
 	}
+	l.checkLimit("initLimit", c.InitLimit)
+	l.checkLimit("syncLimit", c.SyncLimit)
 	file := filepath.Join(l.c.DataDir, idFile)
 	if !c.HasID {
 		l.fail(file, 0, "", "is missing, but an ensemble needs it").Remedy = "write the number of this server's server.N line into it"
 	} else if _, ok := m.Server(c.ID); !ok {
 		l.fail(file, 1, "", fmt.Sprintf("contains %d, but there is no line server.%d", c.ID, c.ID)).Remedy = "correct myid or add the line"
+	}
+}
+
+// checkLimit refuses a number of ticks that together are longer than timeMax.
+func (l *loader) checkLimit(name string, ticks int) {
+	tick := l.c.TickTime.Milliseconds()
+	if most := timeMax.Milliseconds() / tick; int64(ticks) > most {
+		l.failKey(name, fmt.Sprintf("is %d ms with a tickTime of %d ms, but at most %d ms are possible", int64(ticks)*tick, tick, timeMax.Milliseconds()),
+			fmt.Sprintf("set it to at most %d, or lower tickTime", most))
 	}
 }
 

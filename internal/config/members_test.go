@@ -111,6 +111,8 @@ func TestMemberErrors(t *testing.T) {
 		{"nobody in an ensemble", "standaloneEnabled=false", "", "DIR/zoo.cfg:2: standaloneEnabled=false is false, but there is no participant"},
 		{"no initLimit", two + "syncLimit=1", "1", "DIR/zoo.cfg: initLimit is not set, but an ensemble needs it; add a line initLimit=10"},
 		{"no syncLimit", two + "initLimit=1", "1", "DIR/zoo.cfg: syncLimit is not set"},
+		{"initLimit too long", two + "initLimit=715828\nsyncLimit=1", "1", "initLimit=715828 is 2147484000 ms with a tickTime of 3000 ms, but at most 2147483647 ms are possible; set it to at most 715827, or lower tickTime"},
+		{"syncLimit too long", two + "initLimit=1\nsyncLimit=2147483647", "1", "syncLimit=2147483647 is 6442450941000 ms with a tickTime of 3000 ms"},
 		{"no myid", limits + two, "", "DIR/data/myid: is missing, but an ensemble needs it; write the number of this server's server.N line into it"},
 		{"id not in the list", limits + two, "7", "DIR/data/myid:1: contains 7, but there is no line server.7"},
 		{"myid with a blank", limits + two, "1 ", `DIR/data/myid:1: "1 " is not a server id; allowed is a decimal number of 0 or more as the whole first line, without blanks`},

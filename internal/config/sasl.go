@@ -128,9 +128,9 @@ func (l *loader) warnSASL() {
 		if !c.Access.RequireSASL {
 			name = schemesKey
 		}
-		l.warnIf(true, name, "requires a login by SASL, "+missing+": no client will be served")
+		l.warnRefusal(name, "requires a login by SASL, "+missing+": no client will be served")
 	case !section && c.Access.SASLScheme:
-		l.warning(c.File, 0, "authProvider", "switches the scheme sasl on, "+missing+": no client can log in")
+		l.warnRefusal("authProvider", "switches the scheme sasl on, "+missing+": no client can log in")
 	case section && !c.Access.SASLScheme:
 		l.warnIf(true, jaasKey, "lets clients log in, but the scheme sasl is not switched on, so that their ids count in no ACL: add a line "+providerKey)
 	}

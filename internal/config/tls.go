@@ -114,8 +114,9 @@ func (l *loader) warnTLS() {
 	c := l.c
 	t := &c.TLS
 	if t.ForClients() && t.Clients.ClientAuth == secure.None {
-		schemes := c.Access.RequiredSchemes()
-		l.warnIf(len(schemes) == 1 && schemes[0] == schemeX509, clientAuthKey(secure.Clients), "is none, but "+schemesKey+" asks for the id in a certificate: no client will be served; use need or want")
+		if schemes := c.Access.RequiredSchemes(); len(schemes) == 1 && schemes[0] == schemeX509 {
+			l.warnRefusal(clientAuthKey(secure.Clients), "is none, but "+schemesKey+" asks for the id in a certificate: no client will be served; use need or want")
+		}
 	}
 	if c.Standalone() || !t.ForServers() || c.SASL.Quorum.ServerRequires {
 		return

@@ -177,40 +177,6 @@ func TestCurrentEpochOfData(t *testing.T) {
 	}
 }
 
-// TestProcessOfZooKeeper reads the command line of a process as Linux shows it.
-func TestProcessOfZooKeeper(t *testing.T) {
-	proc := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(proc, name)), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(proc, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	zoo := filepath.Join(proc, "zoo.cfg")
-	write("zoo.cfg", "")
-	write("7/cmdline", strings.Join([]string{"java", "-Dzookeeper.log.dir=/a b", "-Djute.maxbuffer=4", "-cp", "x.jar", "-Xmx1g", "org.apache.zookeeper.server.quorum.QuorumPeerMain", zoo, ""}, "\x00"))
-	write("8/cmdline", "sleep\x001000\x00")
-	p, err := ReadProcess(proc, 7)
-	if err != nil || p.Flags != "-Djute.maxbuffer=4" || p.Config != zoo {
-		t.Fatalf("%+v, %v", p, err)
-	}
-	if got := p.SameConfig(zoo); got != nil {
-		t.Errorf("the same file: %+v", got)
-	}
-	if got := p.SameConfig(filepath.Join(proc, "8/cmdline")); !finds(got, Prevents, "", "the running process has read "+zoo) {
-		t.Errorf("another file: %+v", got)
-	}
-	if _, err := ReadProcess(proc, 8); err == nil || !strings.Contains(err.Error(), "process 8 is no ZooKeeper server") {
-		t.Errorf("no server: %v", err)
-	}
-	if _, err := ReadProcess(proc, 9); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no process: %v", err)
-	}
-}
-
 // TestReportSays shows the verdict and the text of reports.
 func TestReportSays(t *testing.T) {
 	warning := Finding{Warns, "zoo.cfg:3", "x is ignored", "", ""}

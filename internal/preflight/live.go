@@ -1,7 +1,10 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -106,7 +109,7 @@ func (l *Live) member(m *Member) []Finding {
 	all = append(all, l.settings(m)...)
 	if n := m.Mntr["digest_mismatches_count"]; n > 0 {
 		all = append(all, Finding{Prevents, m.Server, fmt.Sprintf("the server counts %.0f digest mismatches: its tree differs from its leader's", n),
-			"a takeover would keep the difference", "stop this server, move everything but myid out of its data directories, and start it again, so that the leader sends it the tree"})
+			"a takeover would keep the difference", "stop this server, move the folder version-2 out of its data directories, and start it again, so that the leader sends it the tree"})
 	}
 	if len(m.Refused) > 0 {
 		all = append(all, Finding{Warns, m.Server, "the server does not answer " + strings.Join(m.Refused, " and "),
@@ -123,7 +126,7 @@ func kindOf(c *config.Config) string {
 }
 
 func unchecked(refused []string) string {
-	what := map[string]string{"conf": "members, dataDir and times", "mntr": "whether followers are caught up, local sessions, and tree digests"}
+	what := map[string]string{"conf": "members, groups and weights, directories, times and limits", "mntr": "whether followers are caught up, local sessions, and tree digests"}
 	var all []string
 	for _, word := range refused {
 		all = append(all, what[word])
@@ -165,39 +168,46 @@ func (l *Live) settings(m *Member) []Finding {
 	id, known := l.idOf(m)
 	own := l.c.Standalone() || known && id == l.c.Ensemble.ID
 	var all []Finding
-	differs := func(s Severity, key, want string) {
-		if got := m.Conf[key]; got != "" && got != want {
+	compare := func(s Severity, key, want string, same func(a, b string) bool) {
+		if got := m.Conf[key]; got != "" && !same(got, want) {
 			all = append(all, Finding{s, m.Server, fmt.Sprintf("the running server has %s=%s, and by zoo.cfg it would be %s", key, got, want),
 				"zoo.cfg is not what the running server has read, so a start changes the setting", "give the zoo.cfg of the running server, or correct it"})
 		}
 	}
 	if own && filepath.IsAbs(l.c.DataDir) {
-		differs(Prevents, "dataDir", filepath.Join(l.c.DataDir, "version-2"))
-		differs(Prevents, "dataLogDir", filepath.Join(l.c.DataLogDir, "version-2"))
+		// Bellwether opens this path, without the .. that ZooKeeper leaves to the system. After a symbolic link the two differ.
+		compare(Prevents, "dataDir", filepath.Join(l.c.DataDir, "version-2"), sameDir)
+		compare(Prevents, "dataLogDir", filepath.Join(l.c.DataLogDir, "version-2"), sameDir)
 	}
-	ms := func(n int64) string { return strconv.FormatInt(n, 10) }
+	number := func(key string, n int64) {
+		compare(Warns, key, strconv.FormatInt(n, 10), func(a, b string) bool { return a == b })
+	}
 	if own {
-		differs(Warns, "maxClientCnxns", strconv.Itoa(max(l.c.Limits.ClientCnxns, 0)))
+		number("maxClientCnxns", int64(max(l.c.Limits.ClientCnxns, 0)))
 	}
-	differs(Warns, "tickTime", ms(l.c.TickTime.Milliseconds()))
-	differs(Warns, "minSessionTimeout", ms(l.c.MinSessionTimeout.Milliseconds()))
-	differs(Warns, "maxSessionTimeout", ms(l.c.MaxSessionTimeout.Milliseconds()))
-	if m.Config != nil && !l.c.Standalone() && memberLines(m.Config) != memberLines(l.c.Ensemble.Members) {
-		all = append(all, Finding{Prevents, m.Server, "its members are " + memberLines(m.Config) + "; zoo.cfg has " + memberLines(l.c.Ensemble.Members),
-			"servers that disagree about the members can elect two leaders", "make the server lines of all members equal; after a reconfiguration copy the members from /zookeeper/config"})
+	number("tickTime", l.c.TickTime.Milliseconds())
+	number("minSessionTimeout", l.c.MinSessionTimeout.Milliseconds())
+	number("maxSessionTimeout", l.c.MaxSessionTimeout.Milliseconds())
+	if !l.c.Standalone() {
+		number("initLimit", int64(l.c.Ensemble.InitLimit))
+		number("syncLimit", int64(l.c.Ensemble.SyncLimit))
+		all = append(all, l.sameMembers(m)...)
 	}
 	return all
 }
 
-// memberLines returns the ids, addresses and roles of the members. Client addresses do not matter here: a
-// server line may leave them out.
-func memberLines(m *ensemble.Membership) string {
-	var all []string
-	for _, s := range m.Servers() {
-		s.Client = ensemble.HostPort{}
-		all = append(all, s.Line())
+// sameDir reports whether two paths name one directory, through symbolic links too. Paths that do not exist here, or
+// cannot be examined, are compared as texts: the server may be on another machine.
+func sameDir(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	switch {
+	case errA == nil && errB == nil:
+		return os.SameFile(infoA, infoB)
+	case errors.Is(errA, fs.ErrNotExist) != errors.Is(errB, fs.ErrNotExist):
+		return false
 	}
-	return strings.Join(all, " ")
+	return filepath.Clean(a) == filepath.Clean(b)
 }
 
 // Serves reports whether a member is known to serve. If as many servers without a known id serve as there are
@@ -257,10 +267,12 @@ func (l *Live) myid() []Finding {
 func (l *Live) quorum() []Finding {
 	members, own := l.c.Ensemble.Members, l.c.Ensemble.ID
 	var all []Finding
+	whole := true // all voters serve
 	for _, s := range members.Servers() {
 		if l.Serves(s.ID) {
 			continue
 		}
+		whole = whole && s.Role == ensemble.Observer
 		m := l.absent(s.ID)
 		if m == nil {
 			all = append(all, Finding{Unseen, s.Line(), "it is not known whether this member serves", "", "name the client addresses of all members with --live"})
@@ -270,12 +282,15 @@ func (l *Live) quorum() []Finding {
 		if m.Err != nil {
 			f.What += ": " + m.Err.Error()
 		}
-		if !members.HasQuorum(func(id ensemble.ServerID) bool { return id != own && l.Serves(id) }) {
+		switch {
+		case s.Role == ensemble.Observer:
+			f.Why = "it has no vote, so the quorum does not need it, but its clients do"
+		case !members.HasQuorum(func(id ensemble.ServerID) bool { return id != own && l.Serves(id) }):
 			f.Severity, f.Why = Prevents, "the ensemble has no quorum when this server is stopped"
 		}
 		all = append(all, f)
 	}
-	if len(all) == 0 && !members.HasQuorum(func(id ensemble.ServerID) bool { return id != own }) {
+	if whole && !members.HasQuorum(func(id ensemble.ServerID) bool { return id != own }) {
 		all = append(all, Finding{Warns, l.c.File, "the other members are no quorum without this one", "the ensemble does not serve while this server is stopped", "expect a gap, or add members first"})
 	}
 	return all
@@ -346,6 +361,9 @@ func (l *Live) observers() []Finding {
 // Next says what the runbook does after a verdict of yes.
 func (l *Live) Next() string {
 	start := "stop ZooKeeper here, start bellwether serve --config " + l.c.File + " as the same user"
+	if l.stopped() {
+		start = "ZooKeeper does not answer here: see that it is stopped, start bellwether serve --config " + l.c.File + " as the same user"
+	}
 	if l.c.Standalone() {
 		return start + ", and compare bellwether status (docs/migrate.md, a standalone server)"
 	}
@@ -364,5 +382,20 @@ func (l *Live) Next() string {
 	for i := range l.members {
 		all = append(all, l.members[i].Server)
 	}
-	return start + ", and wait until bellwether status --server " + strings.Join(all, ",") + " shows it as a follower that is not behind (docs/migrate.md, an ensemble)"
+	role := "a follower"
+	if self, _ := l.c.Ensemble.Members.Server(l.c.Ensemble.ID); self.Role == ensemble.Observer {
+		role = "an observer"
+	}
+	return start + ", and wait until bellwether status --server " + strings.Join(all, ",") + " shows it as " + role + " that is not behind (docs/migrate.md, an ensemble)"
+}
+
+// stopped reports whether this member does not answer.
+func (l *Live) stopped() bool {
+	if l.c.Standalone() {
+		return false // without its answer there is no verdict of yes
+	}
+	if m := l.byID[l.c.Ensemble.ID]; m != nil {
+		return m.Err != nil
+	}
+	return l.absent(l.c.Ensemble.ID) != nil && !slices.ContainsFunc(l.silent, func(m *Member) bool { return m.Err == nil })
 }

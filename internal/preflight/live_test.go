@@ -44,7 +44,7 @@ func healthy(c *config.Config, id int) scripted {
 	if id == 1 {
 		conf += "dataDir=" + c.DataDir + "/version-2\ndataLogDir=" + c.DataDir + "/version-2\n"
 	}
-	conf += "membership: \nserver.1=a:2888:3888:participant\nserver.2=b:2888:3888:participant\nserver.3=c:2888:3888:participant\nversion=0"
+	conf += "initLimit=10\nsyncLimit=5\nmembership: \nserver.1=a:2888:3888:participant\nserver.2=b:2888:3888:participant\nserver.3=c:2888:3888:participant\nversion=0"
 	return scripted{
 		"srvr": "Zookeeper version: 3.8.0-abc, built on 2022-02-25\nLatency min/avg/max: 0/0.0/0\nReceived: 1\nSent: 1\nConnections: 1\nOutstanding: 0\nZxid: 0x200000010\nMode: " + mode + "\nNode count: 5\n",
 		"conf": conf,
@@ -93,6 +93,10 @@ func TestLiveServers(t *testing.T) {
 			Prevents, "a:2181", "the running server has dataDir=/srv"},
 		"another tick": {func(all map[string]scripted) { conf(all["a:2181"], "tickTime=2000", "tickTime=3000") },
 			Warns, "a:2181", "the running server has tickTime=3000, and by zoo.cfg it would be 2000"},
+		"another time to begin": {func(all map[string]scripted) { conf(all["b:2181"], "initLimit=10", "initLimit=20") },
+			Warns, "b:2181", "the running server has initLimit=20, and by zoo.cfg it would be 10"},
+		"another time to follow": {func(all map[string]scripted) { conf(all["b:2181"], "syncLimit=5", "syncLimit=2") },
+			Warns, "b:2181", "the running server has syncLimit=2, and by zoo.cfg it would be 5"},
 		"an id twice": {func(all map[string]scripted) { conf(all["c:2181"], "serverId=3", "serverId=2") },
 			Prevents, "c:2181", "has the id 2, as b:2181 has"},
 		"another myid": {func(all map[string]scripted) { conf(all["a:2181"], "serverId=1", "serverId=7") },
@@ -146,6 +150,50 @@ func TestLiveServers(t *testing.T) {
 	}
 }
 
+// TestOneDataDirectoryByTwoPaths shows that a path with .., with . or through a symbolic link is no difference, and that
+// another directory is one.
+func TestOneDataDirectoryByTwoPaths(t *testing.T) {
+	c := memberOf(t, "")
+	parent := t.TempDir()
+	link := filepath.Join(parent, "link")
+	for _, dir := range []string{filepath.Join(c.DataDir, "version-2"), filepath.Join(parent, "version-2")} {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(c.DataDir, link); err != nil {
+		t.Fatal(err)
+	}
+	up := "/../" + filepath.Base(c.DataDir)
+	for _, test := range []struct {
+		running, zoo string
+		differ       bool
+	}{
+		{c.DataDir + up, c.DataDir, false},
+		{c.DataDir, c.DataDir + up, false},
+		{c.DataDir + "/.", c.DataDir, false},
+		{link, c.DataDir, false},
+		{c.DataDir, link, false},
+		{link + up, c.DataDir, false}, // for the system, .. is the parent of what the link names
+		{link + up, link + up, true},  // Bellwether opens the path without link/..
+		{"/nonexistent/../absent", "/absent/.", false},
+		{parent, c.DataDir, true},
+		{c.DataDir, parent, true},
+		{c.DataDir + "/../none", c.DataDir, true},
+	} {
+		all := map[string]scripted{"a:2181": healthy(c, 1), "b:2181": healthy(c, 2), "c:2181": healthy(c, 3)}
+		all["a:2181"]["conf"] = strings.ReplaceAll(all["a:2181"]["conf"], c.DataDir+"/version-2", test.running+"/version-2")
+		given := *c
+		given.DataDir, given.DataLogDir = test.zoo, test.zoo
+		got := NewLive(&given, Ask(t.Context(), ask(all), Servers(c))).Judge()
+		for _, key := range []string{"dataDir", "dataLogDir"} {
+			if finds(got, Prevents, "a:2181", "has "+key+"=") != test.differ {
+				t.Errorf("%+v, %s: %+v", test, key, got)
+			}
+		}
+	}
+}
+
 // finds reports whether a finding of this severity is at a place and says something.
 func finds(all []Finding, severity Severity, where, what string) bool {
 	for _, f := range all {
@@ -162,7 +210,7 @@ func TestNextStep(t *testing.T) {
 	c := memberOf(t, "")
 	all := map[string]scripted{"a:2181": healthy(c, 1), "b:2181": healthy(c, 2), "c:2181": healthy(c, 3)}
 	next := func() string { return NewLive(c, Ask(t.Context(), ask(all), Servers(c))).Next() }
-	if got := next(); !strings.HasPrefix(got, "stop ZooKeeper here, start bellwether serve --config "+c.File) {
+	if got := next(); !strings.HasPrefix(got, "stop ZooKeeper here, start bellwether serve --config "+c.File) || !strings.Contains(got, "shows it as a follower that") {
 		t.Errorf("a follower: %s", got)
 	}
 	swap := func(server, old, now string) {
@@ -177,6 +225,72 @@ func TestNextStep(t *testing.T) {
 	swap("c:2181", "3.8.0-abc", "3.9.5-bellwether-0.1.0")
 	if got := next(); !strings.HasPrefix(got, "stop ZooKeeper here") {
 		t.Errorf("the last one: %s", got)
+	}
+}
+
+// withObserver returns the answers of a healthy ensemble of three and an observer, which has the id 4.
+func withObserver(t *testing.T, extra string) (*config.Config, map[string]scripted) {
+	t.Helper()
+	const line = "server.4=d:2888:3888:observer"
+	c := memberOf(t, line+";2181\n"+extra)
+	all := map[string]scripted{"a:2181": healthy(c, 1), "b:2181": healthy(c, 2), "c:2181": healthy(c, 3), "d:2181": healthy(c, 4)}
+	all["d:2181"]["srvr"] = strings.Replace(all["d:2181"]["srvr"], "Mode: follower", "Mode: observer", 1)
+	for _, s := range all {
+		s["conf"] = strings.Replace(s["conf"], "version=0", line+"\nversion=0", 1)
+	}
+	return c, all
+}
+
+// TestAbsentObserver shows that an observer that is down costs no tolerated failure and prevents nothing: it has no vote.
+func TestAbsentObserver(t *testing.T) {
+	c, all := withObserver(t, "")
+	delete(all, "d:2181")
+	got := NewLive(c, Ask(t.Context(), ask(all), Servers(c))).Judge()
+	if !finds(got, Warns, "server.4=", "the server does not serve") {
+		t.Errorf("findings: %+v", got)
+	}
+	for _, f := range got {
+		if f.Severity == Prevents || strings.Contains(f.Why, "one failure less") {
+			t.Errorf("finding: %+v", f)
+		}
+	}
+}
+
+// TestTwoVotersAndAnAbsentObserver shows that the observer does not hide what follows from the voters: with two, the
+// ensemble does not serve while one is replaced, which is to be expected.
+func TestTwoVotersAndAnAbsentObserver(t *testing.T) {
+	c, all := withObserver(t, "server.3=c:2888:3888:observer;2181\n")
+	for _, s := range all {
+		s["conf"] = strings.Replace(s["conf"], "c:2888:3888:participant", "c:2888:3888:observer", 1)
+	}
+	swap := func(server, old, now string) { all[server]["srvr"] = strings.Replace(all[server]["srvr"], old, now, 1) }
+	swap("c:2181", "leader", "observer")
+	swap("b:2181", "follower", "leader")
+	all["c:2181"]["mntr"], all["b:2181"]["mntr"] = "", "zk_synced_followers\t1\n"
+	delete(all, "d:2181")
+	got := NewLive(c, Ask(t.Context(), ask(all), Servers(c))).Judge()
+	if !finds(got, Warns, c.File, "the other members are no quorum without this one") || finds(got, Prevents, "", "") {
+		t.Errorf("findings: %+v", got)
+	}
+}
+
+// TestNextStepOfAnObserver shows which role the new server will have, and that a server that does not run is not stopped.
+func TestNextStepOfAnObserver(t *testing.T) {
+	c, all := withObserver(t, "")
+	if err := os.WriteFile(filepath.Join(c.DataDir, "myid"), []byte("4\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Load(c.File, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := func() string { return NewLive(c, Ask(t.Context(), ask(all), Servers(c))).Next() }
+	if got := next(); !strings.HasPrefix(got, "stop ZooKeeper here, start") || !strings.Contains(got, "shows it as an observer that is not behind") {
+		t.Errorf("it runs: %s", got)
+	}
+	delete(all, "d:2181")
+	if got := next(); !strings.HasPrefix(got, "ZooKeeper does not answer here: see that it is stopped, start bellwether serve") {
+		t.Errorf("it does not run: %s", got)
 	}
 }
 
