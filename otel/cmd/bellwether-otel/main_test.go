@@ -65,11 +65,12 @@ func TestTracesReachACollector(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close(t.Context())
+	waitForTraces(t, at, "/exported", 1)
+	if err := run(t.Context(), []string{at}, time.Second, true); err != nil {
+		t.Fatal(err)
+	}
 	body := ""
-	for !strings.Contains(body, "/exported") { // a server finishes the trace of a request after its reply
-		if err := run(t.Context(), []string{at}, time.Second, true); err != nil {
-			t.Fatal(err)
-		}
+	for len(bodies) > 0 {
 		body += <-bodies
 	}
 	for _, want := range []string{"/v1/traces", "/exported", "fsync", "quorum", "server create", "zookeeper.cxid"} {
@@ -109,8 +110,7 @@ func TestNoSpanIsDropped(t *testing.T) {
 		}
 	}
 	c.Close(t.Context())
-	for strings.Count(traces(t, at), `"op":"create`) < nodes { // a trace ends a little after its reply
-	}
+	waitForTraces(t, at, `"op":"create`, nodes)
 	if err := run(t.Context(), []string{at}, time.Second, true); err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +120,14 @@ func TestNoSpanIsDropped(t *testing.T) {
 	status.Store(http.StatusForbidden)
 	if err := run(t.Context(), []string{at}, time.Second, true); err == nil || !strings.Contains(err.Error(), "403") {
 		t.Errorf("the collector refuses spans: %v", err)
+	}
+}
+
+// waitForTraces waits until the traces of a server contain text n times: the server shows the
+// trace of a request a little after its reply.
+func waitForTraces(t *testing.T, server, text string, n int) {
+	t.Helper()
+	for strings.Count(traces(t, server), text) < n {
 	}
 }
 
