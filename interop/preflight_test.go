@@ -266,6 +266,7 @@ func TestPreflightNamesWhatPrevents(t *testing.T) {
 	}
 	prevented("authProvider.9=com.example.Own is not supported", changedConfig(t, s, "initLimit", "authProvider.9=com.example.Own\ninitLimit"))
 	prevented("its members are server.1", changedConfig(t, s, "server.1=127.0.0.1", "server.1=127.0.0.9"))
+	prevented("zoo.cfg has server.1", changedConfig(t, s, "initLimit", "group.1=1:2:3\ninitLimit"))
 	other := dataCopy(t, s)
 	prevented("the running server has dataDir="+s.Data, changedConfig(t, s, "dataDir="+s.Data, "dataDir="+other))
 
@@ -294,6 +295,25 @@ func TestPreflightNamesWhatPrevents(t *testing.T) {
 	v := preflightOf(t, e.Servers[(leader+2)%3].ConfigPath(), "--live", e.Addrs())
 	if v.finding("prevents", "no quorum") {
 		t.Errorf("the stopped server itself may be replaced, got %+v", v)
+	}
+}
+
+// TestPreflightComparesGroups runs preflight for ZooKeeper servers with groups and weights: with their own zoo.cfg, and
+// with files whose quorums differ.
+func TestPreflightComparesGroups(t *testing.T) {
+	t.Parallel()
+	e, _ := preflighted(t, map[string]string{"group.1": "1:2:3", "weight.1": "2"})
+	s := e.Servers[0]
+	if v := preflightOf(t, s.ConfigPath(), "--live", e.Addrs()); v.Verdict != "yes" {
+		t.Errorf("its own zoo.cfg: %+v", v)
+	}
+	for name, change := range map[string][2]string{
+		"another weight": {"weight.1=2", "weight.1=5"},
+		"other groups":   {"group.1=1:2:3", "group.1=1\ngroup.2=2\ngroup.3=3"},
+	} {
+		if v := preflightOf(t, changedConfig(t, s, change[0], change[1]), "--live", e.Addrs()); v.Verdict != "no" || !v.finding("prevents", "its members are server.1") {
+			t.Errorf("%s: %+v", name, v)
+		}
 	}
 }
 

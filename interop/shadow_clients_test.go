@@ -42,6 +42,12 @@ func TestShadowOfOtherClients(t *testing.T) {
 			t.Error(out)
 		}
 	})
+	t.Run("setquota of zkCli", func(t *testing.T) {
+		for _, command := range []string{"create /q 1", "setquota -n 3 /q", "create /q/a 1", "setquota -b 100 /q"} {
+			args := append([]string{"java", "-cp", zkCLIPath, zkCLI, "-server", run.addr}, strings.Fields(command)...)
+			target.Script{Args: args}.Pass(t)
+		}
+	})
 	noDifference(t, run.end(), "addWatch create create2 createContainer delete exists getACL getChildren getChildren2 getData multi notification setACL setData setWatches")
 	s.awaitSessions(t)
 }

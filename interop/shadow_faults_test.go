@@ -72,8 +72,8 @@ func TestShadowSurvivesFaults(t *testing.T) {
 	}
 	order := []*target.Server{s.e.Servers[leader], s.e.Servers[(leader+1)%3], s.e.Servers[(leader+2)%3]}
 	run := s.run(t, s.observer, order...)
-	c := rawShadowClient(t, run.addr, nil) // the relay's own check went to the leader
-	for run.Report().Connections%3 != 0 {  // the next connection goes to the leader
+	c := rawShadowClient(t, run.addr, nil)
+	for run.Report().Connections%3 != 0 { // the next connection goes to the leader
 		rawShadowClient(t, run.addr, nil)
 	}
 	c = rawShadowClient(t, run.addr, nil)

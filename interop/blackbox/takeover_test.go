@@ -181,11 +181,12 @@ func (s *takeover) replaceAll(kind target.Kind) {
 	}
 }
 
-// replace replaces one server. Before Bellwether takes over, preflight must say yes.
+// replace replaces one server. Before Bellwether takes over, preflight must say yes, and data check that the stopped server's data are sound.
 func (s *takeover) replace(i int, kind target.Kind, leads bool) {
 	s.t.Helper()
 	server := s.e.Servers[i]
 	if kind == target.Bellwether {
+		s.moveFlags(i)
 		s.preflight(i)
 	}
 	s.collectDigests()
@@ -194,6 +195,9 @@ func (s *takeover) replace(i int, kind target.Kind, leads bool) {
 	began := time.Now()
 	s.must(server.Stop())
 	server.Kind = kind
+	if kind == target.Bellwether {
+		s.bellwether(i, "data", "check", "--config", server.ConfigPath())
+	}
 	s.load.awaitWrites(5, s.any)
 	s.restart(i)
 	s.awaitWhole()
@@ -204,16 +208,32 @@ func (s *takeover) replace(i int, kind target.Kind, leads bool) {
 	s.countStep(step{server: i + 1, leads: leads, kind: kind, elections: s.epoch() - epoch, took: took, gap: longest})
 }
 
+// moveFlags writes the flags with which Java is started into java.env beside zoo.cfg, as the runbook says, so that Bellwether reads them too.
+func (s *takeover) moveFlags(i int) {
+	s.t.Helper()
+	var flags []string
+	for _, p := range s.variant.properties {
+		flags = append(flags, "-D"+p)
+	}
+	file := filepath.Join(filepath.Dir(s.e.Servers[i].ConfigPath()), "java.env")
+	s.must(os.WriteFile(file, []byte("SERVER_JVMFLAGS=\""+strings.Join(flags, " ")+"\"\n"), 0o600))
+}
+
 // preflight runs preflight on the host of a server.
 func (s *takeover) preflight(i int) {
 	s.t.Helper()
+	server := s.e.Servers[i]
+	s.bellwether(i, "preflight", "--config", server.ConfigPath(), "--pid", strconv.Itoa(server.PID()), "--live", s.e.Addrs())
+}
+
+// bellwether runs the binary on the host of a server. It must succeed.
+func (s *takeover) bellwether(i int, args ...string) {
+	s.t.Helper()
 	binary, err := target.Binary()
 	s.must(err)
-	server := s.e.Servers[i]
-	args := append(slices.Clone(s.hosts[i].place().Enter), binary, "preflight", "--config", server.ConfigPath(),
-		"--pid", strconv.Itoa(server.PID()), "--live", s.e.Addrs())
+	args = slices.Concat(s.hosts[i].place().Enter, []string{binary}, args)
 	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
-		s.t.Errorf("preflight of server %d: %v: %s", i+1, err, out)
+		s.t.Errorf("%q of server %d: %v: %s", args, i+1, err, out)
 	}
 }
 
