@@ -98,8 +98,8 @@ func (s *Sim) clientWrites() {
 			return ""
 		}
 		if k == nil || k.Done != 0 || !slices.Contains(c.Calls, k) {
-			if c = s.someOperator(); c != nil {
-				k = c.Ask(c.Creation(fmt.Sprintf("/spoilt-%d-%d", c.ID, c.Xid)))
+			if o := s.someOperator(); o != nil { // else the lost call stays
+				c, k = o, o.Ask(o.Creation(fmt.Sprintf("/spoilt-%d-%d", o.ID, o.Xid)))
 			}
 		}
 		return "no client has"
