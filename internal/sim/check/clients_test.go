@@ -233,9 +233,24 @@ func electedRule(have bool) func(*History) Checker {
 		}
 		has := func(wire.SessionID) bool { return have }
 		return possibleLeaders{&present{holders: []Holder{holder(1)}, servers: []Server{
-			{ID: a, Up: true, Members: m, Started: true, WouldHave: has},
-			{ID: b, Up: true, Members: m, Started: true, WouldHave: has, Current: 1},
+			{ID: a, Up: true, Members: m, Started: true, WouldHave: has, Current: 1},
+			{ID: b, Up: true, Members: m, Started: true, WouldHave: has, Current: 2},
 		}}}
+	}
+}
+
+// TestNoHistoryElectsNoHistory checks that a server without history is counted for another one without, and for no
+// server with history. Found by seed 1796000862202564607.
+func TestNoHistoryElectsNoHistory(t *testing.T) {
+	m, err := ensemble.Parse("server.1=h:1:2\nserver.2=h:3:4\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for current, want := range map[wire.Epoch]bool{0: true, 1: false} {
+		all := []Server{{ID: a, Members: m, Started: true}, {ID: b, Members: m, Started: true, Current: current}}
+		if got := electable(all, b); got != want {
+			t.Errorf("server %d of epoch %d could be elected: %v", b, current, got)
+		}
 	}
 }
 

@@ -59,14 +59,15 @@ func (c possibleLeaders) everywhere(k Holder) string {
 }
 
 // electable reports whether a quorum could elect a server. A quorum can, if none of its
-// members has more history than this server. A server whose disk was wiped elects nobody:
-// until it has been synchronised, it only joins a leader that others have elected.
+// members has more history than this server. A server whose disk was wiped elects nobody,
+// and one without history elects no server that has one: until it has been synchronised, it
+// only joins a leader that others have elected.
 func electable(all []Server, id ensemble.ServerID) bool {
 	v := find(all, id)
 	supports := func(id ensemble.ServerID) bool {
 		o := find(all, id)
 		switch {
-		case o == nil || !o.Started || o.Wiped:
+		case o == nil || !o.Started || o.Wiped || o.Current == 0 && v.Current > 0:
 			return false
 		case o.Current != v.Current:
 			return o.Current < v.Current
