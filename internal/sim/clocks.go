@@ -27,7 +27,7 @@ func (v *server) jumpAny(by int64) {
 
 func (v *server) leap(by int64) {
 	v.Clock.Jump(by)
-	v.sim.see(check.Jumped{Server: v.id, By: by})
+	v.sim.see(check.Jumped{Server: v.id, At: v.sim.now, By: by})
 }
 
 // timeRules are the rules that rest on the clocks of leaders. After the clock of a leader has

@@ -27,7 +27,8 @@ type localSessions struct {
 	made    map[wire.SessionID]bool          // sessions made by a transaction
 	ended   map[wire.SessionID]sessionEnd    // sessions that have ended
 	asked   map[wire.SessionID]bool          // the session has asked for an ephemeral, so it may have become global
-	proven  map[wire.SessionID]int64         // µs at which the last answered request of the session was sent; earlier by each jump of its server's clock
+	proven  map[wire.SessionID]int64         // µs at which the last answered request of the session was sent
+	jumps   []Jumped                         // of the clocks of servers
 	began   map[ensemble.ServerID]bool       // the server has begun to serve and its tree was not checked since
 	leaders map[wire.Epoch]ensemble.ServerID // who leads an epoch
 }
@@ -52,7 +53,7 @@ type home struct {
 
 func newLocalSessions(p Present, reached SessionsReached) *localSessions {
 	return &localSessions{p, reached, map[ensemble.ServerID]int{}, 0, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]sessionEnd{},
-		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, map[ensemble.ServerID]bool{}, map[wire.Epoch]ensemble.ServerID{}}
+		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, nil, map[ensemble.ServerID]bool{}, map[wire.Epoch]ensemble.ServerID{}}
 }
 
 func (*localSessions) Name() string { return "LocalSessions" }
@@ -64,7 +65,7 @@ func (c *localSessions) See(o any) string {
 	case Restarted:
 		c.lives[e.Server]++
 	case Jumped:
-		c.age(e)
+		c.jumps = append(c.jumps, e)
 	case Attached:
 		return c.given(e)
 	case Committed:
@@ -167,13 +168,15 @@ func (c *localSessions) table(server ensemble.ServerID) (wrong string) {
 	return wrong
 }
 
-// age makes the last answers to the local sessions of a server older by a jump of its clock.
-func (c *localSessions) age(e Jumped) {
-	for id, at := range c.homes {
-		if _, proven := c.proven[id]; proven && at.server == e.Server {
-			c.proven[id] -= e.By
+// since returns how long ago by the clock of a server the last answered request of a session was sent, in µs.
+func (c *localSessions) since(e TurnedAway) int64 {
+	since := e.At - c.proven[e.Session]
+	for _, j := range c.jumps {
+		if j.Server == e.Server && j.At >= c.proven[e.Session] {
+			since += j.By
 		}
 	}
+	return since
 }
 
 // early checks that the server on which a local session lives does not tell its client too
@@ -181,12 +184,11 @@ func (c *localSessions) age(e Jumped) {
 // difference of the clocks.
 func (c *localSessions) early(e TurnedAway) string {
 	at, local := c.homes[e.Session]
-	switch {
-	case !local || c.made[e.Session] || c.asked[e.Session] || c.over(e.Session), at != c.home(e.Server):
+	if !local || c.made[e.Session] || c.asked[e.Session] || c.over(e.Session) || at != c.home(e.Server) {
 		return ""
-	case e.At-c.proven[e.Session] < int64(e.TimeoutMS)*1000/2:
-		return fmt.Sprintf("server %d reports that session %v has expired, but has answered it %d µs ago",
-			e.Server, e.Session, e.At-c.proven[e.Session])
+	}
+	if since := c.since(e); since < int64(e.TimeoutMS)*1000/2 {
+		return fmt.Sprintf("server %d reports that session %v has expired, but has answered it %d µs ago", e.Server, e.Session, since)
 	}
 	return ""
 }

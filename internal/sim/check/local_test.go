@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"testing"
 
 	"bellwether/internal/ensemble"
@@ -89,19 +90,30 @@ func TestEndedSessionIsNotGivenToLaterConnections(t *testing.T) {
 }
 
 // TestLocalSessionExpiresAfterJump checks that a server whose clock jumps beyond a session's timeout may report that the
-// session has expired, and that another server's jump is no reason.
+// session has expired, also if its last answer arrives behind the jump, and that neither another server's jump nor one
+// before the last request is a reason. Found by seed 1796001147915489202.
 func TestLocalSessionExpiresAfterJump(t *testing.T) {
-	for jumps, allowed := range map[ensemble.ServerID]bool{a: true, b: false} {
+	jump := func(of ensemble.ServerID) Jumped { return Jumped{Server: of, At: 200_000, By: 4_000_000} }
+	asked := func(at int64) Answered {
+		return Answered{Request: Request{Op: wire.OpPing, Session: 7, Issued: at}}
+	}
+	for _, test := range []struct {
+		name    string
+		seen    []any
+		allowed bool
+	}{
+		{"answered before the jump", []any{asked(100_000), jump(a)}, true},
+		{"answered after the jump", []any{jump(a), asked(100_000)}, true},
+		{"asked after the jump", []any{jump(a), asked(300_000)}, false},
+		{"another server's jump", []any{asked(100_000), jump(b)}, false},
+	} {
 		c := localRule(true)(nil)
 		var wrong string
-		for _, what := range []any{
-			given(a, 7), Answered{Request: Request{Op: wire.OpPing, Session: 7}}, Jumped{Server: jumps, By: 4_000_000},
-			TurnedAway{Server: a, Session: 7, TimeoutMS: 4000, At: 1_000_000},
-		} {
+		for _, what := range slices.Concat([]any{given(a, 7)}, test.seen, []any{TurnedAway{Server: a, Session: 7, TimeoutMS: 4000, At: 1_000_000}}) {
 			wrong = c.See(what)
 		}
-		if (wrong == "") != allowed {
-			t.Errorf("the clock of server %d jumped: %q", jumps, wrong)
+		if (wrong == "") != test.allowed {
+			t.Errorf("%s: %q", test.name, wrong)
 		}
 	}
 }

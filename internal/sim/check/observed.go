@@ -33,7 +33,7 @@ type (
 	// Jumped says that the monotonic clock of a server has jumped forward.
 	Jumped struct {
 		Server ensemble.ServerID
-		By     int64 // µs
+		At, By int64 // µs
 	}
 	// Restarted says that a server has loaded its disk. Its log ends at Log.
 	Restarted struct {
