@@ -1,5 +1,6 @@
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -144,12 +145,17 @@ public final class Locks {
     private static void doubleBarrier() throws Exception {
         AtomicInteger came = new AtomicInteger();
         AtomicInteger done = new AtomicInteger();
+        // Curator 5.4.0 waits for ever in enter if it is told that all came before it looks itself, and somebody has left
+        // meanwhile. So nobody leaves before all have entered.
+        CountDownLatch entered = new CountDownLatch(CLIENTS);
         each(
                 client -> {
                     DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(client, "/barrier", CLIENTS);
                     came.incrementAndGet();
                     Check.check(barrier.enter(Check.WAIT_MS, TimeUnit.MILLISECONDS), "not all came");
                     Check.equal(came.get(), CLIENTS, "those who came when one entered");
+                    entered.countDown();
+                    Check.check(entered.await(Check.WAIT_MS, TimeUnit.MILLISECONDS), "not all entered");
                     done.incrementAndGet();
                     Check.check(barrier.leave(Check.WAIT_MS, TimeUnit.MILLISECONDS), "not all left");
                     Check.equal(done.get(), CLIENTS, "those who were done when one left");
