@@ -413,3 +413,68 @@ func TestHalfSynchronisedIsEmpty(t *testing.T) {
 		}
 	}
 }
+
+// TestImplausibleNotifications shows the first values on both sides of each limit.
+func TestImplausibleNotifications(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    peerwire.Notification
+		fine bool
+	}{
+		{"the first state", peerwire.Notification{State: peerwire.Looking}, true},
+		{"below the first state", peerwire.Notification{State: peerwire.Looking - 1}, false},
+		{"the last state", peerwire.Notification{State: peerwire.Observing}, true},
+		{"above the last state", peerwire.Notification{State: peerwire.Observing + 1}, false},
+		{"looking before the first round", peerwire.Notification{State: peerwire.Looking, ElectionEpoch: -1}, false},
+		{"following, of no round", peerwire.Notification{State: peerwire.Following, ElectionEpoch: -1}, true},
+		{"following, below that", peerwire.Notification{State: peerwire.Following, ElectionEpoch: -2}, false},
+		{"the last round", peerwire.Notification{ElectionEpoch: roundMax}, true},
+		{"behind the last round", peerwire.Notification{ElectionEpoch: roundMax + 1}, false},
+		{"no history", peerwire.Notification{Zxid: NoHistory}, true},
+		{"less than no history", peerwire.Notification{Zxid: NoHistory - 1}, false},
+		{"less than no history, for nobody", peerwire.Notification{Leader: peerwire.NoServer, Zxid: NoHistory - 1}, true},
+		{"no epoch", peerwire.Notification{PeerEpoch: -1}, true},
+		{"less than no epoch", peerwire.Notification{PeerEpoch: -2}, false},
+		{"the last epoch", peerwire.Notification{PeerEpoch: epochMax}, true},
+		{"behind the last epoch", peerwire.Notification{PeerEpoch: epochMax + 1}, false},
+	} {
+		if why := implausible(&c.n); (why == "") != c.fine {
+			t.Errorf("%s: %q", c.name, why)
+		}
+	}
+}
+
+// TestRecordKeepsTheLastRound: a record that is full replaces its last round by the next one.
+func TestRecordKeepsTheLastRound(t *testing.T) {
+	r := &Record{}
+	for n := range wire.Epoch(roundsMax + 2) {
+		r.rounds(n + 1)
+	}
+	if n := len(r.Rounds); n != roundsMax || r.Rounds[0] != 1 || r.Rounds[n-2] != roundsMax-1 || r.Rounds[n-1] != roundsMax+2 {
+		t.Errorf("%d rounds, %v", n, r.Rounds)
+	}
+}
+
+// TestNothingRemainsOfAFormerVoter: a server that is no voter any more is forgotten in every respect.
+func TestNothingRemainsOfAFormerVoter(t *testing.T) {
+	e := alone(3, 1)
+	hear(e, 2, peerwire.Following, Vote{3, 0, 0}, 1)
+	for _, id := range []ensemble.ServerID{2, 9} {
+		e.votes[id], e.outside[id] = e.votes[2], e.outside[2]
+		e.down[id], e.empties[id], e.trips[id] = e.down[2], e.empties[2], e.trips[2]
+	}
+	e.prune()
+	for what, kept := range map[string][2]bool{
+		"votes": {has(e.votes, 2), has(e.votes, 9)}, "outside": {has(e.outside, 2), has(e.outside, 9)}, "down": {has(e.down, 2), has(e.down, 9)},
+		"empties": {has(e.empties, 2), has(e.empties, 9)}, "trips": {has(e.trips, 2), has(e.trips, 9)},
+	} {
+		if kept != [2]bool{true, false} {
+			t.Errorf("%s: a voter and a server that is none remain: %v", what, kept)
+		}
+	}
+}
+
+func has[V any](m map[ensemble.ServerID]V, id ensemble.ServerID) bool {
+	_, yes := m[id]
+	return yes
+}

@@ -1,6 +1,7 @@
 package zab
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -154,6 +155,39 @@ func TestLeaseCountsFromTheAnsweredPing(t *testing.T) {
 	} {
 		if l.Step(c.now, c.event); l.Lease() != c.want {
 			t.Errorf("event %d, %T at %d: lease until %d, want %d", i, c.event, c.now, l.Lease(), c.want)
+		}
+	}
+}
+
+// TestLeaderDefaults shows what counts for options that are not set. Half a tick limits heartbeats, and half of syncLimit
+// the lease.
+func TestLeaderDefaults(t *testing.T) {
+	for _, c := range []struct {
+		tick             int64
+		o                LeaderOptions
+		heartbeat, lease int64
+		snaps, diffs     int
+		counter          uint32
+	}{
+		{2000, LeaderOptions{}, 100, 500, 10, 100, math.MaxUint32 - 1},
+		{100, LeaderOptions{}, 50, 250, 10, 100, math.MaxUint32 - 1},
+		{2000, LeaderOptions{HeartbeatMS: 7, LeaseMS: 8, SnapMax: 1, DiffMax: 2, CounterMax: 3}, 7, 8, 1, 2, 3},
+	} {
+		o := c.o
+		o.TickMS, o.SyncLimit = c.tick, 5
+		o.defaults()
+		if o.HeartbeatMS != c.heartbeat || o.LeaseMS != c.lease || o.SnapMax != c.snaps || o.DiffMax != c.diffs || o.CounterMax != c.counter {
+			t.Errorf("a tick of %d ms, %+v: %+v", c.tick, c.o, o)
+		}
+	}
+}
+
+// TestCompatibleLeaderGivesNoLease: only a native leader sends a lease.
+func TestCompatibleLeaderGivesNoLease(t *testing.T) {
+	for native, want := range map[bool]int64{true: 500, false: 0} {
+		r := &Learner{native: native, lease: 500}
+		if got := r.LeaseMS(); got != want {
+			t.Errorf("native %v: %d ms", native, got)
 		}
 	}
 }
