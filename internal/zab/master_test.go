@@ -181,3 +181,12 @@ func TestMasterKeepsAnObserverForTheLimit(t *testing.T) {
 		t.Error("connected after the limit")
 	}
 }
+
+// TestMasterForgetsClosedLinks: an observer whose connection has ended is not counted any more.
+func TestMasterForgetsClosedLinks(t *testing.T) {
+	w, master, _, o := behindMaster(t, nil)
+	master.learner.Step(w.now, Closed{Link: o.learner.opt.Link, Why: "end of file"})
+	if all := master.learner.Observers(); len(all) != 0 {
+		t.Errorf("it still serves %v", all)
+	}
+}

@@ -170,3 +170,26 @@ func TestBusyCompatibleLearnerWaits(t *testing.T) {
 		t.Errorf("answered before UPTODATE: %v", send)
 	}
 }
+
+// TestCompatibleLearnersArePingedEveryHalfTick: the heartbeats of native learners bring a compatible one no further pings.
+func TestCompatibleLearnersArePingedEveryHalfTick(t *testing.T) {
+	for compatible, want := range map[bool]int{true: 2, false: 10} {
+		w := servingWorld(compatible)
+		l := w.nodes[2].leader
+		sent := map[LinkID]int{}
+		for ms := int64(100); ms <= l.opt.TickMS; ms += 100 {
+			l.Step(w.now+ms, Tick{})
+			for _, link := range pings(l.Ready().Send) {
+				sent[link]++
+			}
+		}
+		for link, n := range sent {
+			if n != want {
+				t.Errorf("compatible %v: %d pings in a tick on link %d, want %d", compatible, n, link, want)
+			}
+		}
+		if len(sent) != 3 {
+			t.Errorf("compatible %v: pings on %d links", compatible, len(sent))
+		}
+	}
+}
