@@ -27,6 +27,7 @@ type localSessions struct {
 	made    map[wire.SessionID]bool          // sessions made by a transaction
 	ended   map[wire.SessionID]sessionEnd    // sessions that have ended
 	asked   map[wire.SessionID]bool          // the session has asked for an ephemeral, so it may have become global
+	closing map[wire.SessionID]bool          // the session has asked to be closed
 	proven  map[wire.SessionID]int64         // µs at which the last answered request of the session was sent
 	jumps   []Jumped                         // of the clocks of servers
 	began   map[ensemble.ServerID]bool       // the server has begun to serve and its tree was not checked since
@@ -53,7 +54,7 @@ type home struct {
 
 func newLocalSessions(p Present, reached SessionsReached) *localSessions {
 	return &localSessions{p, reached, map[ensemble.ServerID]int{}, 0, map[wire.SessionID]home{}, map[wire.SessionID]bool{}, map[wire.SessionID]sessionEnd{},
-		map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, nil, map[ensemble.ServerID]bool{}, map[wire.Epoch]ensemble.ServerID{}}
+		map[wire.SessionID]bool{}, map[wire.SessionID]bool{}, map[wire.SessionID]int64{}, nil, map[ensemble.ServerID]bool{}, map[wire.Epoch]ensemble.ServerID{}}
 }
 
 func (*localSessions) Name() string { return "LocalSessions" }
@@ -81,7 +82,10 @@ func (c *localSessions) See(o any) string {
 			return c.table(e.Server)
 		}
 	case Issued:
-		if tree.CreatesEphemeral(e.Op, e.Body) {
+		switch {
+		case e.Op == wire.OpCloseSession:
+			c.closing[e.Session] = true
+		case tree.CreatesEphemeral(e.Op, e.Body):
 			c.asked[e.Session] = true
 		}
 	case Answered:
@@ -180,11 +184,11 @@ func (c *localSessions) since(e TurnedAway) int64 {
 }
 
 // early checks that the server on which a local session lives does not tell its client too
-// soon that the session has expired. Half of the timeout is a wide margin for the
+// soon that the session has expired, unless the client has asked to close it. Half of the timeout is a wide margin for the
 // difference of the clocks.
 func (c *localSessions) early(e TurnedAway) string {
 	at, local := c.homes[e.Session]
-	if !local || c.made[e.Session] || c.asked[e.Session] || c.over(e.Session) || at != c.home(e.Server) {
+	if !local || c.made[e.Session] || c.asked[e.Session] || c.closing[e.Session] || c.over(e.Session) || at != c.home(e.Server) {
 		return ""
 	}
 	if since := c.since(e); since < int64(e.TimeoutMS)*1000/2 {

@@ -118,6 +118,24 @@ func TestLocalSessionExpiresAfterJump(t *testing.T) {
 	}
 }
 
+// TestClosedLocalSessionWithoutAnAnswer checks that a client which has asked to close its local session, and has got no answer, may be
+// told at once that the session is over. Found by seed 1796007537106448020.
+func TestClosedLocalSessionWithoutAnAnswer(t *testing.T) {
+	for op, allowed := range map[wire.OpCode]bool{wire.OpCloseSession: true, wire.OpSync: false} {
+		c := localRule(true)(nil)
+		var wrong string
+		for _, what := range []any{
+			given(a, 7), Answered{Request: Request{Op: wire.OpPing, Session: 7, Issued: 100_000}}, Issued{Request: Request{Op: op, Session: 7}},
+			TurnedAway{Server: a, Session: 7, TimeoutMS: 4000, At: 200_000},
+		} {
+			wrong = c.See(what)
+		}
+		if (wrong == "") != allowed {
+			t.Errorf("behind %v: %q", op, wrong)
+		}
+	}
+}
+
 // TestEndedSessionUnderDeposedLeader checks that a leader of ZooKeeper may give a session that has ended in a later
 // epoch, and that neither such a leader may give one that has ended in its own epoch, nor a leader of Bellwether any.
 func TestEndedSessionUnderDeposedLeader(t *testing.T) {
