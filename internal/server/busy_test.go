@@ -9,7 +9,7 @@ import (
 // TestBusyLoopIsReportedMeanwhile: a batch of the loop that takes long is reported while it runs: once in the log, and in
 // the status. When it has ended, the status has nothing of it.
 func TestBusyLoopIsReportedMeanwhile(t *testing.T) {
-	book := new(lockedBuffer)
+	book := new(logBook)
 	r := start(t, Options{Log: slog.New(slog.NewTextHandler(book, nil))})
 	const line = "busy with one batch"
 	for n := 1; n <= 2; n++ {

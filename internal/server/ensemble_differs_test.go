@@ -31,16 +31,16 @@ func (m *testServer) awaitReplaced(c *client, as peerwire.ServerState) {
 }
 
 // confirmed waits until a quorum has confirmed each tree that was copied at the start. Such a copy counts nowhere before that.
-func (g *testEnsemble) confirmed(book *lockedBuffer) {
+func (g *testEnsemble) confirmed(book *logBook) {
 	eventually(g.t, "all copied trees are confirmed", func() bool {
 		return strings.Count(book.String(), " by SNAP(") == 2*strings.Count(book.String(), "the tree of this server is right") // both ends report a snapshot
 	})
 }
 
 // newLoggedEnsemble starts three servers. Their log goes to the buffer.
-func newLoggedEnsemble(t *testing.T) (*testEnsemble, *lockedBuffer) {
+func newLoggedEnsemble(t *testing.T) (*testEnsemble, *logBook) {
 	g := newTestEnsemble(t, 3, 0, false)
-	book := new(lockedBuffer)
+	book := new(logBook)
 	g.book = book
 	for _, m := range g.servers {
 		g.start(m)
@@ -135,7 +135,7 @@ func TestObserverWhoseTreeDiffers(t *testing.T) {
 		port(c)
 		c.Ensemble.SyncLimit = 10
 	}
-	book := new(lockedBuffer)
+	book := new(logBook)
 	g.book = book
 	for _, m := range g.servers {
 		g.start(m)

@@ -141,7 +141,7 @@ func TestObserversOfFollowers(t *testing.T) {
 // observerMaster.sizeLimit bytes wait for it. The log says so. Writes go on meanwhile.
 func TestSlowObserverIsCutOff(t *testing.T) {
 	g := newObserverEnsemble(t, 1)
-	book := &lockedBuffer{}
+	book := &logBook{}
 	port := g.change
 	g.book, g.change = book, func(c *config.Config) {
 		port(c)

@@ -1,14 +1,12 @@
 package server
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"bellwether/internal/config"
@@ -156,7 +154,7 @@ func others(ids string, without ensemble.ServerID) string {
 // server, and the leader's log names the rule in a warning.
 func TestReconfigRefused(t *testing.T) {
 	g := dynamicEnsemble(t, 3, 1)
-	book := &lockedBuffer{}
+	book := &logBook{}
 	g.book = book
 	for _, m := range g.servers[:3] {
 		g.start(m)
@@ -191,24 +189,6 @@ func TestReconfigRefused(t *testing.T) {
 		}
 	}
 	g.showing(g.members.WithVersion(1 << 32))
-}
-
-// lockedBuffer is a buffer that several goroutines use.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // TestReconfigFiles: a server keeps the membership in the files of ZooKeeper, and starts
@@ -325,7 +305,7 @@ func TestMembershipAfterARestart(t *testing.T) {
 // addresses, with the same port, and back. If that fails, it is open at its former address.
 func TestClientPortMovesToOverlappingAddress(t *testing.T) {
 	g := dynamicEnsemble(t, 3, 0)
-	book := &lockedBuffer{}
+	book := &logBook{}
 	g.book = book
 	for _, m := range g.servers {
 		g.start(m)
@@ -413,7 +393,7 @@ func TestReplacedDisksDoNotVoteBeforeTheyHaveTheHistory(t *testing.T) {
 // TestReconfigWithoutFiles: if a server cannot write its configuration files, the change goes on, and the log says so.
 func TestReconfigWithoutFiles(t *testing.T) {
 	g := dynamicEnsemble(t, 3, 1)
-	book := &lockedBuffer{}
+	book := &logBook{}
 	g.book = book
 	change := g.change
 	g.change = func(c *config.Config) {
