@@ -185,7 +185,7 @@ PAIRS    ?= 5
 DURATION ?= 10s
 WARMUP   ?= 5s
 ROWS     ?=
-CURVES   ?= 1
+CURVES   ?= $(PAIRS)
 bench-report: tools
 	interop/install-tools.sh etcd
 	mkdir -p .bench-report

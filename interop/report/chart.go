@@ -14,8 +14,8 @@ type chart struct {
 	svg         []byte
 }
 
-// chartsOf draws the median ratios of the first figure of each row, to each other system.
-func chartsOf(all []result) (drawn []chart, err error) {
+// ratioCharts draws the median ratios of the first figure of each row, to each other system.
+func ratioCharts(all []result) (drawn []chart, err error) {
 	for _, other := range []string{zooKeeper, etcd} {
 		var names []string
 		var bars []float64
@@ -36,8 +36,7 @@ func chartsOf(all []result) (drawn []chart, err error) {
 		}
 		drawn = append(drawn, c)
 	}
-	lines, err := curveCharts(all)
-	return append(drawn, lines...), err
+	return drawn, nil
 }
 
 // curveCharts draws the curves.

@@ -483,6 +483,11 @@ func tableOfCurve(all []result, c *curve) string {
 			b.WriteString("\n")
 			title = ""
 		}
+		b.WriteString("|  | ratio |")
+		for _, n := range c.points {
+			fmt.Fprintf(&b, " %s |", ratioCell(all, c.pointName(n), f, zooKeeper))
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }
@@ -502,7 +507,7 @@ func skippedOf(all []result, c *curve) string {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// curvesOf returns the generated part with the curves: charts and tables.
+// curvesOf returns the section with the curves: circumstances, charts and tables.
 func curvesOf(all []result, drawn []chart) string {
 	var b strings.Builder
 	for i := range curves {
@@ -522,9 +527,20 @@ func curvesOf(all []result, drawn []chart) string {
 			b.WriteString(skipped + "\n")
 		}
 	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return "## What grows with what\n\nMedians. Both axes of the charts are logarithmic. The memory of Apache ZooKeeper includes garbage that its collector has not collected, up to the heap. " +
+	return fmt.Sprintf("## What grows with what\n\n%s Each measurement takes %s after a third of it as warm-up.\n\n    make bench-report ROWS=%s PAIRS=%[4]d CURVES=%[4]d\n\n",
+		circumstances(all), all[0].Settings.Curves, curveNames(all), pairsOf(all)) +
+		"The tables show medians over the pairs. A ratio says how many times better Bellwether was in the same pair: median (minimum to maximum). Both axes of the charts\n" +
+		"are logarithmic. The memory of Apache ZooKeeper includes garbage that its collector has not collected, up to the heap. " +
 		"[Scale](scale.md) explains what the\nfigures mean for the size of a machine.\n\n" + b.String()
+}
+
+// curveNames returns the names of the curves that were measured, as ROWS takes them.
+func curveNames(all []result) string {
+	var names []string
+	for i := range curves {
+		if tableOfCurve(all, &curves[i]) != "" {
+			names = append(names, curves[i].name)
+		}
+	}
+	return strings.Join(names, ",")
 }

@@ -27,14 +27,15 @@ func someCurves() []result {
 	}
 }
 
-// TestCurveTable shows a column for each point, a row for each figure of each system, medians, empty cells for what was
+// TestCurveTable shows a column for each point, a row for each figure of each system, medians, ratios, empty cells for what was
 // not measured, and the reason.
 func TestCurveTable(t *testing.T) {
 	c := &curves[slices.IndexFunc(curves, func(c curve) bool { return c.name == "watched" })]
 	got := tableOfCurve(someCurves(), c)
 	for _, want := range []string{
 		"| figure | server | 10,000 | 100,000 | 1,000,000 |\n|---|---|---|---|---|\n",
-		"| resident memory | Apache ZooKeeper | 100 MiB | 2,000 MiB |  |\n|  | Bellwether | 10 MiB | 100 MiB | 1,000 MiB |\n",
+		"| resident memory | Apache ZooKeeper | 100 MiB | 2,000 MiB |  |\n|  | Bellwether | 10 MiB | 100 MiB | 1,000 MiB |\n" +
+			"|  | ratio | **10** (10 to 10) | **10** (10 to 10) |  |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nwant %s", got, want)
@@ -51,7 +52,7 @@ func TestCurveTable(t *testing.T) {
 // TestCurveCharts shows that a chart is drawn for each figure that a curve names and that was measured, that its axis shows
 // powers of ten, and that equal factors have equal distances.
 func TestCurveCharts(t *testing.T) {
-	drawn, err := chartsOf(someCurves())
+	drawn, err := curveCharts(someCurves())
 	if err != nil || len(drawn) != 2 || drawn[0].file != "images/curve-watched-1.svg" || drawn[1].file != "images/curve-watched-3.svg" {
 		t.Fatal(len(drawn), err)
 	}
@@ -91,31 +92,25 @@ func TestCurveCharts(t *testing.T) {
 	}
 }
 
-// TestSectionWithCurves shows that the generated part has the curves with their charts behind the side-by-side table, and
-// no part of what was not measured.
-func TestSectionWithCurves(t *testing.T) {
-	all := slices.Concat(some(), someCurves(), someWorks())
-	drawn, err := chartsOf(all)
+// TestCurveSection shows that the section has the curves with their charts, says how it was made, and has no part of what
+// was not measured.
+func TestCurveSection(t *testing.T) {
+	drawn, err := curveCharts(someCurves())
 	if err != nil {
 		t.Fatal(err)
 	}
-	section := sectionOf(all, all[0].Settings, drawn)
+	text := curvesOf(someCurves(), drawn)
 	at := 0
-	for _, want := range []string{"## Side by side", "](images/performance-etcd.svg)", "What etcd does in a row", "## What grows with what", "ROWS=watched", "](images/curve-watched-1.svg)",
-		"| figure | server | 10,000 |", "not measured. The machine", "## Latency of writes while other work goes on", "writes snapshots"} {
-		i := strings.Index(section[at:], want)
+	for _, want := range []string{"## What grows with what", "Date: 2026-01-02.", "ROWS=watched PAIRS=2 CURVES=2", "### Watches", "ROWS=watched\n", "](images/curve-watched-1.svg)",
+		"| figure | server | 10,000 |", "not measured. The machine"} {
+		i := strings.Index(text[at:], want)
 		if i < 0 {
-			t.Fatalf("%q is missing, or in the wrong place, in\n%s", want, section)
+			t.Fatalf("%q is missing, or in the wrong place, in\n%s", want, text)
 		}
 		at += i
 	}
-	for _, other := range []string{"ROWS=znodes", "sessions with an ephemeral"} {
-		if strings.Contains(section, other) {
-			t.Errorf("%q was not measured", other)
-		}
-	}
-	if got := sectionOf(some(), some()[0].Settings, nil); strings.Contains(got, "grows with") || strings.Contains(got, "other work") {
-		t.Error(got)
+	if strings.Contains(text, "ROWS=znodes") {
+		t.Error("a curve is there that was not measured")
 	}
 }
 
@@ -133,11 +128,11 @@ func someWorks() []result {
 
 // TestWorkTable shows medians, and the spread of ratios.
 func TestWorkTable(t *testing.T) {
-	got := worksOf(someWorks())
+	got := worksOf(someWorks(), nil)
 	for _, want := range []string{
 		"| " + works[0].title + " | p99.9 with | 15 ms | 2 ms |\n",
 		"|  | p99.9, with to without | **4** (3 to 5) | **1** (1 to 1) |\n",
-		"|  | snapshots begun | 3 | 3 |\n",
+		"|  | snapshots begun | 3 | 3 |\n", "Date: 2026-01-02.", "ROWS=with-snapshot PAIRS=2 DURATION=10s\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%s\nwant %s", got, want)

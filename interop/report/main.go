@@ -1,5 +1,6 @@
 // Command report measures Apache ZooKeeper, Bellwether and etcd side by side on this machine, in
-// alternating pairs, and writes the ratios with their spread into docs/performance.md, with charts.
+// alternating pairs, and writes the ratios with their spread into docs/performance.md, with charts. The page
+// has three sections: rows side by side, curves, and other work. A run writes those of which it has measured something.
 //
 // Every measurement is added to a file of results, one JSON object a line. A run that was interrupted
 // goes on with the next measurement; the results of other settings or versions are not used.
@@ -62,7 +63,7 @@ func main() {
 	flag.IntVar(&r.pairs, "pairs", 5, "pairs of measurements")
 	flag.DurationVar(&r.warmup, "warmup", 5*time.Second, "time before each measurement")
 	flag.DurationVar(&r.duration, "duration", 10*time.Second, "time of each measurement")
-	flag.IntVar(&r.curvePairs, "curve-pairs", 1, "in how many of the pairs curves are measured")
+	flag.IntVar(&r.curvePairs, "curve-pairs", 5, "in how many of the pairs curves are measured, at most")
 	flag.DurationVar(&r.curveDuration, "curve-duration", 3*time.Second, "time of each measurement of a curve, after a third of it as warm-up")
 	flag.IntVar(&r.divided, "divided", 1, "divide the sizes of curves and of other work by this number, to try them out")
 	flag.StringVar(&r.heap, "heap", "2g", "heap of Apache's Java process")
@@ -175,9 +176,13 @@ func rowNames() (names []string) {
 
 // measureAll measures pair after pair what the file of results does not contain yet.
 func (r *run) measureAll(ctx context.Context, chosen []row) error {
+	// What the machine allows stands beside the rows, not beside curves and other work.
+	sideBySide := slices.ContainsFunc(chosen, func(c row) bool { return slices.ContainsFunc(rows, func(r row) bool { return r.name == c.name }) })
 	for pair := range r.pairs {
-		if err := r.once(ctx, ceilingRow, pair, machine, func() ([]figure, error) { return ceiling(ctx, r) }); err != nil {
-			return err
+		if sideBySide {
+			if err := r.once(ctx, ceilingRow, pair, machine, func() ([]figure, error) { return ceiling(ctx, r) }); err != nil {
+				return err
+			}
 		}
 		for _, row := range chosen {
 			if row.curve != "" && pair >= r.curvePairs {
@@ -224,7 +229,7 @@ func (r *run) once(ctx context.Context, row string, pair int, system string, mea
 	return appendResult(r.results, result{row, pair, system, r.settings, figures, skipped, took.Seconds()})
 }
 
-// write writes the section and the charts, or prints the section.
+// write writes the sections and charts of what was measured, or prints the sections.
 func (r *run) write() error {
 	all, err := readResults(r.results)
 	if err != nil {
@@ -234,26 +239,42 @@ func (r *run) write() error {
 	if len(all) == 0 {
 		return fmt.Errorf("%s has no results of these settings and versions", r.results)
 	}
-	drawn, err := chartsOf(all)
-	if err != nil {
-		return err
-	}
-	section := sectionOf(all, all[0].Settings, drawn)
-	if r.docs == "" {
-		_, err := fmt.Print(section)
-		return err
-	}
-	for _, c := range drawn {
-		if err := os.WriteFile(filepath.Join(r.docs, c.file), c.svg, 0o644); err != nil {
+	path := filepath.Join(r.docs, "performance.md")
+	page := ""
+	if r.docs != "" {
+		text, err := os.ReadFile(path)
+		if err != nil {
 			return err
 		}
+		page = string(text)
 	}
-	path := filepath.Join(r.docs, "performance.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	for _, s := range sections {
+		own := s.of(all)
+		if len(own) == 0 {
+			continue
+		}
+		drawn, err := s.charts(own)
+		if err != nil {
+			return err
+		}
+		text := s.text(own, drawn)
+		if r.docs == "" {
+			fmt.Print(text)
+			continue
+		}
+		if page, err = s.replaced(page, text); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		for _, c := range drawn {
+			if err := os.WriteFile(filepath.Join(r.docs, c.file), c.svg, 0o644); err != nil {
+				return err
+			}
+		}
 	}
-	return os.WriteFile(path, []byte(replaced(string(page), section)), 0o644)
+	if r.docs == "" {
+		return nil
+	}
+	return os.WriteFile(path, []byte(page), 0o644)
 }
 
 // machineName describes this machine.

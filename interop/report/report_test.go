@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/xml"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -89,10 +90,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestSection shows that the generated part says how it was made, and that writing it again replaces
-// only it.
+// TestSection shows that the section of the rows says how it was made.
 func TestSection(t *testing.T) {
-	drawn, err := chartsOf(some())
+	drawn, err := ratioCharts(some())
 	if err != nil || len(drawn) != 2 {
 		t.Fatal(len(drawn), err)
 	}
@@ -101,21 +101,79 @@ func TestSection(t *testing.T) {
 			t.Errorf("%s: %v", c.file, err)
 		}
 	}
-	section := sectionOf(some(), some()[0].Settings, drawn)
+	text := sideBySide(some(), drawn)
 	for _, want := range []string{"Date: 2026-01-02. Machine: a machine. Versions: 1.", "PAIRS=2 DURATION=10s", "after 5s of warm-up", "](images/performance-etcd.svg)", "standalone: serializable gets, which"} {
-		if !strings.Contains(section, want) {
-			t.Errorf("%q is missing in\n%s", want, section)
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
-	if strings.Contains(section, "puts of new keys") {
+	if strings.Contains(text, "puts of new keys") {
 		t.Error("the page says what etcd does in a row that was not measured")
 	}
-	page := replaced("# Performance\n\nolder\n", section)
-	if !strings.HasPrefix(page, "# Performance\n\n"+beginMark) || !strings.HasSuffix(page, endMark+"\n\nolder\n") {
-		t.Error(page)
+}
+
+// TestReplaced shows that a section replaces only itself, and that a page without its place is refused.
+func TestReplaced(t *testing.T) {
+	s, other := sections[0], sections[1]
+	empty := "# Performance\n\nby hand\n" + s.begin() + s.end() + "\nmore\n" + other.begin() + "\n\nkept\n\n" + other.end() + "\n"
+	page, err := s.replaced(empty, "\nold\n")
+	if err == nil {
+		page, err = s.replaced(page, "new")
 	}
-	if again := replaced(page, "new"); again != "# Performance\n\n"+beginMark+"\n\nnew\n\n"+endMark+"\n\nolder\n" {
-		t.Error(again)
+	if want := strings.Replace(empty, s.begin(), s.begin()+"\n\nnew\n\n", 1); err != nil || page != want {
+		t.Errorf("%q, %v; want %q", page, err, want)
+	}
+	for _, bad := range []string{"", s.begin(), s.end() + s.begin()} {
+		if _, err := s.replaced(bad, "new"); err == nil || !strings.Contains(err.Error(), "here: side by side -->") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// TestWriteSections shows that a run writes the sections of which there are results, with their charts, and no others. The
+// page of this project has a place for each.
+func TestWriteSections(t *testing.T) {
+	const old = "from another day"
+	text, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, s := range sections {
+		if page, err = s.replaced(page, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		all         []result
+		kept, files int
+		want        string
+	}{
+		{some(), 2, 2, "## Side by side"},
+		{someCurves(), 2, 2, "## What grows with what"},
+		{someWorks(), 2, 0, "## Latency of writes while other work goes on"},
+		{slices.Concat(some(), someCurves(), someWorks()), 0, 4, "## What grows with what"},
+	} {
+		dir := t.TempDir()
+		r := &run{results: filepath.Join(dir, "results"), docs: dir, settings: some()[0].Settings}
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, "performance.md"), []byte(page), 0o644), os.Mkdir(filepath.Join(dir, "images"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range c.all {
+			if err := appendResult(r.results, one); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.write(); err != nil {
+			t.Fatal(err)
+		}
+		written, err := os.ReadFile(filepath.Join(dir, "performance.md"))
+		if got := strings.Count(string(written), old); err != nil || got != c.kept || !strings.Contains(string(written), c.want) {
+			t.Errorf("%v, %d sections were kept, want %d and %q:\n%s", err, got, c.kept, c.want, written)
+		}
+		if charts, err := os.ReadDir(filepath.Join(dir, "images")); err != nil || len(charts) != c.files {
+			t.Errorf("%d charts, %v; want %d", len(charts), err, c.files)
+		}
 	}
 }
 

@@ -131,42 +131,73 @@ func machineOf(all []result) string {
 	return b.String()
 }
 
-// The generated part of the page is between these lines.
-const (
-	beginMark = "<!-- make bench-report writes from here on -->"
-	endMark   = "<!-- to here -->"
-)
-
-// replaced returns the page with another generated part. A page without the marks gets them behind its
-// first line.
-func replaced(page, part string) string {
-	part = beginMark + "\n\n" + strings.TrimSpace(part) + "\n\n" + endMark
-	head, rest, found := strings.Cut(page, beginMark)
-	if found {
-		if _, tail, ended := strings.Cut(rest, endMark); ended {
-			return head + part + tail
-		}
-	}
-	title, rest, _ := strings.Cut(page, "\n")
-	return title + "\n\n" + part + "\n" + rest
+// section is a generated part of the page. A run writes the sections of which it has measured something.
+type section struct {
+	name   string
+	rows   func() []row
+	charts func(all []result) ([]chart, error)
+	text   func(all []result, drawn []chart) string
 }
 
-// sectionOf returns the generated part: circumstances, charts, and tables.
-func sectionOf(all []result, s settings, charts []chart) string {
+var sections = []section{
+	{"side by side", func() []row { return append(rows[:len(rows):len(rows)], row{name: ceilingRow}) }, ratioCharts, sideBySide},
+	{"curves", curveRows, curveCharts, curvesOf},
+	{"other work", workRows, func([]result) ([]chart, error) { return nil, nil }, worksOf},
+}
+
+// of returns the results of the section's rows.
+func (s section) of(all []result) (own []result) {
+	known := s.rows()
+	for _, r := range all {
+		if slices.ContainsFunc(known, func(k row) bool { return k.name == r.Row }) {
+			own = append(own, r)
+		}
+	}
+	return own
+}
+
+// begin and end return the lines of the page between which the section is.
+func (s section) begin() string {
+	return "<!-- make bench-report writes from here on: " + s.name + " -->"
+}
+func (s section) end() string { return "<!-- to here: " + s.name + " -->" }
+
+// replaced returns the page with another text of the section.
+func (s section) replaced(page, text string) (string, error) {
+	head, rest, begun := strings.Cut(page, s.begin())
+	_, tail, ended := strings.Cut(rest, s.end())
+	if !begun || !ended {
+		return "", fmt.Errorf("the page needs the lines %q and, behind it, %q; the section comes between them", s.begin(), s.end())
+	}
+	return head + s.begin() + "\n\n" + strings.TrimSpace(text) + "\n\n" + s.end() + tail, nil
+}
+
+// circumstances returns when, on what and of what the results are.
+func circumstances(all []result) string {
+	s := all[0].Settings
+	return fmt.Sprintf("Date: %s. Machine: %s. Versions: %s. The heap of Apache ZooKeeper: %s.", s.Date, s.Machine, s.Versions, s.Heap)
+}
+
+// pairsOf returns the number of pairs.
+func pairsOf(all []result) int {
 	pairs := map[int]bool{}
 	for _, r := range all {
 		pairs[r.Pair] = true
 	}
+	return len(pairs)
+}
+
+// sideBySide returns the section with the rows: circumstances, charts, and tables.
+func sideBySide(all []result, drawn []chart) string {
+	s := all[0].Settings
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Side by side\n\nDate: %s. Machine: %s. Versions: %s. The heap of Apache ZooKeeper: %s. Each measurement begins after %s of warm-up and takes %s,\n"+
+	fmt.Fprintf(&b, "## Side by side\n\n%s Each measurement begins after %s of warm-up and takes %s,\n"+
 		"if it does not say something else. The servers and the clients share the machine.\n\n    make bench-report PAIRS=%d DURATION=%s\n\n",
-		s.Date, s.Machine, s.Versions, s.Heap, s.Warmup, s.Duration, len(pairs), s.Duration)
+		circumstances(all), s.Warmup, s.Duration, pairsOf(all), s.Duration)
 	b.WriteString("Each pair measures Apache ZooKeeper, then Bellwether, then etcd, with new servers and directories. The table shows medians over the pairs. " +
 		"A ratio says how\nmany times better Bellwether was than the other one in the same pair: median (minimum to maximum). More than 1 means that Bellwether was better.\n\n")
-	for _, c := range charts {
-		if !strings.HasPrefix(c.file, "images/curve-") {
-			fmt.Fprintf(&b, "![%s](%s)\n\n", c.title, c.file)
-		}
+	for _, c := range drawn {
+		fmt.Fprintf(&b, "![%s](%s)\n\n", c.title, c.file)
 	}
 	b.WriteString(tableOf(all) + "\n" + machineOf(all) + "\nWhat etcd does in a row:\n\n")
 	for _, row := range rows {
@@ -174,7 +205,6 @@ func sectionOf(all []result, s settings, charts []chart) string {
 			fmt.Fprintf(&b, "- %s: %s.\n", row.title, row.note)
 		}
 	}
-	b.WriteString("\n" + curvesOf(all, charts) + worksOf(all))
 	return b.String()
 }
 

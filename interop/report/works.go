@@ -361,21 +361,23 @@ func awaitExpiry(ctx context.Context, client *zk.Client, root string, n int) err
 	}
 }
 
-// worksOf returns the generated part about work beside writes.
-func worksOf(all []result) string {
+// worksOf returns the section about work beside writes.
+func worksOf(all []result, _ []chart) string {
 	var b strings.Builder
+	var names []string
 	for _, row := range workRows() {
 		title := row.title
+		if len(figureNames(all, row.name)) > 0 {
+			names = append(names, row.name)
+		}
 		for _, f := range figureNames(all, row.name) {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", title, f.Name,
 				workCell(values(all, row.name, f.Name, zooKeeper), f), workCell(values(all, row.name, f.Name, bellwether), f))
 			title = ""
 		}
 	}
-	if b.Len() == 0 {
-		return ""
-	}
-	return "## Latency of writes while other work goes on\n\n" +
+	return fmt.Sprintf("## Latency of writes while other work goes on\n\n%s Each measurement begins after\n%s of warm-up and takes %s, or as long as the work.\n\n    make bench-report ROWS=%s PAIRS=%d DURATION=%[3]s\n\n",
+		circumstances(all), all[0].Settings.Warmup, all[0].Settings.Duration, strings.Join(names, ","), pairsOf(all)) +
 		fmt.Sprintf("%s setData requests of %d bytes are due each second, over %d connections. A latency counts from the time at which a request was due. "+
 			"The table shows medians over the\npairs, and for ratios also the smallest and the largest one. The aim is that p99.9 is at most twice what it is without the work.\n\n",
 			number(moderateRate), size, moderateConnections) +
