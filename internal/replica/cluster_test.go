@@ -3,6 +3,7 @@ package replica
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -59,12 +60,14 @@ type delivery struct {
 	e  Event
 }
 
-// server is one server and its disk, whose log is never lost.
+// server is one server and its disk, which loses nothing.
 type server struct {
 	id        ensemble.ServerID
 	up        bool
 	r         *Replica
 	log       []*record.Txn
+	snapshot  *tree.Tree // what a leader has sent, which the log follows; nil: nothing
+	begin     wire.Zxid  // where the snapshot ends
 	acc, cur  wire.Epoch
 	listens   bool
 	dials     ensemble.ServerID
@@ -76,6 +79,7 @@ type server struct {
 	seen      []Observation
 	tickAfter int64  // ms by which its ticks come before those of others
 	stopped   string // why the replica has stopped the server
+	heartbeat int64  // when heartbeats are due
 }
 
 type wireLink struct{ from, to *server }
@@ -126,14 +130,17 @@ func (h *cluster) add(id ensemble.ServerID) *server {
 	return s
 }
 
+// wipe removes everything from the disk.
+func (s *server) wipe() { s.log, s.snapshot, s.begin, s.acc, s.cur = nil, nil, 0, 0, 0 }
+
 func (h *cluster) start(s *server) {
 	t := tree.New(tree.Options{Seed: uint64(s.id), Reconfig: h.reconfig, SkipACL: h.reconfig})
-	log := zab.NewLog(0, 0)
+	log := zab.NewLog(s.begin, 0)
+	h.load(s, t)
 	for _, txn := range s.log {
 		if err := log.Append(txn); err != nil {
 			h.t.Fatal(err)
 		}
-		t.Apply(txn)
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, peerwire.NoServer, 0
@@ -156,7 +163,8 @@ func (h *cluster) restart() {
 // kill stops a server: its links break, and dials to it are refused.
 func (h *cluster) kill(s *server) {
 	s.up, s.listens, s.observes = false, false, false
-	for id, l := range h.links {
+	for _, id := range slices.Sorted(maps.Keys(h.links)) {
+		l := h.links[id]
 		if l.from == s || l.to == s {
 			h.breakLink(id)
 		}
@@ -328,7 +336,11 @@ func (h *cluster) carryOut(s *server, rd Ready) {
 	for _, q := range rd.ReadLog {
 		s.inbox = append(s.inbox, Zab{zab.LogRead{Link: q.Link}})
 	}
+	if s.r.Status().Serving && s.r.tree.Fuzzy() {
+		s.r.tree.Settled() // as the server does
+	}
 	s.listens, s.dials, s.wake = rd.Listen, rd.Dial, rd.Wake
+	s.heartbeat = max(s.heartbeat, rd.HeartbeatDue)
 	s.observes, s.master = rd.ListenObservers, rd.DialMaster
 	s.seen = append(s.seen, rd.Observations...)
 	for _, x := range rd.Observations {
@@ -343,19 +355,34 @@ func (h *cluster) server(id ensemble.ServerID) *server {
 
 // copy builds a tree from the snapshot of another one.
 func (h *cluster) copy(from *tree.Tree) *tree.Tree {
+	t := tree.New(tree.Options{Seed: 1})
+	h.fill(t, from)
+	return t
+}
+
+// fill loads the snapshot of a tree, as a leader sends it, into a new one.
+func (h *cluster) fill(t, from *tree.Tree) {
 	var b bytes.Buffer
 	snap := from.Snapshot()
 	if _, err := store.EncodeSnapshot(&b, snap.Zxid(), snap, store.Options{}); err != nil {
 		h.t.Fatal(err)
 	}
-	t := tree.New(tree.Options{Seed: 1})
 	l := t.Loader()
 	l.Reset()
 	if _, err := store.DecodeSnapshot(&b, snap.Zxid(), l); err != nil {
 		h.t.Fatal(err)
 	}
-	l.Finish()
-	return t
+	l.CloseFuzzy() // the tree that was sent may be later than the leader has said
+}
+
+// load loads what is on a server's disk into a new tree. The snapshot may contain transactions of the log.
+func (h *cluster) load(s *server, t *tree.Tree) {
+	if s.snapshot != nil {
+		h.fill(t, s.snapshot)
+	}
+	for _, txn := range s.log {
+		t.Apply(txn)
+	}
 }
 
 func (h *cluster) duty(s *server, d Duty) {
@@ -381,20 +408,19 @@ func (h *cluster) duty(s *server, d Duty) {
 	}
 	if d.Rebuild {
 		t := tree.New(tree.Options{Seed: 1})
-		for _, txn := range s.log {
-			t.Apply(txn)
-		}
+		h.load(s, t)
 		answer(Rebuilt{t})
 	}
 	if d.Install != nil {
 		for _, txn := range d.Install.Txns {
 			s.spool.Apply(txn)
 		}
+		s.snapshot, s.begin, s.log = h.copy(s.spool), d.Install.Zxid, nil
 		answer(Rebuilt{s.spool})
 		answer(Zab{zab.Installed{Zxid: d.Install.Zxid, Generation: d.Generation}})
 	}
 	if s.log = append(s.log, d.Append...); len(d.Append) > 0 || d.Sync {
-		z := wire.Zxid(0)
+		z := s.begin
 		if n := len(s.log); n > 0 {
 			z = s.log[n-1].Zxid
 		}

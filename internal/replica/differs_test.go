@@ -239,7 +239,7 @@ func TestCopyOfAWrongTreeProvesNothing(t *testing.T) {
 		h.run(500)
 		l.spoil("/x")
 		h.busy(3000, func() {})
-		copied.log, copied.acc, copied.cur = nil, 0, 0
+		copied.wipe()
 		h.start(copied)
 		h.busy(5000, func() {})
 		if !copied.wrong("/x") {
@@ -273,7 +273,7 @@ func TestRightCopyIsConfirmed(t *testing.T) {
 	copied := h.servers[1]
 	h.kill(copied)
 	h.run(500)
-	copied.log, copied.acc, copied.cur = nil, 0, 0
+	copied.wipe()
 	h.start(copied)
 	h.run(5000)
 	if copied.r.differs.copied {

@@ -181,6 +181,20 @@ func TestLeaderGivesWayToAHealthyServer(t *testing.T) {
 	}
 }
 
+// TestReadySaysWhenPingsWereDue: a leader says when its pings were due, and a follower sends none.
+func TestReadySaysWhenPingsWereDue(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.run(1000)
+	before := h.now.Mono
+	h.run(1000)
+	if l := h.leader(); l.heartbeat <= before || l.heartbeat > h.now.Mono {
+		t.Errorf("pings of the last second were due at %d, which is not between %d and %d", l.heartbeat, before, h.now.Mono)
+	}
+	if f := h.follower(); f.heartbeat != 0 {
+		t.Errorf("a follower's pings were due at %d", f.heartbeat)
+	}
+}
+
 // TestFollowerTellsThatItsDiskStalls: the leader hears that at once.
 func TestFollowerTellsThatItsDiskStalls(t *testing.T) {
 	h := newCluster(t, 3, true)

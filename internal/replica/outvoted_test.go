@@ -47,7 +47,8 @@ func (h *cluster) lose(s *server) {
 		h.kill(s)
 	}
 	h.run(500)
-	s.log, s.acc, s.cur, s.stopped = nil, 0, 0, ""
+	s.wipe()
+	s.stopped = ""
 	h.start(s)
 }
 

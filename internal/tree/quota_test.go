@@ -82,6 +82,18 @@ func TestQuotaUsage(t *testing.T) {
 	}
 }
 
+// TestHardLimitOfZero: 0 is a hard limit, which counts in place of the soft one.
+func TestHardLimitOfZero(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(create("/a", 0))
+	w.ok(setData("/a", "", -1))
+	w.setQuota("/a", "count=-1,bytes=100=;byteHardLimit=0;countHardLimit=-1")
+	w.ok(setData("/a", "x", -1))
+	if h := fmt.Sprint(w.tree.Observations()); h != "[quota exceeded: /a has 1 bytes, hard limit 0]" {
+		t.Errorf("observations %s", h)
+	}
+}
+
 // TestQuotaUsageOverwritten: the server replaces a usage that a client has written.
 func TestQuotaUsageOverwritten(t *testing.T) {
 	w := newWorld(t, Options{})

@@ -176,6 +176,22 @@ func TestCloseSessionWithALongList(t *testing.T) {
 	audit(t, w.tree)
 }
 
+// TestClosedListIsCutExactly: the list names as many paths as fit, each with the four bytes of its length.
+func TestClosedListIsCutExactly(t *testing.T) {
+	for _, c := range []struct {
+		lengths []int
+		want    int
+	}{{[]int{closeListMax - 4}, 1}, {[]int{closeListMax - 3}, 0}, {[]int{100, closeListMax - 108}, 2}, {[]int{100, closeListMax - 107}, 1}} {
+		var list []located
+		for _, n := range c.lengths {
+			list = append(list, located{path: strings.Repeat("x", n)})
+		}
+		if got := copied(list); len(got) != c.want {
+			t.Errorf("%v: %d paths, want %d", c.lengths, len(got), c.want)
+		}
+	}
+}
+
 func TestEphemerals(t *testing.T) {
 	w := newWorld(t, Options{})
 	w.ok(create("/a", 0))

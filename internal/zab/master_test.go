@@ -190,3 +190,23 @@ func TestMasterForgetsClosedLinks(t *testing.T) {
 		t.Errorf("it still serves %v", all)
 	}
 }
+
+// TestMasterLimitsSynchronisations: a follower synchronises as many observers at a time as a leader does, and closes the links of more.
+func TestMasterLimitsSynchronisations(t *testing.T) {
+	for how, limit := range map[SyncMode]int{Diff: diffMax, Trunc: diffMax, Snap: snapMax} {
+		for _, busy := range []int{limit - 1, limit} {
+			_, master, _, _ := behindMaster(t, nil)
+			r := master.learner
+			k := r.master.order[0]
+			for range busy {
+				r.master.order = append(r.master.order, &observer{state: linkSyncing, how: how})
+			}
+			h := r.master.history()
+			r.master.deliver(k, &h, plan{how: how})
+			rd := r.Ready()
+			if refused := len(rd.Close) == 1 && rd.Close[0] == k.id; refused != (busy == limit) || refused == (len(rd.Send) > 0) {
+				t.Errorf("%v beside %d others: closes %v, sends %d packets", how, busy, rd.Close, len(rd.Send))
+			}
+		}
+	}
+}

@@ -210,6 +210,12 @@ func TestMembershipsFollowTheLog(t *testing.T) {
 			g.Propose(configuration(zx("1.3"), "1 2"))
 			return g
 		}, "0", "1.3"},
+		{"an earlier one is ignored", func() *Log {
+			g := start()
+			g.Propose(configuration(zx("1.3"), "1 2"))
+			g.Propose(configuration(zx("1.2"), "1 2 3"))
+			return g
+		}, "0", "1.3"},
 		{"versions of epochs prove nothing", func() *Log {
 			g := start()
 			g.Propose(configuration(zx("1.0"), "1 2"))
@@ -405,13 +411,13 @@ func TestNewLearnerGetsCommittedConfiguration(t *testing.T) {
 	}
 }
 
-// TestLeaseOfALeaderIsBounded: whatever lease a leader claims, its timeout is not shorter
-// than silenceMin and not longer than syncLimit.
+// TestLeaseOfALeaderIsBounded: whatever lease a leader claims, it is not negative and not longer than half of syncLimit, and the
+// leader's timeout is not shorter than silenceMin and not longer than syncLimit.
 func TestLeaseOfALeaderIsBounded(t *testing.T) {
 	for _, c := range []struct {
-		leaseMS int32
-		want    int64
-	}{{500, 1000}, {700, 1400}, {0, 1000}, {-1 << 31, 1000}, {1<<31 - 1, 5000}} {
+		leaseMS     int32
+		lease, want int64
+	}{{500, 500, 1000}, {700, 700, 1400}, {0, 0, 1000}, {-1 << 31, 0, 1000}, {1<<31 - 1, 2500, 5000}} {
 		r := NewLearner(0, LearnerOptions{Link: 1, Leader: 3, TermStart: TermStart{
 			ID: 1, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
 		}}, logOf(t, "1.5", ""))
@@ -424,6 +430,9 @@ func TestLeaseOfALeaderIsBounded(t *testing.T) {
 		take(r, pack(peerwire.PacketUpToDate, "0", nil))
 		if got := r.leaderTimeout(); !r.Native() || got != c.want || r.silence.floor > 5000 || r.silence.floor < 0 {
 			t.Errorf("lease %d: given up after %d ms, want %d", c.leaseMS, got, c.want)
+		}
+		if got := r.LeaseMS(); got != c.lease {
+			t.Errorf("lease %d: %d, want %d", c.leaseMS, got, c.lease)
 		}
 	}
 }

@@ -1,0 +1,345 @@
+package replica
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"bellwether/internal/ensemble"
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
+)
+
+// randomRun is an ensemble with clients and faults that a seed chooses.
+type randomRun struct {
+	*cluster
+	rand    *rand.Rand
+	clients []*randomClient
+	kept    []string                  // persistent znodes whose create was acknowledged
+	owned   map[string]wire.SessionID // the same of ephemeral ones, with their sessions
+	over    map[wire.SessionID]bool   // sessions that their clients have closed
+	full    map[*server]bool          // servers without room on the disk
+	names   int
+}
+
+// randomClient is a connection and what its client knows.
+type randomClient struct {
+	*client
+	conn    ConnID
+	xid     int32
+	seen    wire.Zxid
+	asked   []asking
+	handled int  // replies that were compared
+	pings   int  // pings without an answer
+	left    bool // the client has ended the connection
+}
+
+// asking is a request without an answer.
+type asking struct {
+	xid       int32
+	op        wire.OpCode
+	path      string
+	ephemeral bool
+}
+
+// TestRandomRuns: whatever servers and links fail, and however clients move, each request is answered once and in its place, no
+// znode is lost whose create was acknowledged, and in the end every server serves the same tree, every open connection
+// is answered, every session with a connection is open, and every other one ends.
+func TestRandomRuns(t *testing.T) {
+	for seed := range uint64(300) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := &randomRun{rand: rand.New(rand.NewPCG(seed, 1)), owned: map[string]wire.SessionID{}, over: map[wire.SessionID]bool{}, full: map[*server]bool{}}
+			r.cluster = observed(t, 3+r.rand.IntN(3), func(h *cluster) {
+				h.compatible, h.silent = map[ensemble.ServerID]bool{}, map[*server]bool{}
+				for id := range ensemble.ServerID(5) {
+					h.compatible[id+1] = r.rand.IntN(8) == 0
+				}
+				h.local = r.rand.IntN(4) == 0
+				h.priorities = map[ensemble.ServerID]int{ensemble.ServerID(1 + r.rand.IntN(3)): r.rand.IntN(2)}
+			})
+			for _, s := range r.servers {
+				s.tickAfter = r.rand.Int64N(500)
+			}
+			for range 400 {
+				r.act()
+				r.run(int64(r.rand.IntN(60)))
+				r.compare()
+			}
+			r.heal()
+			r.finish()
+		})
+	}
+}
+
+// act does one thing at random.
+func (r *randomRun) act() {
+	s := r.servers[r.rand.IntN(len(r.servers))]
+	switch n := r.rand.IntN(40); {
+	case n < 3:
+		r.open(s, nil)
+	case n < 5 && len(r.clients) > 0: // the client moves; its former connection may still be there
+		if c := r.clients[r.rand.IntN(len(r.clients))]; c.session != 0 && !r.over[c.session] && !r.newer(c) {
+			if r.rand.IntN(2) == 0 {
+				r.leave(c)
+			}
+			r.open(s, c)
+		}
+	case n < 6 && len(r.clients) > 0:
+		r.leave(r.clients[r.rand.IntN(len(r.clients))])
+	case n < 7:
+		r.down(s)
+	case n < 8:
+		if all := slices.Sorted(maps.Keys(r.links)); len(all) > 0 {
+			r.breakLink(all[r.rand.IntN(len(all))])
+		}
+	case n < 9 && len(r.unsaid) == 0 && len(r.silent) == 0 && s.up:
+		r.silent[s] = true
+		if r.rand.IntN(2) == 0 {
+			s.inbox = append(s.inbox, DiskStalled{Since: r.now.Mono, Duty: "fsync"})
+		}
+	case n < 11:
+		r.mend()
+	case n < 12:
+		r.away = nil
+		if r.rand.IntN(2) == 0 {
+			r.away = s
+		}
+	case n < 13 && s.up:
+		if to, err := s.r.Successor(peerwire.NoServer, false); err == nil {
+			s.inbox = append(s.inbox, TransferLeadership{To: to})
+		}
+	case n < 14 && r.delay == nil:
+		r.delay = r.packets(s, r.servers[r.rand.IntN(len(r.servers))])
+	case n < 15 && s.up && !r.full[s] && len(r.full) == 0:
+		r.full[s] = true
+		s.inbox = append(s.inbox, NoRoom{})
+	case n < 16 && s.id > 3: // an observer loses its disk
+		r.forget(s)
+		r.lose(s)
+	case len(r.clients) > 0:
+		if c := r.clients[r.rand.IntN(len(r.clients))]; c.session != 0 && !c.closed && !c.left && c.at.up && !r.over[c.session] {
+			r.request(c)
+		}
+	}
+}
+
+// newer reports whether the session of a client has a later connection.
+func (r *randomRun) newer(c *randomClient) bool {
+	for _, o := range r.clients {
+		if o.session == c.session && o.conn > c.conn {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens a connection with the session of an earlier one, or a new session.
+func (r *randomRun) open(s *server, from *randomClient) {
+	if !s.up {
+		return
+	}
+	e := Connect{TimeoutMS: 6000}
+	c := &randomClient{}
+	if from != nil {
+		pw := from.session.Password()
+		e.Session, e.Password, e.Seen, c.seen = from.session, pw[:], from.seen, from.seen
+	}
+	c.client, c.conn = r.ask(s, e)
+	r.clients = append(r.clients, c)
+}
+
+// leave ends the connection of a client.
+func (r *randomRun) leave(c *randomClient) {
+	if c.closed || c.left {
+		return
+	}
+	c.left = true
+	delete(r.cluster.clients, c.conn)
+	if c.at.up {
+		c.at.inbox = append(c.at.inbox, Disconnected{c.conn})
+	}
+}
+
+// down kills a server, unless a voter is down already.
+func (r *randomRun) down(s *server) {
+	for _, o := range r.servers {
+		if !o.up {
+			return
+		}
+	}
+	r.forget(s)
+	r.kill(s)
+}
+
+// forget forgets what the process of a server does not know any more when it begins anew.
+func (r *randomRun) forget(s *server) {
+	delete(r.silent, s)
+	delete(r.full, s)
+	r.unsaid = slices.DeleteFunc(r.unsaid, func(d delivery) bool { return d.to == s })
+	r.delayed = slices.DeleteFunc(r.delayed, func(d delivery) bool { return d.to == s })
+}
+
+// mend starts what is down, lets silent disks answer, and delivers what is delayed.
+func (r *randomRun) mend() {
+	r.release()
+	for _, s := range r.servers {
+		if r.silent[s] {
+			r.answer(s)
+		}
+		if r.full[s] {
+			delete(r.full, s)
+			s.inbox = append(s.inbox, Room{})
+		}
+		if !s.up {
+			r.start(s)
+		}
+	}
+}
+
+// request sends a request, or a ping.
+func (r *randomRun) request(c *randomClient) {
+	if r.rand.IntN(4) == 0 {
+		r.ping(c)
+		return
+	}
+	r.names++
+	c.xid++
+	a := asking{xid: c.xid, path: fmt.Sprintf("/n%d", r.names)}
+	q := &Request{Conn: c.conn, Xid: c.xid}
+	switch n := r.rand.IntN(16); {
+	case n < 8:
+		a.ephemeral = n < 4
+		flags := int32(0)
+		if a.ephemeral {
+			flags = wire.FlagEphemeral
+		}
+		a.op, q.Body = wire.OpCreate, wire.Append(nil, &wire.CreateRequest{Path: a.path, ACL: wire.OpenACL(), Flags: flags})
+	case n < 10:
+		a.op, q.Body = wire.OpSync, wire.Append(nil, &wire.PathRequest{Path: "/"})
+	case n < 12:
+		a.op, q.Body = wire.OpSetData, wire.Append(nil, &wire.SetDataRequest{Path: "/zookeeper", Data: []byte(a.path), Version: -1})
+	case n < 15:
+		a.op, q.Body = wire.OpGetData, wire.Append(nil, &wire.PathWatchRequest{Path: "/zookeeper"})
+	default:
+		a.op = wire.OpCloseSession
+		r.over[c.session] = true
+	}
+	q.Op = a.op
+	c.asked = append(c.asked, a)
+	c.at.inbox = append(c.at.inbox, q)
+}
+
+func (r *randomRun) ping(c *randomClient) {
+	c.pings++
+	c.at.inbox = append(c.at.inbox, &Request{Conn: c.conn, Xid: wire.XidPing, Op: wire.OpPing})
+}
+
+// compare checks the replies that have come since the last time.
+func (r *randomRun) compare() {
+	r.t.Helper()
+	for _, c := range r.clients {
+		for ; c.handled < len(c.replies); c.handled++ {
+			o := c.replies[c.handled]
+			if o.Request.Op == wire.OpPing {
+				if c.pings--; c.pings < 0 {
+					r.t.Fatalf("connection %d: an answer to no ping", c.conn)
+				}
+				continue
+			}
+			if len(c.asked) == 0 || c.asked[0].xid != o.Request.Xid {
+				r.t.Fatalf("connection %d: an answer to request %d; %+v wait", c.conn, o.Request.Xid, c.asked)
+			}
+			a := c.asked[0]
+			c.asked = c.asked[1:]
+			if o.Kind == Turn {
+				if a.op != wire.OpGetData || c.at.r.Applied() < c.seen {
+					r.t.Fatalf("connection %d: a turn for %v at %v, although the client has seen %v", c.conn, a.op, c.at.r.Applied(), c.seen)
+				}
+				continue
+			}
+			if o.Header.Zxid < c.seen {
+				r.t.Fatalf("connection %d: zxid %v after %v", c.conn, o.Header.Zxid, c.seen)
+			}
+			c.seen = o.Header.Zxid
+			r.acknowledged(c, a, o.Header.Err)
+		}
+	}
+}
+
+// acknowledged checks and remembers the result of a request.
+func (r *randomRun) acknowledged(c *randomClient, a asking, code wire.Code) {
+	r.t.Helper()
+	switch {
+	case code == wire.ErrSessionExpired || code == wire.ErrSessionMoved:
+	case code != wire.OK:
+		r.t.Fatalf("connection %d: %v of %s: %v", c.conn, a.op, a.path, code)
+	case a.op == wire.OpCreate && a.ephemeral:
+		r.owned[a.path] = c.session
+	case a.op == wire.OpCreate:
+		r.kept = append(r.kept, a.path)
+	}
+}
+
+// heal ends all faults and lets the ensemble come to rest. Clients ping.
+func (r *randomRun) heal() {
+	r.away = nil
+	r.mend()
+	for range 20 {
+		for _, c := range r.clients {
+			if c.session != 0 && !c.closed && !c.left {
+				r.ping(c)
+			}
+		}
+		r.run(1000)
+		r.compare()
+	}
+}
+
+// finish checks what must hold in the end.
+func (r *randomRun) finish() {
+	t, leader := r.t, r.leader()
+	t.Helper()
+	zxid, digest := leader.r.tree.Digest()
+	for _, s := range r.servers {
+		if z, d := s.r.tree.Digest(); !s.r.Status().Serving || z != zxid || d != digest {
+			t.Errorf("server %d: %+v, tree %x at %v, the leader's %x at %v", s.id, s.r.Status(), d, z, digest, zxid)
+		}
+		if n, first := s.r.tree.DigestMismatches(); n > 0 {
+			t.Errorf("server %d: %d digests differ, the first ones at %v", s.id, n, first)
+		}
+	}
+	connected := map[wire.SessionID]bool{}
+	for _, c := range r.clients {
+		if c.closed || c.left {
+			continue
+		}
+		if len(c.asked) > 0 || c.pings > 0 || c.answer.Kind != Attached {
+			t.Errorf("connection %d of session %v at server %d: %d pings and %+v have no answer", c.conn, c.session, c.at.id, c.pings, c.asked)
+		}
+		// A leader of ZooKeeper does not tell the other servers that a session has moved.
+		if connected[c.session] && !r.compatible[leader.id] {
+			t.Errorf("session %v has two connections", c.session)
+		}
+		connected[c.session] = true
+	}
+	exists := func(path string) bool {
+		return leader.r.tree.Exists(anonymousReader{}, path, false, new(wire.StatResponse)) == wire.OK
+	}
+	for _, path := range r.kept {
+		if !exists(path) {
+			t.Errorf("%s is lost", path)
+		}
+	}
+	for _, c := range r.clients {
+		if _, open := leader.r.tree.Session(c.session); c.session != 0 && open != connected[c.session] && !r.local {
+			t.Errorf("session %v: open %v, connected %v", c.session, open, connected[c.session])
+		}
+	}
+	for path, session := range r.owned {
+		if exists(path) != connected[session] {
+			t.Errorf("%s of session %v: exists %v, connected %v", path, session, exists(path), connected[session])
+		}
+	}
+}
