@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"strconv"
 	"strings"
 )
@@ -16,7 +17,7 @@ const (
 	negate   = "negate"   // the condition of an if, a for or a case is negated
 	shift    = "shift"    // a comparison is shifted by one: < and <=, > and >=
 	drop     = "drop"     // a call, an assignment or a jump is not carried out
-	reorder  = "reorder"  // two successive statements that call something change places
+	reorder  = "reorder"  // two successive statements that call functions change places
 	constant = "constant" // an integer is one larger; true and false change places
 	swallow  = "swallow"  // an error is taken for nil, where it is handled or returned
 )
@@ -191,20 +192,33 @@ func panics(x ast.Expr) bool {
 	return ok && name.Name == "panic"
 }
 
-// calls reports whether a statement that may be moved calls something.
+// calls reports whether a statement may be moved and calls a function when it is reached. The functions that are
+// part of the language do not count: what they read and change stands in the statement.
 func calls(s ast.Stmt) bool {
 	switch s.(type) {
-	case *ast.ExprStmt, *ast.AssignStmt, *ast.DeferStmt, *ast.SendStmt, *ast.GoStmt:
+	case *ast.ExprStmt, *ast.AssignStmt, *ast.SendStmt, *ast.GoStmt:
 	default:
 		return false
 	}
 	found := false
 	ast.Inspect(s, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		found = found || ok && !panics(call)
+		found = found || ok && !builtin(call)
 		return !found
 	})
 	return found && droppable(s)
+}
+
+// builtin reports whether a call is one of a function or a basic type of the language, which has no name of its own in this
+// program.
+func builtin(call *ast.CallExpr) bool {
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		return types.Universe.Lookup(f.Name) != nil
+	case *ast.ArrayType, *ast.ParenExpr:
+		return true // a conversion
+	}
+	return false
 }
 
 // literal changes an integer, true or false.

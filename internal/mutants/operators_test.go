@@ -29,6 +29,11 @@ func TestOperators(t *testing.T) {
 		"a panic":               {"panic(a)", nil},
 		"two calls": {"f(a)\ng(b) // why", []string{
 			"drop: if false { f(a) }", "reorder: g(b)\nf(a) // why", "drop: if false { g(b) } // why"}},
+		"calls within the language": {"a = append(a, b)\nclear(b)\nf([]byte(a))", []string{
+			"drop: if false { a = append(a, b) }", "drop: if false { clear(b) }", "drop: if false { f([]byte(a)) }"}},
+		"a call and an assignment of one": {"f(a)\nb = g()", []string{
+			"drop: if false { f(a) }", "reorder: b = g()\nf(a)", "drop: if false { b = g() }"}},
+		"a lock":                     {"a.Lock()\ndefer a.Unlock()", []string{"drop: if false { a.Lock() }", "drop: if false { defer a.Unlock() }"}},
 		"an assignment after a call": {"f(a)\na = b", []string{"drop: if false { f(a) }", "drop: if false { a = b }"}},
 		"a call after a definition":  {"a := g()\nf(a)", []string{"drop: if false { f(a) }"}},
 		"a list of a case":           {"switch a {\ncase b:\nf(a)\n}", []string{"drop: if false { f(a) }"}},
