@@ -1,6 +1,9 @@
 package replica
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // check reports the first invariant of the connections that does not hold. The tests
 // call it after each step.
@@ -37,4 +40,33 @@ func (r *Replica) check() error {
 		return fmt.Errorf("%d abandoned requests are counted as %d", count, r.abandoned.count)
 	}
 	return nil
+}
+
+// resting reports what is left of requests and faults on a server of an ensemble that serves while no client asks anything.
+func (r *Replica) resting() error {
+	m := r.member
+	var errs []error
+	for what, n := range map[string]int{
+		"requests for sessions": len(r.creating), "ends of sessions under way": len(r.ending), "ends of sessions to propose": r.doomed.Len(),
+		"abandoned requests": r.abandoned.count, "outputs": r.outputs.Len(), "effects": m.effects.Len(), "postponed events": len(m.postponed),
+		"connections that wait for a leader": len(m.held), "connections that wait for the leader's answer": len(m.asking),
+		"connections that wait for their sync": len(m.moved), "syncs": len(m.syncs), "held pings": m.pings.Len(), "failed terms": len(m.failed),
+	} {
+		if n != 0 {
+			errs = append(errs, fmt.Errorf("%d %s are left", n, what))
+		}
+	}
+	for id, c := range r.conns {
+		if c.waiting.Len() > 0 {
+			errs = append(errs, fmt.Errorf("%d requests of connection %d are left", c.waiting.Len(), id))
+		}
+	}
+	if r.stall.active() || r.health.noRoom || m.disabled != "" || m.told != "" || m.joining != Never || m.unsettled {
+		errs = append(errs, fmt.Errorf("stall %+v, no room: %v, disabled: %q, told the leader %q, joining since %d, unsettled: %v",
+			r.stall, r.health.noRoom, m.disabled, m.told, m.joining, m.unsettled))
+	}
+	if e := m.epoch; m.accepted != e || m.current != e || m.saved.accepted != e || m.saved.current != e || m.leader != nil && m.learner != nil {
+		errs = append(errs, fmt.Errorf("epoch %d: accepted %d, current %d, saved %+v; leads: %v, follows: %v", e, m.accepted, m.current, m.saved, m.leader != nil, m.learner != nil))
+	}
+	return errors.Join(errs...)
 }

@@ -310,6 +310,12 @@ func (r *randomRun) finish() {
 			t.Errorf("server %d: %d digests differ, the first ones at %v", s.id, n, first)
 		}
 	}
+	for _, s := range r.servers {
+		if err := s.r.resting(); err != nil {
+			t.Errorf("server %d: %v", s.id, err)
+		}
+	}
+	r.learners(leader)
 	connected := map[wire.SessionID]bool{}
 	for _, c := range r.clients {
 		if c.closed || c.left {
@@ -340,6 +346,29 @@ func (r *randomRun) finish() {
 	for path, session := range r.owned {
 		if exists(path) != connected[session] {
 			t.Errorf("%s of session %v: exists %v, connected %v", path, session, exists(path), connected[session])
+		}
+	}
+}
+
+// learners checks that every server but the leader is listed once by the server from which it learns.
+func (r *randomRun) learners(leader *server) {
+	r.t.Helper()
+	for _, s := range r.servers {
+		if s == leader {
+			continue
+		}
+		at := leader
+		if m := r.masterOf(s); m != nil {
+			at = m
+		}
+		n := 0
+		for _, l := range at.r.Learners() {
+			if l.Server == s.id && l.Synced && l.Observer == (s.id > 3) {
+				n++
+			}
+		}
+		if n != 1 {
+			r.t.Errorf("server %d is listed %d times by server %d: %+v", s.id, n, at.id, at.r.Learners())
 		}
 	}
 }
