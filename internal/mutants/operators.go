@@ -209,8 +209,8 @@ func calls(s ast.Stmt) bool {
 	return found && droppable(s)
 }
 
-// builtin reports whether a call is one of a function or a basic type of the language, which has no name of its own in this
-// program.
+// builtin reports whether a call is that of a function of the language, such as append, or a conversion to one of its
+// types.
 func builtin(call *ast.CallExpr) bool {
 	switch f := call.Fun.(type) {
 	case *ast.Ident:

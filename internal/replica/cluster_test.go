@@ -79,7 +79,7 @@ type server struct {
 	seen      []Observation
 	tickAfter int64  // ms by which its ticks come before those of others
 	stopped   string // why the replica has stopped the server
-	heartbeat int64  // when heartbeats are due
+	heartbeat int64  // when the last pings were due
 }
 
 type wireLink struct{ from, to *server }

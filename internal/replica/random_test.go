@@ -21,7 +21,7 @@ type randomRun struct {
 	owned   map[string]wire.SessionID // the same of ephemeral ones, with their sessions
 	over    map[wire.SessionID]bool   // sessions that their clients have closed
 	full    map[*server]bool          // servers without room on the disk
-	names   int
+	names   int                       // znodes named so far
 }
 
 // randomClient is a connection and what its client knows.
@@ -309,8 +309,6 @@ func (r *randomRun) finish() {
 		if n, first := s.r.tree.DigestMismatches(); n > 0 {
 			t.Errorf("server %d: %d digests differ, the first ones at %v", s.id, n, first)
 		}
-	}
-	for _, s := range r.servers {
 		if err := s.r.resting(); err != nil {
 			t.Errorf("server %d: %v", s.id, err)
 		}

@@ -177,9 +177,9 @@ func rowNames() (names []string) {
 // measureAll measures pair after pair what the file of results does not contain yet.
 func (r *run) measureAll(ctx context.Context, chosen []row) error {
 	// What the machine allows stands beside the rows, not beside curves and other work.
-	sideBySide := slices.ContainsFunc(chosen, func(c row) bool { return slices.ContainsFunc(rows, func(r row) bool { return r.name == c.name }) })
+	withRows := slices.ContainsFunc(chosen, func(c row) bool { return slices.ContainsFunc(rows, func(r row) bool { return r.name == c.name }) })
 	for pair := range r.pairs {
-		if sideBySide {
+		if withRows {
 			if err := r.once(ctx, ceilingRow, pair, machine, func() ([]figure, error) { return ceiling(ctx, r) }); err != nil {
 				return err
 			}

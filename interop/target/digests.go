@@ -31,6 +31,7 @@ func (e *Ensemble) Mismatch(i int) (string, error) {
 	return mismatch(logs, i), nil
 }
 
+// mismatch is Mismatch for the logs of all servers.
 func mismatch(logs []string, i int) string {
 	var snapshots []string
 	for _, log := range logs {
