@@ -18,17 +18,28 @@ type fileID struct{ dev, ino uint64 }
 // stat describes the file that name leads to. It takes less than half the time of os.Stat, which
 // matters because each fsync of the log calls it.
 func stat(name string) (FileInfo, error) {
-	var st syscall.Stat_t
-	err := syscall.Stat(name, &st)
+	info, err := statOf(name)
 	for err == syscall.EINTR {
-		err = syscall.Stat(name, &st)
+		info, err = statOf(name)
 	}
 	if err != nil {
 		return FileInfo{}, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
-	mode := fileMode(uint32(st.Mode))
-	return FileInfo{Name: filepath.Base(name), Size: st.Size, Dir: mode.IsDir(), Not: notFile(mode),
-		id: fileID{uint64(st.Dev), uint64(st.Ino)}}, nil
+	return info, nil
+}
+
+// statWithTimes does what statOf does, with the system call that every Unix has.
+func statWithTimes(name string) (FileInfo, error) {
+	var st syscall.Stat_t
+	if err := syscall.Stat(name, &st); err != nil {
+		return FileInfo{}, err
+	}
+	return infoOf(name, uint32(st.Mode), st.Size, fileID{uint64(st.Dev), uint64(st.Ino)}), nil
+}
+
+func infoOf(name string, mode uint32, size int64, id fileID) FileInfo {
+	m := fileMode(mode)
+	return FileInfo{Name: filepath.Base(name), Size: size, Dir: m.IsDir(), Not: notFile(m), id: id}
 }
 
 // fileMode returns the type of a file as package os has it.
