@@ -17,8 +17,8 @@ import (
 )
 
 // Ceiling measures what this machine allows: requests to a server that only echoes, with the
-// frames of getData and setData, and appends to a file with an fsync after each, with the
-// bytes of setData's transactions.
+// frames of getData and setData; appends to a file with an fsync after each, with the
+// bytes of setData's transactions; and for how long the machine stops while it is busy.
 type Ceiling struct {
 	// Echo returns the command of a process that calls [Echo] with these lengths, its standard
 	// output and its standard input.
@@ -40,8 +40,8 @@ func (c Ceiling) Check() error {
 
 func (c Ceiling) setting() Setting { return Setting{Warmup: c.Warmup, Duration: c.Duration} }
 
-// Run measures reads, writes, appends one by one, and appends in batches. The latency of a
-// batch is that of each of its transactions.
+// Run measures reads, writes, appends one by one, appends in batches, and pauses. The latency of a
+// batch is that of each of its transactions, that of a pause is how long it lasts.
 func (c Ceiling) Run(ctx context.Context) (all []*Report, err error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -60,7 +60,11 @@ func (c Ceiling) Run(ctx context.Context) (all []*Report, err error) {
 		}
 		all = append(all, r)
 	}
-	return all, nil
+	r, err := c.pauses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, r), nil
 }
 
 // frames are a request and its reply as they are on the wire.
@@ -253,34 +257,38 @@ const txnOverhead = 61
 
 // append measures a loop that appends a batch of transactions to a file and fsyncs it.
 func (c Ceiling) append(ctx context.Context, batch int) (*Report, error) {
-	file, err := os.CreateTemp(c.Dir, "bellwether-bench-")
+	if _, err := c.appendFor(ctx, c.Warmup, batch, func(time.Duration) {}); err != nil {
+		return nil, err
+	}
+	m, took := c.setting().begin(), newLatencies()
+	size, err := c.appendFor(ctx, c.Duration, batch, func(d time.Duration) { took.recordEach(d, batch) })
 	if err != nil {
 		return nil, err
+	}
+	r := m.report("ceiling: append and fsync", took)
+	r.Figures = []Figure{{"transactions in a batch", float64(batch)}, {"bytes in a batch", float64(size)}}
+	return r, nil
+}
+
+// appendFor appends batches of transactions to a file for a time, with an fsync after each, and calls done with the time that each
+// has taken. It returns the bytes in a batch.
+func (c Ceiling) appendFor(ctx context.Context, d time.Duration, batch int, done func(time.Duration)) (size int, err error) {
+	file, err := os.CreateTemp(c.Dir, "bellwether-bench-")
+	if err != nil {
+		return 0, err
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
 	txns := make([]byte, batch*(txnOverhead+len(ceilingPath)+c.Size))
-	loop := func(d time.Duration, took *latencies) error {
-		for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
-			begin := time.Now()
-			if _, err := file.Write(txns); err != nil {
-				return err
-			}
-			if err := file.Sync(); err != nil {
-				return err
-			}
-			took.recordEach(time.Since(begin), batch)
+	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
+		begin := time.Now()
+		if _, err := file.Write(txns); err != nil {
+			return 0, err
 		}
-		return ctx.Err()
+		if err := file.Sync(); err != nil {
+			return 0, err
+		}
+		done(time.Since(begin))
 	}
-	if err := loop(c.Warmup, newLatencies()); err != nil {
-		return nil, err
-	}
-	m, took := c.setting().begin(), newLatencies()
-	if err := loop(c.Duration, took); err != nil {
-		return nil, err
-	}
-	r := m.report("ceiling: append and fsync", took)
-	r.Figures = []Figure{{"transactions in a batch", float64(batch)}, {"bytes in a batch", float64(len(txns))}}
-	return r, nil
+	return len(txns), ctx.Err()
 }

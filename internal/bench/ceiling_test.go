@@ -4,7 +4,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -22,8 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestCeiling shows that each of the four measurements counts operations, also with several
-// requests in flight, and that nothing is left.
+// TestCeiling shows that each measurement counts operations, also with several
+// requests in flight, and that nothing is left. A machine need not pause.
 func TestCeiling(t *testing.T) {
 	dir := t.TempDir()
 	c := Ceiling{
@@ -33,16 +35,19 @@ func TestCeiling(t *testing.T) {
 		Connections: 3, Outstanding: 5, Size: 100, Batch: 10, Dir: dir, Warmup: time.Millisecond, Duration: 50 * time.Millisecond,
 	}
 	reports, err := c.Run(t.Context())
-	if err != nil || len(reports) != 4 {
+	if err != nil || len(reports) != 5 {
 		t.Fatalf("%d reports, %v", len(reports), err)
 	}
-	for _, r := range reports {
+	for _, r := range reports[:4] {
 		if r.Operations < 1 || r.Max <= 0 || r.ClientCPU < 0 {
 			t.Errorf("%+v", r)
 		}
 	}
 	if reports[3].Operations%10 != 0 {
 		t.Errorf("%d transactions in batches of 10", reports[3].Operations)
+	}
+	if text := reports[4].String(); !strings.HasPrefix(text, "ceiling: pauses of the machine: ") || !strings.Contains(text, "% of the time") {
+		t.Error(text)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v, %d files are left", err, len(left))
@@ -84,4 +89,18 @@ type writerFunc func()
 func (f writerFunc) Write(p []byte) (int, error) {
 	f()
 	return len(p), nil
+}
+
+// TestPausesOfAllLoops shows that only those times count in which no loop ran.
+func TestPausesOfAllLoops(t *testing.T) {
+	ms := time.Millisecond
+	loops := []*watchedLoop{
+		{pauses: []pause{{1 * ms, 3 * ms}, {10 * ms, 20 * ms}, {30 * ms, 40 * ms}}},
+		{pauses: []pause{{4 * ms, 6 * ms}, {12 * ms, 14 * ms}, {15 * ms, 33 * ms}}},
+		{pauses: []pause{{0, 50 * ms}}},
+	}
+	want := []pause{{12 * ms, 14 * ms}, {15 * ms, 20 * ms}, {30 * ms, 33 * ms}}
+	if got := common(loops); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }

@@ -172,7 +172,9 @@ func newBenchCeiling(base maker) *cobra.Command {
 		Long: "Measure what no server can exceed on this machine: requests to a process that answers at once, with the frames of\n" +
 			"getData and setData, and appends to a file in --dir with an fsync after each transaction and after each --batch\n" +
 			"of them, with the bytes of setData's transactions. Here the processor time of the servers is that of the process\n" +
-			"that answers. The latency of a transaction in a batch is that of the batch.",
+			"that answers. The latency of a transaction in a batch is that of the batch. The last line says how often, and for\n" +
+			"how long, the machine stopped as a whole while a loop kept each core busy and another one the disk: a host may\n" +
+			"limit a virtual machine like that. No server's highest percentiles can be below these pauses.",
 		Example: "  bellwether bench ceiling --connections 32 --outstanding 16 --dir /var/lib/zookeeper",
 	}
 	f := c.Flags()

@@ -304,11 +304,14 @@ func ceiling(ctx context.Context, r *run) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
+	paused, err := valueOf(reports[4], "% of the time")
 	return []figure{
 		{"a process that only echoes, frames of getData, 32 × 16", "/s", reports[0].PerSecond(), true},
 		{"the same, CPU of the process, each request", "µs", micros(reports[0].ServerCPU) / float64(max(reports[0].Operations, 1)), false},
 		{"a process that only echoes, frames of setData, 32 × 16", "/s", reports[1].PerSecond(), true},
 		{"append and fsync of one transaction, p50", "µs", micros(reports[2].P50), false},
 		{"append and fsync of 256 transactions, p50", "µs", micros(reports[3].P50), false},
-	}, nil
+		{"pauses of the machine while all cores and the disk are busy, longest", "ms", millis(reports[4].Max), false},
+		{"the same, share of the time", "%", paused, false},
+	}, err
 }
