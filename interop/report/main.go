@@ -24,6 +24,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"bellwether/interop/target"
 )
 
@@ -214,6 +216,7 @@ func (r *run) once(ctx context.Context, row string, pair int, system string, mea
 		return nil
 	}
 	fmt.Fprintf(os.Stderr, "pair %d of %d: %s: %s\n", pair+1, r.pairs, row, system)
+	unix.Sync() // or the system writes what the measurement before has left in the page cache during this one
 	began, skipped := time.Now(), ""
 	figures, err := measure()
 	var skip *skipError
