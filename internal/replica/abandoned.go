@@ -91,7 +91,7 @@ func (r *Replica) removeAbandoned(id wire.SessionID, gone func(*Request) bool) {
 // session, it forgets the session's forwarded requests; if txn ends the session, all its requests.
 func (r *Replica) reportAbandoned(txn *record.Txn, res tree.Result) {
 	for _, q := range r.abandoned.requests[txn.Session] {
-		if !q.awaits(txn) {
+		if !q.matches(txn) {
 			continue
 		}
 		if q.doubtful && !q.made(txn) {
@@ -154,6 +154,19 @@ func (q *Request) made(txn *record.Txn) bool {
 		return false
 	}
 	return wire.Decode(q.Body, body) == nil && sameZnode(body, txn.Body)
+}
+
+// foreign reports whether a transaction is certainly not that of a request. An error transaction can be that of any.
+func (q *Request) foreign(txn *record.Txn) bool {
+	switch {
+	case txn.Type == wire.OpError:
+		return false
+	case q.Op == wire.OpMulti: // whose operations can have failed
+		return txn.Type != wire.OpMulti
+	case q.Op == wire.OpReconfig, q.Op == wire.OpDeleteContainer:
+		return false
+	}
+	return !q.made(txn)
 }
 
 // sameZnode reports whether a transaction does what a request asks for, with the same znode.

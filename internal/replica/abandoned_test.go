@@ -210,6 +210,49 @@ func TestAbandonedRequestUnderAZooKeeperLeader(t *testing.T) {
 	}
 }
 
+// TestRequestUnderAZooKeeperLeader: clients such as kazoo use the same xids again on each connection. Under a ZooKeeper leader a server
+// may apply a transaction of the session's earlier connection, at another server, while a request with its xid waits. That
+// transaction is not its answer. A change that was not carried out was acknowledged like that.
+func TestRequestUnderAZooKeeperLeader(t *testing.T) {
+	for _, compatible := range []bool{true, false} {
+		h := newCluster(t, 3, true)
+		for _, s := range h.servers {
+			s.r.member.opt.CompatibleOnly = compatible
+		}
+		h.run(1000)
+		at := h.follower()
+		_, conn := h.connect(at, 0)
+		h.delay = h.packets(at, h.leader())
+		h.create(at, conn, 1, "/own-")
+		h.run(1)
+		create := *at.r.conns[conn].waiting.First()
+		multi := &Request{Xid: 1, Op: wire.OpMulti, zxid: forwarded, doubtful: create.doubtful}
+		reconfig := &Request{Xid: 1, Op: wire.OpReconfig, zxid: forwarded, doubtful: create.doubtful}
+		for _, c := range []struct {
+			q     *Request
+			typ   wire.OpCode
+			body  record.TxnBody
+			could bool
+		}{
+			{create, wire.OpCreate, &record.CreateTxn{Path: "/own-"}, true},
+			{create, wire.OpCreate, &record.CreateTxn{Path: "/own-0000000001"}, true},
+			{create, wire.OpCreate, &record.CreateTxn{Path: "/other"}, false},
+			{create, wire.OpSetData, &record.SetDataTxn{Path: "/own-"}, false},
+			{create, wire.OpMulti, &record.MultiTxn{}, false},
+			{create, wire.OpError, &record.ErrorTxn{Err: wire.ErrNoNode}, true},
+			{multi, wire.OpMulti, &record.MultiTxn{}, true},
+			{multi, wire.OpError, &record.ErrorTxn{Err: wire.ErrNoNode}, true},
+			{multi, wire.OpCreate, &record.CreateTxn{Path: "/own-"}, false},
+			{reconfig, wire.OpReconfig, &record.SetDataTxn{}, true},
+		} {
+			txn := &record.Txn{TxnHeader: record.TxnHeader{Cxid: 1, Zxid: 1, Type: c.typ}, Body: c.body}
+			if got := c.q.awaits(txn); got != (c.could || !compatible) {
+				t.Errorf("compatible %v: %v awaits %v of %+v: %v", compatible, c.q.Op, c.typ, c.body, got)
+			}
+		}
+	}
+}
+
 // TestTransactionOfARequest: a transaction is that of a request if it does with the same znode what the request asks for. The requests
 // of a delete and of a check are of one type, so both transactions count.
 func TestTransactionOfARequest(t *testing.T) {

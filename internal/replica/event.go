@@ -58,7 +58,7 @@ type Request struct {
 	verdict     wire.Code // the code from Prepare, if nothing was proposed
 	zxid        wire.Zxid // zxid of the transaction that answers the request; 0: none, forwarded: not known
 	token       uint64    // token of the sync that answers the request; 0: none, or it is done
-	doubtful    bool      // abandoned on the way to a ZooKeeper leader: see made
+	doubtful    bool      // sent to a ZooKeeper leader, or abandoned on the way to one: see made
 	withoutStat []bool    // tree.Request.WithoutStat, if this server has prepared the request
 
 	multi *wire.MultiRequest // see decodedMulti; nil: not decoded yet

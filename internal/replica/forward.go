@@ -14,7 +14,7 @@ import (
 // forward sends a request to the leader. The transaction that the leader makes of it is
 // the answer.
 func (r *Replica) forward(c *conn, q *Request) {
-	q.zxid = forwarded
+	q.zxid, q.doubtful = forwarded, !r.member.native()
 	c.closing = q.Op == wire.OpCloseSession
 	r.forwardRequest(peerwire.ForwardedRequest{Session: c.session, Cxid: q.Xid, Op: q.Op, Body: q.Body}, q.Identities)
 }

@@ -345,9 +345,16 @@ const (
 
 // awaits reports whether a transaction of the same session answers a request. A forwarded
 // request is answered by the next transaction with its xid: the transactions of earlier
-// connections were all applied before this connection was attached (attach.go). The
-// closeSession of a session that expires has cxid 0 and answers no other request.
+// connections were all applied before this connection was attached (attach.go). Under a
+// ZooKeeper leader that is not certain, and some clients use the same xids again on each
+// connection; then the transaction of another request is passed over, if it shows.
 func (q *Request) awaits(txn *record.Txn) bool {
+	return q.matches(txn) && !(q.doubtful && q.foreign(txn))
+}
+
+// matches reports whether a transaction of the same session has the zxid or the xid of a request. The
+// closeSession of a session that expires has cxid 0 and matches no other request.
+func (q *Request) matches(txn *record.Txn) bool {
 	if txn.Type == wire.OpCloseSession && q.Op != txn.Type {
 		return false
 	}
