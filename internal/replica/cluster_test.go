@@ -47,11 +47,12 @@ type cluster struct {
 	away    *server   // its dials do not succeed
 	remote  []*server // no dial to them succeeds
 	spoils  *server   // its snapshots have other data in /x than its tree has, as if its memory were faulty
-	// snapshots counts all that were sent.
-	snapshots int
-	silent    map[*server]bool // servers whose disks answer nothing
-	unsaid    []delivery       // the answers that the silent disks hold back until cluster.answer is called
-	refuses   map[*server]bool // servers whose disks refuse the next epoch that they are to save as accepted
+	// snapshots, sent and voted count the snapshots, the packets of learners and their leaders, and the notifications that were sent.
+	snapshots, sent, voted int
+	answered               func(*client, Output) // is told of each reply and turn; nil: nobody is
+	silent                 map[*server]bool      // servers whose disks answer nothing
+	unsaid                 []delivery            // the answers that the silent disks hold back until cluster.answer is called
+	refuses                map[*server]bool      // servers whose disks refuse the next epoch that they are to save as accepted
 }
 
 // delivery is an event that is not delivered yet.
@@ -301,6 +302,7 @@ func (h *cluster) carryOut(s *server, rd Ready) {
 		}
 		h.effect(s, o)
 	}
+	h.sent, h.voted = h.sent+len(rd.Send), h.voted+len(rd.Votes)
 	for _, m := range rd.Votes {
 		if to := h.server(m.To); to.up {
 			to.inbox = append(to.inbox, Vote{election.Heard{From: s.id, Notification: m.Notification}})
@@ -452,6 +454,9 @@ func (h *cluster) effect(s *server, o Output) {
 		c.session, c.answer = o.Session, o
 	case Reply, Turn:
 		c.replies = append(c.replies, o)
+		if h.answered != nil {
+			h.answered(c, o)
+		}
 	case Close:
 		c.closed = true
 		delete(h.clients, o.Conn)

@@ -22,6 +22,7 @@ type randomRun struct {
 	over    map[wire.SessionID]bool   // sessions that their clients have closed
 	full    map[*server]bool          // servers without room on the disk
 	names   int                       // znodes named so far
+	last    wire.Zxid                 // of the last change that was acknowledged to any client
 }
 
 // randomClient is a connection and what its client knows.
@@ -31,9 +32,11 @@ type randomClient struct {
 	xid     int32
 	seen    wire.Zxid
 	asked   []asking
-	handled int  // replies that were compared
-	pings   int  // pings without an answer
-	left    bool // the client has ended the connection
+	own     string // a znode that only this connection changes; "": none yet
+	version int32  // that it has once everything asked for is done
+	handled int    // replies that were compared
+	pings   int    // pings without an answer
+	left    bool   // the client has ended the connection
 }
 
 // asking is a request without an answer.
@@ -42,11 +45,15 @@ type asking struct {
 	op        wire.OpCode
 	path      string
 	ephemeral bool
+	version   int32     // of a read of the client's own znode: what it must have
+	refused   bool      // a change that expects another version than there is
+	after     wire.Zxid // of a sync: the last change that was acknowledged to any client when it was sent
 }
 
-// TestRandomRuns: whatever servers and links fail, and however clients move, each request is answered once and in its place, no
-// znode is lost whose create was acknowledged, and in the end every server serves the same tree, every open connection
-// is answered, every session with a connection is open, and every other one ends.
+// TestRandomRuns: whatever servers and links fail, and however clients move, each request is answered once and in its place, a
+// client reads what it has written, nothing that was acknowledged is lost, and a sync brings everything that was acknowledged before
+// it. Once nothing fails any more, every server soon serves the same tree, every open connection is answered at once, every session
+// with a connection is open, every other one ends, no server changes its role, and nothing is sent in vain.
 func TestRandomRuns(t *testing.T) {
 	for seed := range uint64(300) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -54,7 +61,9 @@ func TestRandomRuns(t *testing.T) {
 			r.cluster = observed(t, 3+r.rand.IntN(3), func(h *cluster) {
 				h.compatible, h.silent = map[ensemble.ServerID]bool{}, map[*server]bool{}
 				for id := range ensemble.ServerID(5) {
-					h.compatible[id+1] = r.rand.IntN(8) == 0
+					if r.rand.IntN(8) == 0 {
+						h.compatible[id+1] = true
+					}
 				}
 				h.local = r.rand.IntN(4) == 0
 				h.priorities = map[ensemble.ServerID]int{ensemble.ServerID(1 + r.rand.IntN(3)): r.rand.IntN(2)}
@@ -62,6 +71,7 @@ func TestRandomRuns(t *testing.T) {
 			for _, s := range r.servers {
 				s.tickAfter = r.rand.Int64N(500)
 			}
+			r.answered = r.hear
 			for range 400 {
 				r.act()
 				r.run(int64(r.rand.IntN(60)))
@@ -208,7 +218,7 @@ func (r *randomRun) request(c *randomClient) {
 	c.xid++
 	a := asking{xid: c.xid, path: fmt.Sprintf("/n%d", r.names)}
 	q := &Request{Conn: c.conn, Xid: c.xid}
-	switch n := r.rand.IntN(16); {
+	switch n := r.rand.IntN(20); {
 	case n < 8:
 		a.ephemeral = n < 4
 		flags := int32(0)
@@ -217,11 +227,29 @@ func (r *randomRun) request(c *randomClient) {
 		}
 		a.op, q.Body = wire.OpCreate, wire.Append(nil, &wire.CreateRequest{Path: a.path, ACL: wire.OpenACL(), Flags: flags})
 	case n < 10:
+		a.after = r.last
 		a.op, q.Body = wire.OpSync, wire.Append(nil, &wire.PathRequest{Path: "/"})
 	case n < 12:
 		a.op, q.Body = wire.OpSetData, wire.Append(nil, &wire.SetDataRequest{Path: "/zookeeper", Data: []byte(a.path), Version: -1})
 	case n < 15:
 		a.op, q.Body = wire.OpGetData, wire.Append(nil, &wire.PathWatchRequest{Path: "/zookeeper"})
+		if c.own != "" {
+			a.path, a.version = c.own, c.version
+			q.Body = wire.Append(nil, &wire.PathWatchRequest{Path: a.path})
+		}
+	case n < 19 && c.own == "":
+		c.own = a.path
+		a.op, q.Body = wire.OpCreate, wire.Append(nil, &wire.CreateRequest{Path: a.path, ACL: wire.OpenACL()})
+	case n < 19:
+		a.path = c.own
+		expects := c.version
+		if r.rand.IntN(4) == 0 {
+			expects++ // refused
+			a.refused = true
+		} else {
+			c.version++
+		}
+		a.op, q.Body = wire.OpSetData, wire.Append(nil, &wire.SetDataRequest{Path: a.path, Data: []byte(c.own), Version: expects})
 	default:
 		a.op = wire.OpCloseSession
 		r.over[c.session] = true
@@ -263,7 +291,40 @@ func (r *randomRun) compare() {
 				r.t.Fatalf("connection %d: zxid %v after %v", c.conn, o.Header.Zxid, c.seen)
 			}
 			c.seen = o.Header.Zxid
+			if o.Header.Err == wire.OK && a.op != wire.OpSync {
+				r.last = max(r.last, o.Header.Zxid)
+			}
 			r.acknowledged(c, a, o.Header.Err)
+		}
+	}
+}
+
+// hear checks in the moment of an answer what the server of the client has in its tree.
+func (r *randomRun) hear(at *client, o Output) {
+	r.t.Helper()
+	i := slices.IndexFunc(r.clients, func(c *randomClient) bool { return c.client == at })
+	if i < 0 {
+		return // its first answer
+	}
+	c := r.clients[i]
+	j := slices.IndexFunc(c.asked, func(a asking) bool { return a.xid == o.Request.Xid })
+	if j < 0 {
+		return // a ping
+	}
+	a := c.asked[j]
+	lost := slices.ContainsFunc(at.replies, func(o Output) bool {
+		return o.Header.Err == wire.ErrSessionExpired || o.Header.Err == wire.ErrSessionMoved
+	})
+	var stat wire.StatResponse
+	switch {
+	case lost:
+	case o.Kind == Turn && a.path == c.own:
+		if code := at.at.r.tree.Exists(anonymousReader{}, a.path, false, &stat); code != wire.OK || stat.Stat.Version != a.version {
+			r.t.Fatalf("connection %d: %s at server %d has version %d (%v), want %d", c.conn, a.path, at.at.id, stat.Stat.Version, code, a.version)
+		}
+	case a.op == wire.OpSync && len(r.compatible) == 0:
+		if at.at.r.Applied() < a.after {
+			r.t.Fatalf("connection %d: a sync is answered at %v, although %v was acknowledged before it", c.conn, at.at.r.Applied(), a.after)
 		}
 	}
 }
@@ -273,7 +334,7 @@ func (r *randomRun) acknowledged(c *randomClient, a asking, code wire.Code) {
 	r.t.Helper()
 	switch {
 	case code == wire.ErrSessionExpired || code == wire.ErrSessionMoved:
-	case code != wire.OK:
+	case a.refused != (code == wire.ErrBadVersion) || code != wire.OK && !a.refused:
 		r.t.Fatalf("connection %d: %v of %s: %v", c.conn, a.op, a.path, code)
 	case a.op == wire.OpCreate && a.ephemeral:
 		r.owned[a.path] = c.session
@@ -282,19 +343,117 @@ func (r *randomRun) acknowledged(c *randomClient, a asking, code wire.Code) {
 	}
 }
 
-// heal ends all faults and lets the ensemble come to rest. Clients ping.
+// The time within which an ensemble must have a leader and all servers must serve once nothing fails any more, and that for which
+// it must be at rest then, in ms.
+const (
+	healedWithin = 3_000
+	restFor      = 20_000
+)
+
+// heal ends all faults. Soon all servers serve, and from then on nothing changes. Clients ping.
 func (r *randomRun) heal() {
+	r.t.Helper()
 	r.away = nil
 	r.mend()
-	for range 20 {
+	for began := r.now.Mono; !r.allServe(); r.run(100) {
+		if r.now.Mono-began > healedWithin {
+			r.t.Fatalf("no fault for %d ms, and not every server serves", r.now.Mono-began)
+		}
+		if r.now.Mono%1000 == 0 {
+			r.pingAll()
+		}
+	}
+	r.settle()
+	leader, voted := r.leader(), r.voted
+	roles := r.roles()
+	for end := r.now.Mono + restFor; r.now.Mono < end; {
+		r.prompt()
+		sent := r.sent
+		r.run(980)
+		if n := r.sent - sent; n > restPackets*len(r.servers) {
+			r.t.Errorf("%d servers sent %d packets in a second without requests", len(r.servers), n)
+		}
+	}
+	r.run(3000) // pings beside a server of ZooKeeper's kind
+	r.compare()
+	if now := r.roles(); !slices.Equal(now, roles) || r.leader() != leader || r.voted != voted {
+		r.t.Errorf("the roles were %v and are %v after %d ms without faults; %d votes were sent", roles, now, restFor, r.voted-voted)
+	}
+}
+
+// settle lets pass what follows a failure: sessions without a connection expire, and leadership is transferred to a server with a
+// higher priority once it has been fit for preferMS and writes.
+func (r *randomRun) settle() {
+	r.t.Helper()
+	transfers := func() bool {
+		st := r.leader().r.Status()
+		return st.Prefers != peerwire.NoServer && st.PrefersMS <= preferMS
+	}
+	asked := 0
+	for n := 0; n < 10 || asked > 0 && transfers(); n++ {
+		if n > 60 {
+			r.t.Fatalf("leadership is not transferred: %+v", r.leader().r.Status())
+		}
+		r.pingAll()
+		asked = 0
 		for _, c := range r.clients {
-			if c.session != 0 && !c.closed && !c.left {
-				r.ping(c)
+			if !c.closed && !c.left && c.session != 0 && !r.over[c.session] {
+				r.request(c)
+				asked++
 			}
 		}
 		r.run(1000)
 		r.compare()
 	}
+	r.run(1000) // a transfer may just have been done
+}
+
+// restPackets bounds the packets that a server sends and gets in a second at rest: heartbeats and their answers.
+const restPackets = 25
+
+// prompt lets each client ask for everything, and checks that it is answered at once. Beside a server of ZooKeeper's kind pings
+// wait for the next heartbeats.
+func (r *randomRun) prompt() {
+	r.t.Helper()
+	for _, c := range r.clients {
+		if c.closed || c.left || c.session == 0 || r.over[c.session] {
+			continue
+		}
+		r.ping(c)
+		for range 3 {
+			r.request(c)
+		}
+	}
+	r.run(20)
+	r.compare()
+	for _, c := range r.clients {
+		if !c.closed && !c.left && (len(c.asked) > 0 || c.pings > 0 && len(r.compatible) == 0) {
+			r.t.Errorf("connection %d at server %d: %d pings and %+v wait for 20 ms although nothing fails", c.conn, c.at.id, c.pings, c.asked)
+		}
+	}
+}
+
+// pingAll lets every client ping.
+func (r *randomRun) pingAll() {
+	for _, c := range r.clients {
+		if c.session != 0 && !c.closed && !c.left {
+			r.ping(c)
+		}
+	}
+}
+
+// allServe reports whether every server serves.
+func (r *randomRun) allServe() bool {
+	return !slices.ContainsFunc(r.servers, func(s *server) bool { return !s.up || !s.r.Status().Serving })
+}
+
+// roles returns the role and the term of each server.
+func (r *randomRun) roles() (all []string) {
+	for _, s := range r.servers {
+		st := s.r.Status()
+		all = append(all, fmt.Sprintf("%v of %d in %v", st.Role, st.Leader, st.Epoch))
+	}
+	return all
 }
 
 // finish checks what must hold in the end.
