@@ -2,6 +2,7 @@ package election
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"bellwether/internal/ensemble"
@@ -136,5 +137,44 @@ func TestOldAndNewMembersOfARunningEnsemble(t *testing.T) {
 		if r := e.Ready(); r.Decision == nil || r.Decision.Vote.Leader != 3 {
 			t.Errorf("version %d: %+v, want to follow 3", version, r.Decision)
 		}
+	}
+}
+
+// TestRecordOfARole: the record of a role has the epoch in which the server served, and says how many votes it leaves out.
+func TestRecordOfARole(t *testing.T) {
+	e := alone(3, 3)
+	for range heardMax + 1 {
+		hear(e, 1, peerwire.Looking, Vote{1, 0x100000001, 1}, 0)
+	}
+	e.running.Votes = e.running.Votes[:0] // room for the vote that decides
+	dropped := e.running.Dropped
+	hear(e, 1, peerwire.Looking, fresh(3), 1)
+	e.Step(10_000, Tick{})
+	e.Step(10_001, Established{7})
+	records := e.Records()
+	r := records[len(records)-1]
+	if dropped != 1 || r.Epoch != 7 || r.Phase != Serve || !strings.Contains(r.Explain(), "\n  and 1 more\n") {
+		t.Errorf("%d votes dropped, epoch %d, phase %v:\n%s", dropped, r.Epoch, r.Phase, r.Explain())
+	}
+}
+
+// TestFoundingVoterWithAllWeightDecides: an empty server that was barred stops being so once all others are empty, too. If its
+// own vote is a quorum then, it waits from that moment on for better votes, and leads when none has come.
+func TestFoundingVoterWithAllWeightDecides(t *testing.T) {
+	ids := []ensemble.ServerID{1, 2, 3}
+	m := membership(0, ids, nil, map[ensemble.GroupID][]ensemble.ServerID{1: ids}, map[ensemble.ServerID]int64{1: 0, 2: 0, 3: 1})
+	e := New(Options{ID: 3, Committed: m, Reconfig: true})
+	e.Step(0, Look{Why: "started"})
+	hear(e, 1, peerwire.Looking, Vote{1, 0, 1}, 1) // it has an epoch, so there may be history
+	if !e.State().Barred {
+		t.Fatalf("%+v", e.State())
+	}
+	hear(e, 2, peerwire.Looking, Vote{2, 0, 0}, 1)
+	if st := e.State(); st.Barred || !st.Settling {
+		t.Errorf("%+v", st)
+	}
+	e.Step(1000, Tick{})
+	if st := e.State(); st.Role != peerwire.Leading {
+		t.Errorf("after a second: %+v", st)
 	}
 }

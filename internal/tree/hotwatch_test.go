@@ -43,6 +43,9 @@ func TestHotWatches(t *testing.T) {
 	if got := w.tree.HotWatches(1); len(got) != 1 || got[0] != want[0] {
 		t.Errorf("the hottest: %+v", got)
 	}
+	if got := w.tree.HotWatches(4); len(got) != 4 || got[3].Path != "/missing" || got[3].Watchers != 1 {
+		t.Errorf("with the path of a single watcher: %+v", got)
+	}
 	if got := w.tree.HotWatches(0); len(got) != 0 {
 		t.Errorf("none asked for: %+v", got)
 	}

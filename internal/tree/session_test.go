@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -258,5 +259,29 @@ func TestExpiryBuckets(t *testing.T) {
 	due(9000, "[0x2 0x4 0x5]")
 	if _, ok := e.Next(); ok || len(e.sessions) != 0 {
 		t.Errorf("%d sessions left", len(e.sessions))
+	}
+}
+
+// TestCloseSessionAfterTheOldestPending: of several ephemerals that are under way, the oldest is created. It is then listed once at the
+// end of its session, and so are the others.
+func TestCloseSessionAfterTheOldestPending(t *testing.T) {
+	for applied := range 4 {
+		w := newWorld(t, Options{})
+		var txns []*record.Txn
+		for _, path := range []string{"/a", "/b", "/c"} {
+			txn, code := w.prepare(create(path, wire.FlagEphemeral))
+			if code != wire.OK {
+				t.Fatal(code)
+			}
+			txns = append(txns, txn)
+		}
+		for _, txn := range txns[:applied] {
+			w.apply(txn)
+		}
+		txn, _ := w.prepare(closeSession(alice))
+		paths := slices.Sorted(slices.Values(txn.Body.(*record.CloseSessionTxn).Paths))
+		if fmt.Sprint(paths) != "[/a /b /c]" {
+			t.Errorf("%d of three are created: %v are to be deleted", applied, paths)
+		}
 	}
 }

@@ -1,7 +1,9 @@
 package zab
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -189,5 +191,24 @@ func TestCompatibleLeaderGivesNoLease(t *testing.T) {
 		if got := r.LeaseMS(); got != want {
 			t.Errorf("native %v: %d ms", native, got)
 		}
+	}
+}
+
+// TestEpochMax: the zxids of the highest epoch, and of the one that a leader would propose after it, are not negative, and later ones are.
+func TestEpochMax(t *testing.T) {
+	if wire.MakeZxid(EpochMax+1, 0xffffffff) < 0 || wire.MakeZxid(EpochMax+2, 0) >= 0 {
+		t.Errorf("%v, %v", wire.MakeZxid(EpochMax+1, 0xffffffff), wire.MakeZxid(EpochMax+2, 0))
+	}
+}
+
+// TestLinkOpensOnce: a link that is there already does not begin anew.
+func TestLinkOpensOnce(t *testing.T) {
+	l := promisedLeader(t)
+	before := maps.Clone(l.links)
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		l.Step(1, Opened{id})
+	}
+	if !maps.Equal(l.links, before) || len(l.order) != len(before) {
+		t.Errorf("%d links in order, %d before", len(l.order), len(before))
 	}
 }
