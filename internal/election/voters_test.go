@@ -178,3 +178,21 @@ func TestFoundingVoterWithAllWeightDecides(t *testing.T) {
 		t.Errorf("after a second: %+v", st)
 	}
 }
+
+// TestLastEmptyVoterDoesNotBar: a voter with an epoch and no transaction may have lost history, and bars an empty server. But if it is the
+// last of the others, and all of them are empty, there is no history, and the server votes on in its round.
+func TestLastEmptyVoterDoesNotBar(t *testing.T) {
+	e := lookWith(3, 3, Look{})
+	e.Ready()
+	hear(e, 1, peerwire.Looking, Vote{1, 0, 0}, 1)
+	hear(e, 2, peerwire.Looking, Vote{2, 0, 1}, 1)
+	for _, o := range e.Ready().Observations {
+		switch o.(type) {
+		case Barred, Founded:
+			t.Errorf("%v", o)
+		}
+	}
+	if st := e.State(); st.Barred || st.Round != 1 {
+		t.Errorf("%+v", st)
+	}
+}
