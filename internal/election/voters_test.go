@@ -196,3 +196,22 @@ func TestLastEmptyVoterDoesNotBar(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// TestFirstTransactionIsHistory: a server whose only transaction is the very first one, as a standalone server has it, is not empty.
+func TestFirstTransactionIsHistory(t *testing.T) {
+	e := lookWith(3, 3, Look{})
+	hear(e, 1, peerwire.Looking, Vote{1, 1, 0}, 1)
+	hear(e, 2, peerwire.Looking, Vote{2, 0, 0}, 1)
+	if e.empties[1] || !e.empties[2] || e.allEmpty() {
+		t.Errorf("empty: %v", e.empties)
+	}
+}
+
+// TestVoterOfALaterRoundWithoutACandidate: a server that has a vote only in the proposed membership brings its round, and no vote.
+func TestVoterOfALaterRoundWithoutACandidate(t *testing.T) {
+	e := alone(3, 3)
+	hear(e, 1, peerwire.Looking, Vote{peerwire.NoServer, 0x100000001, 1}, 5)
+	if _, kept := e.votes[1]; kept || e.State().Round != 5 || len(e.running.Votes) != 1 {
+		t.Errorf("kept %v, %+v, votes of the record: %+v", kept, e.State(), e.running.Votes)
+	}
+}
