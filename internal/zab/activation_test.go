@@ -193,3 +193,13 @@ func TestLearnerRecordsMemberships(t *testing.T) {
 		t.Errorf("goes on under a leader without a vote: %q", out.GiveUp)
 	}
 }
+
+// TestConfigurationOfAForgetfulLeader: a learner that refuses a leader's history does not take over the configuration behind it.
+func TestConfigurationOfAForgetfulLeader(t *testing.T) {
+	r := soloLearner(t, "1.4", "1.5", false)
+	r.opt.Reconfig, r.opt.Elected = true, zx("1.8")
+	take(r, pack(peerwire.PacketDiff, "1.5", nil), &peerwire.QuorumPacket{Type: peerwire.PacketNewLeader, Zxid: zx("2.0"), Data: []byte(configuration(zx("1.4"), "1 2 3 4").String())})
+	if out := r.Ready(); !out.Again || out.LastSeen != nil || r.members != nil {
+		t.Errorf("asks for a snapshot: %v; configuration: %v, %v", out.Again, out.LastSeen, r.members)
+	}
+}
