@@ -18,14 +18,16 @@ type Candidate struct {
 	parent    string // parent of the bid
 	shared    bool   // the bid is a reader's
 	lease     claim.Lease
-	stay      *stay       // of the last term; nil: there was none
-	keepAlive bool        // it pings every tenth of the timeout
-	termBegan func(*term) // called when a term begins; may be nil
-	term      *term       // the term of the present bid; nil: it has not begun
-	deleted   bool        // an operator has deleted its bid, and the candidate may not know it yet
-	lapsedAt  int64       // µs at which an event reached it last while the lease of its session had lapsed
-	waits     bool        // it waits for any lease of a semaphore
-	missing   bool        // it has had no term since BeginClaimRounds
+	stay      *stay         // of the last term; nil: there was none
+	keepAlive bool          // it pings every tenth of the timeout
+	termBegan func(*term)   // called when a term begins; may be nil
+	term      *term         // the term of the present bid; nil: it has not begun
+	deleted   bool          // an operator has deleted its bid, and the candidate may not know it yet
+	lapsedAt  int64         // µs at which an event reached it last while the lease of its session had lapsed
+	waits     bool          // it waits for any lease of a semaphore
+	missing   bool          // it has had no term since BeginClaimRounds
+	proving   bool          // the client is attached, and the bid does not know it yet
+	late      []claim.Event // replies of an earlier connection that wait for that
 }
 
 func newCandidate(c *Client) *Candidate {
@@ -35,9 +37,22 @@ func newCandidate(c *Client) *Candidate {
 	return k
 }
 
-// attached begins or resumes the bid, with a lease from prove.
+// attached begins or resumes the bid, with a lease from prove. A reply of an earlier connection that arrives meanwhile waits, because a
+// program tells the bid first what its client has learned: the session may have a smaller timeout now.
 func (k *Candidate) attached() {
-	k.c.prove(&k.lease, func() { k.step(claim.Attached{Session: k.c.Session, Lease: k.lease}) })
+	k.proving = true
+	k.c.prove(&k.lease, func() { k.learned(claim.Attached{Session: k.c.Session, Lease: k.lease}) })
+}
+
+// learned steps a change of the session, and then the replies that have waited for it.
+func (k *Candidate) learned(ev claim.Event) {
+	k.proving = false
+	k.step(ev)
+	late := k.late
+	k.late = nil
+	for _, ev := range late {
+		k.step(ev)
+	}
 }
 
 // prove sets the lease from the connection: the session was alive when the client sent its hello.
@@ -68,19 +83,24 @@ func (k *Candidate) proven(at claim.Moment) {
 	k.c.group.See(check.TermProven{Holder: k.observed()})
 }
 
-func (k *Candidate) disconnected()    { k.step(claim.Disconnected{}) }
-func (k *Candidate) expired()         { k.step(claim.Expired{}) }
+func (k *Candidate) disconnected()    { k.learned(claim.Disconnected{}) }
+func (k *Candidate) expired()         { k.learned(claim.Expired{}) }
 func (k *Candidate) pingsOften() bool { return k.keepAlive }
 
 // crashed drops the bid: the next process makes its own.
 func (k *Candidate) crashed() {
 	k.drop()
+	k.proving, k.late = false, nil
 	k.keepAlive, k.stay = false, nil
 	k.bid()
 }
 
 // step passes an event to the bid and carries out what the bid asks for.
 func (k *Candidate) step(ev claim.Event) {
+	if _, ok := ev.(claim.Reply); ok && k.proving {
+		k.late = append(k.late, ev)
+		return
+	}
 	k.stay.step(k, ev)
 	now := k.now()
 	overdue := k.term != nil && k.line.Left(now) <= 0
