@@ -166,10 +166,13 @@ func TestFoundingVoterWithAllWeightDecides(t *testing.T) {
 	e := New(Options{ID: 3, Committed: m, Reconfig: true})
 	e.Step(0, Look{Why: "started"})
 	hear(e, 1, peerwire.Looking, Vote{1, 0, 1}, 1) // it has an epoch, so there may be history
-	if !e.State().Barred {
+	if !e.State().Barred || !tells[Barred](e) {
 		t.Fatalf("%+v", e.State())
 	}
 	hear(e, 2, peerwire.Looking, Vote{2, 0, 0}, 1)
+	if !tells[Founded](e) {
+		t.Error("nobody is told")
+	}
 	if st := e.State(); st.Barred || !st.Settling {
 		t.Errorf("%+v", st)
 	}
@@ -213,5 +216,24 @@ func TestVoterOfALaterRoundWithoutACandidate(t *testing.T) {
 	hear(e, 1, peerwire.Looking, Vote{peerwire.NoServer, 0x100000001, 1}, 5)
 	if _, kept := e.votes[1]; kept || e.State().Round != 5 || len(e.running.Votes) != 1 {
 		t.Errorf("kept %v, %+v, votes of the record: %+v", kept, e.State(), e.running.Votes)
+	}
+}
+
+// tells reports whether an observation of a type has been made since the last call.
+func tells[T Observation](e *Election) bool {
+	return slices.ContainsFunc(e.Ready().Observations, func(o Observation) bool { _, ok := o.(T); return ok })
+}
+
+// TestCandidateWithdraws: when the candidate of a server's vote says that it has no history any more, the server says so, and votes for
+// another one in the next round.
+func TestCandidateWithdraws(t *testing.T) {
+	e := alone(3, 1)
+	hear(e, 2, peerwire.Looking, fresh(2), 1)
+	if v := e.State().Vote; v.Leader != 2 || tells[Withdrawn](e) {
+		t.Fatalf("votes for %v", v)
+	}
+	hear(e, 2, peerwire.Looking, abstains(2), 1)
+	if st := e.State(); st.Vote.Leader != 1 || st.Round != 2 || !tells[Withdrawn](e) {
+		t.Errorf("%+v", st)
 	}
 }

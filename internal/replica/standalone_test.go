@@ -35,3 +35,17 @@ func TestRestoreForgetsConnections(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDefaultsReplaceZeros: options without a value get their defaults, and others stay.
+func TestDefaultsReplaceZeros(t *testing.T) {
+	var o Options
+	o.defaults()
+	if o.TickMS != 3000 || o.ContainerCheckMS != 60_000 || o.ContainersPerMinute != 10_000 || o.ExpireMax != 256 || o.SessionMinMS != 6000 {
+		t.Errorf("%+v", o)
+	}
+	o = Options{TickMS: 1, ContainerCheckMS: 1, ContainersPerMinute: 1, ExpireMax: 1, SessionMinMS: 1}
+	o.defaults()
+	if o.TickMS != 1 || o.ContainerCheckMS != 1 || o.ContainersPerMinute != 1 || o.ExpireMax != 1 || o.SessionMinMS != 1 {
+		t.Errorf("%+v", o)
+	}
+}

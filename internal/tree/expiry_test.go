@@ -80,3 +80,14 @@ func TestExpiryMatchesModel(t *testing.T) {
 		}
 	})
 }
+
+// TestShortestTick: ticks are 1 ms at least, and with ticks of 1 ms a session expires in the ms after its timeout.
+func TestShortestTick(t *testing.T) {
+	for _, tick := range []int64{-1, 0, 1} {
+		e := NewExpiry(tick)
+		e.Add(alice, 10, 100)
+		if at := e.bucket(100, 10); at != 111 {
+			t.Errorf("tick %d: expires at %d", tick, at)
+		}
+	}
+}

@@ -68,4 +68,8 @@ func TestEphemeralCounts(t *testing.T) {
 	if got := w.tree.EphemeralCounts(); len(got) != 1 || got[alice] != 2 {
 		t.Errorf("%v", got)
 	}
+	if !w.tree.mu.TryLock() {
+		t.Fatal("the tree is locked afterwards")
+	}
+	w.tree.mu.Unlock()
 }
