@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
 	"bellwether/wire"
@@ -426,6 +427,35 @@ func TestLeaderThatAllHaveLeftBeforeItServes(t *testing.T) {
 			if ended := why != ""; ended == back {
 				t.Errorf("promised %v, back %v: gave up %q", promised, back, why)
 			}
+		}
+	}
+}
+
+// TestEveryAnswerAgesWithASleep: of two followers that are needed for a quorum, one has answered before the computer was suspended only.
+// The answer of the other one to a later ping does not renew the lease.
+func TestEveryAnswerAgesWithASleep(t *testing.T) {
+	l := establishedLeader(t, 3, 2, configuration(0, "1 2 3 4 5"), logOf(t, "1.1", ""))
+	for _, id := range []ensemble.ServerID{1, 2} {
+		greet(l, LinkID(id), id, "1.1", false)
+		ack(l, "2.0", LinkID(id))
+		l.linkOf(id).native = true
+	}
+	answer := func(link LinkID) Received { return Received{link, pack(peerwire.PacketPing, "0", nil)} }
+	for i, c := range []struct {
+		now   int64
+		event Event
+		want  int64
+	}{
+		{1000, Tick{}, -1},
+		{1010, answer(1), -1},
+		{1020, answer(2), 1000 + 500},
+		{1050, Slept{5000}, 1000 - 5000 + 500},
+		{1100, Tick{}, 1000 - 5000 + 500},
+		{1110, answer(2), 1000 - 5000 + 500},
+		{1120, answer(1), 1100 + 500},
+	} {
+		if l.Step(c.now, c.event); l.Lease() != c.want {
+			t.Errorf("event %d, %T at %d: lease until %d, want %d", i, c.event, c.now, l.Lease(), c.want)
 		}
 	}
 }
