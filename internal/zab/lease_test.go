@@ -431,31 +431,37 @@ func TestLeaderThatAllHaveLeftBeforeItServes(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerAgesWithASleep: of two followers that are needed for a quorum, one has answered before the computer was suspended only.
-// The answer of the other one to a later ping does not renew the lease.
+// TestEveryAnswerAgesWithASleep: of two followers that are needed for a quorum, one has answered a ping before the computer was
+// suspended, and the other one answers it afterwards. That does not renew the lease, whichever of them it is.
 func TestEveryAnswerAgesWithASleep(t *testing.T) {
-	l := establishedLeader(t, 3, 2, configuration(0, "1 2 3 4 5"), logOf(t, "1.1", ""))
-	for _, id := range []ensemble.ServerID{1, 2} {
-		greet(l, LinkID(id), id, "1.1", false)
-		ack(l, "2.0", LinkID(id))
-		l.linkOf(id).native = true
-	}
-	answer := func(link LinkID) Received { return Received{link, pack(peerwire.PacketPing, "0", nil)} }
-	for i, c := range []struct {
-		now   int64
-		event Event
-		want  int64
-	}{
-		{1000, Tick{}, -1},
-		{1010, answer(1), -1},
-		{1020, answer(2), 1000 + 500},
-		{1050, Slept{5000}, 1000 - 5000 + 500},
-		{1100, Tick{}, 1000 - 5000 + 500},
-		{1110, answer(2), 1000 - 5000 + 500},
-		{1120, answer(1), 1100 + 500},
-	} {
-		if l.Step(c.now, c.event); l.Lease() != c.want {
-			t.Errorf("event %d, %T at %d: lease until %d, want %d", i, c.event, c.now, l.Lease(), c.want)
+	for _, early := range []LinkID{1, 2} {
+		late := 3 - early
+		l := establishedLeader(t, 3, 2, configuration(0, "1 2 3 4 5"), logOf(t, "1.1", ""))
+		for _, id := range []ensemble.ServerID{1, 2} {
+			greet(l, LinkID(id), id, "1.1", false)
+			ack(l, "2.0", LinkID(id))
+			l.linkOf(id).native = true
+		}
+		answer := func(link LinkID) Received { return Received{link, pack(peerwire.PacketPing, "0", nil)} }
+		for i, c := range []struct {
+			now   int64
+			event Event
+			want  int64
+		}{
+			{1000, Tick{}, -1},
+			{1010, answer(early), -1},
+			{1020, answer(late), 1000 + 500},
+			{1100, Tick{}, 1000 + 500},
+			{1110, answer(early), 1000 + 500},
+			{1150, Slept{5000}, 1000 - 5000 + 500},
+			{1200, Tick{}, 1000 - 5000 + 500},
+			{1210, answer(late), 1100 - 5000 + 500},
+			{1220, answer(early), 1100 - 5000 + 500},
+			{1230, answer(late), 1200 + 500},
+		} {
+			if l.Step(c.now, c.event); l.Lease() != c.want {
+				t.Errorf("link %d is late: event %d, %T at %d: lease until %d, want %d", late, i, c.event, c.now, l.Lease(), c.want)
+			}
 		}
 	}
 }
