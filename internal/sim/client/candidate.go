@@ -83,7 +83,15 @@ func (k *Candidate) proven(at claim.Moment) {
 	k.c.group.See(check.TermProven{Holder: k.observed()})
 }
 
-func (k *Candidate) disconnected()    { k.learned(claim.Disconnected{}) }
+// disconnected tells the bid of the end of a connection, and before that of its begin, if it does not know it yet.
+func (k *Candidate) disconnected() {
+	if k.proving && k.c.Session != 0 {
+		k.proving = false
+		k.step(claim.Attached{Session: k.c.Session, Lease: k.lease})
+	}
+	k.learned(claim.Disconnected{})
+}
+
 func (k *Candidate) expired()         { k.learned(claim.Expired{}) }
 func (k *Candidate) pingsOften() bool { return k.keepAlive }
 
