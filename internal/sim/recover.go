@@ -164,12 +164,11 @@ func (s *Sim) lastWrites(last map[*client.Client]*client.Call) (missing string) 
 }
 
 // supervise starts servers that have ended, except those that must stay dead, and replaces the disks of those that cannot
-// take part because their epoch files have decayed.
+// take part before the next election, because they have promised a later epoch: their epoch files have decayed, or a leader that
+// proposed it has failed at once.
 func (s *Sim) supervise() {
 	for _, v := range s.servers {
-		if s.opt.EpochRot > 0 {
-			v.replaceAhead()
-		}
+		v.replaceAhead()
 		if s.opt.Lasting != Dead || !slices.Contains(s.sick, v) {
 			v.start()
 		}
