@@ -257,38 +257,54 @@ const txnOverhead = 61
 
 // append measures a loop that appends a batch of transactions to a file and fsyncs it.
 func (c Ceiling) append(ctx context.Context, batch int) (*Report, error) {
-	if _, err := c.appendFor(ctx, c.Warmup, batch, func(time.Duration) {}); err != nil {
+	log, err := c.newLog(batch)
+	if err != nil {
+		return nil, err
+	}
+	defer log.remove()
+	if err := log.append(ctx, c.Warmup, newLatencies()); err != nil {
 		return nil, err
 	}
 	m, took := c.setting().begin(), newLatencies()
-	size, err := c.appendFor(ctx, c.Duration, batch, func(d time.Duration) { took.recordEach(d, batch) })
-	if err != nil {
+	if err := log.append(ctx, c.Duration, took); err != nil {
 		return nil, err
 	}
 	r := m.report("ceiling: append and fsync", took)
-	r.Figures = []Figure{{"transactions in a batch", float64(batch)}, {"bytes in a batch", float64(size)}}
+	r.Figures = []Figure{{"transactions in a batch", float64(batch)}, {"bytes in a batch", float64(len(log.txns))}}
 	return r, nil
 }
 
-// appendFor appends batches of transactions to a file for a time, with an fsync after each, and calls done with the time that each
-// has taken. It returns the bytes in a batch.
-func (c Ceiling) appendFor(ctx context.Context, d time.Duration, batch int, done func(time.Duration)) (size int, err error) {
+// ceilingLog is a file to which batches of transactions are appended.
+type ceilingLog struct {
+	file  *os.File
+	batch int
+	txns  []byte // one batch
+}
+
+func (c Ceiling) newLog(batch int) (*ceilingLog, error) {
 	file, err := os.CreateTemp(c.Dir, "bellwether-bench-")
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer os.Remove(file.Name())
-	defer file.Close()
-	txns := make([]byte, batch*(txnOverhead+len(ceilingPath)+c.Size))
+	return &ceilingLog{file, batch, make([]byte, batch*(txnOverhead+len(ceilingPath)+c.Size))}, nil
+}
+
+func (l *ceilingLog) remove() {
+	l.file.Close()
+	os.Remove(l.file.Name())
+}
+
+// append appends batches for a time, with an fsync after each, and records how long each takes.
+func (l *ceilingLog) append(ctx context.Context, d time.Duration, took *latencies) error {
 	for end := time.Now().Add(d); time.Now().Before(end) && ctx.Err() == nil; {
 		begin := time.Now()
-		if _, err := file.Write(txns); err != nil {
-			return 0, err
+		if _, err := l.file.Write(l.txns); err != nil {
+			return err
 		}
-		if err := file.Sync(); err != nil {
-			return 0, err
+		if err := l.file.Sync(); err != nil {
+			return err
 		}
-		done(time.Since(begin))
+		took.recordEach(time.Since(begin), l.batch)
 	}
-	return len(txns), ctx.Err()
+	return ctx.Err()
 }

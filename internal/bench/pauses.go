@@ -17,6 +17,11 @@ type pause struct{ from, to time.Duration }
 // processor time of a virtual machine, and count that of the disk with it: each time the limit is reached, nothing runs, whatever
 // the program. A request that is under way then waits, so the highest percentiles of all servers contain these pauses.
 func (c Ceiling) pauses(ctx context.Context) (*Report, error) {
+	log, err := c.newLog(1)
+	if err != nil {
+		return nil, err
+	}
+	defer log.remove()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU() + 1)) // so that the loops leave the fsyncs their turns
 	loops, end := context.WithCancel(ctx)
 	defer end()
@@ -28,7 +33,7 @@ func (c Ceiling) pauses(ctx context.Context) (*Report, error) {
 		busy[i] = &watchedLoop{began: began}
 		wg.Go(func() { busy[i].run(loops) })
 	}
-	_, err := c.appendFor(ctx, c.Warmup+c.Duration, 1, func(time.Duration) {})
+	err = log.append(ctx, c.Warmup+c.Duration, newLatencies())
 	end()
 	wg.Wait()
 	if err != nil {
