@@ -215,3 +215,17 @@ func TestNothingBehindAnEndInTheLastBatch(t *testing.T) {
 		t.Errorf("the term of the next leader has proposed up to %v, want only the end of the session", z)
 	}
 }
+
+// TestLeaderWithoutClientsClosesConnections: a leader that accepts no clients closes the connection of one that comes.
+func TestLeaderWithoutClientsClosesConnections(t *testing.T) {
+	h := newCluster(t, 3, true)
+	h.run(1000)
+	leader := h.leader()
+	leader.r.member.opt.NoClientsWhileLeading = true
+	if c, _ := h.connect(leader, 0); !c.closed || c.session != 0 {
+		t.Errorf("%+v", c)
+	}
+	if c, _ := h.connect(h.follower(), 0); c.closed || c.session == 0 {
+		t.Errorf("a follower: %+v", c)
+	}
+}

@@ -49,14 +49,3 @@ func TestDefaultsReplaceZeros(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
-
-// TestBadTermIsForgottenInTime: a server whose term has ended badly is avoided for avoidMS, and not a ms longer.
-func TestBadTermIsForgottenInTime(t *testing.T) {
-	p := newPreference()
-	p.avoid[2] = badEnd{epoch: 1, at: 1000}
-	for at, want := range map[int64]bool{1000: true, 1000 + avoidMS - 1: true, 1000 + avoidMS: false} {
-		if p.avoids(2, at) != want || p.avoids(1, at) {
-			t.Errorf("at %d: %v, another server: %v", at, p.avoids(2, at), p.avoids(1, at))
-		}
-	}
-}
