@@ -24,9 +24,9 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"bellwether/interop/target"
+
+	"golang.org/x/sys/unix"
 )
 
 // The systems, in the order of a pair, and what stands for the machine itself.
