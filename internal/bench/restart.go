@@ -13,7 +13,7 @@ import (
 const ownedRoot = "/bench"
 
 // Restart measures how long a standalone server needs, after it was killed, from the start of
-// its process until it has answered a read.
+// its process until it has answered a read. On Linux it also reports the resident memory that each znode has needed before.
 type Restart struct {
 	Owned
 	Znodes int // znodes in the tree
@@ -42,9 +42,12 @@ func (m Restart) Run(ctx context.Context) ([]*Report, error) {
 		return nil, err
 	}
 	return m.run(ctx, 1, func(e *ensemble) ([]*Report, error) {
+		g := &growth{ensemble: e, report: &Report{Figures: []Figure{{"znodes", float64(m.Znodes)}}}}
+		_ = g.note(idleServer, 1) // systems other than Linux do not say it
 		if err := e.fill(ctx, m.Znodes, m.Size); err != nil {
 			return nil, err
 		}
+		_ = g.note(perZnode, m.Znodes)
 		took := newLatencies()
 		for range m.Rounds {
 			if err := e.servers.Kill(1); err != nil {
@@ -60,7 +63,7 @@ func (m Restart) Run(ctx context.Context) ([]*Report, error) {
 			took.record(time.Since(begin))
 		}
 		r := reportOf("restart", 0, took)
-		r.Figures = []Figure{{"znodes", float64(m.Znodes)}}
+		r.Figures = g.report.Figures
 		return []*Report{r}, nil
 	})
 }
@@ -122,13 +125,13 @@ func (m Memory) Run(ctx context.Context) ([]*Report, error) {
 	}
 	return m.run(ctx, 1, func(e *ensemble) ([]*Report, error) {
 		g := &growth{ensemble: e, report: &Report{Kind: "memory"}}
-		if err := g.note("bytes of the idle server", 1); err != nil {
+		if err := g.note(idleServer, 1); err != nil {
 			return nil, err
 		}
 		if err := e.fill(ctx, m.Znodes, m.Size); err != nil {
 			return nil, err
 		}
-		if err := g.note("bytes per znode", m.Znodes); err != nil {
+		if err := g.note(perZnode, m.Znodes); err != nil {
 			return nil, err
 		}
 		c, err := e.client(ctx)
@@ -157,6 +160,12 @@ func (m Memory) Run(ctx context.Context) ([]*Report, error) {
 		return []*Report{g.report}, nil
 	})
 }
+
+// Figures of the memory of a server.
+const (
+	idleServer = "bytes of the idle server"
+	perZnode   = "bytes per znode"
+)
 
 // growth follows the memory of the first server.
 type growth struct {

@@ -91,24 +91,28 @@ func powers(from, to int) (all []int) {
 // pointName is the name of a point's row.
 func (c *curve) pointName(n int) string { return c.name + "-" + strconv.Itoa(n) }
 
+// beyond reports whether a point is too large for a system.
+func (c *curve) beyond(system string, n int) bool { return c.most[system] > 0 && n > c.most[system] }
+
 // curveRows returns a row for each point of each curve.
 func curveRows() (all []row) {
 	for i := range curves {
 		c := &curves[i]
 		for _, n := range c.points {
 			measure := func(ctx context.Context, r *run, system string) ([]figure, error) {
-				if most := c.most[system]; most > 0 && n > most {
-					return nil, &skipError{fmt.Sprintf("%s is measured with at most %s %s", systemNames[system], number(float64(most)), c.item)}
+				if c.beyond(system, n) {
+					return nil, &skipError{fmt.Sprintf("%s is measured with at most %s %s", systemNames[system], number(float64(c.most[system])), c.item)}
 				}
+				items := n
 				if !c.fixed {
-					n = max(2, n/max(r.divided, 1))
+					items = max(2, n/max(r.divided, 1))
 				}
-				if err := r.fits(system, n*c.bytes); err != nil {
+				if err := r.fits(system, items*c.bytes); err != nil {
 					return nil, err
 				}
-				return c.run(ctx, r, system, n)
+				return c.run(ctx, r, system, items)
 			}
-			all = append(all, row{c.pointName(n), fmt.Sprintf("%s: %s", c.title, number(float64(n))), "", measure, nil, c.name})
+			all = append(all, row{c.pointName(n), fmt.Sprintf("%s: %s", c.title, number(float64(n))), "", measure, nil, c.name, c.beyond(zooKeeper, n)})
 		}
 	}
 	return all
@@ -530,7 +534,7 @@ func curvesOf(all []result, drawn []chart) string {
 	return fmt.Sprintf("## What grows with what\n\n%s Each measurement takes %s after a third of it as warm-up.\n\n    make bench-report ROWS=%s PAIRS=%[4]d CURVES=%[4]d\n\n",
 		circumstances(all), all[0].Settings.Curves, curveNames(all), pairsOf(all)) +
 		"The tables show medians over the pairs. A ratio says how many times better Bellwether was in the same pair: median (minimum to maximum). Both axes of the charts\n" +
-		"are logarithmic. The memory of Apache ZooKeeper includes garbage that its collector has not collected, up to the heap. " +
+		"are logarithmic. A point that only Bellwether reaches is measured in the first pair only. The memory of Apache ZooKeeper includes garbage that its collector has not collected, up to the heap. " +
 		"[Scale](scale.md) explains what the\nfigures mean for the size of a machine.\n\n" + b.String()
 }
 

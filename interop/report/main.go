@@ -187,7 +187,7 @@ func (r *run) measureAll(ctx context.Context, chosen []row) error {
 			}
 		}
 		for _, row := range chosen {
-			if row.curve != "" && pair >= r.curvePairs {
+			if row.curve != "" && pair >= r.curvePairs || row.alone && pair > 0 {
 				continue
 			}
 			for _, system := range []string{zooKeeper, bellwether} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/xml"
 	"errors"
 	"math"
@@ -290,5 +291,33 @@ func TestChoose(t *testing.T) {
 func TestCommit(t *testing.T) {
 	if got := commit(); got == "" || strings.Contains(got, "\n") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestPairs shows how often each row is measured: in each pair, a curve in the first ones, and once what only Bellwether does.
+func TestPairs(t *testing.T) {
+	measured := map[string]int{}
+	measure := func(name string) func(context.Context, *run, string) ([]figure, error) {
+		return func(_ context.Context, _ *run, system string) ([]figure, error) {
+			measured[name+" "+system]++
+			return nil, nil
+		}
+	}
+	r := &run{pairs: 3, curvePairs: 2, systems: zooKeeper + "," + bellwether, results: filepath.Join(t.TempDir(), "results.jsonl")}
+	chosen := []row{{name: "each", zk: measure("each")}, {name: "point", zk: measure("point"), curve: "a curve"}, {name: "large", zk: measure("large"), curve: "a curve", alone: true}}
+	if err := r.measureAll(t.Context(), chosen); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{"each": 3, "point": 2, "large": 1} {
+		for _, system := range []string{zooKeeper, bellwether} {
+			if got := measured[name+" "+system]; got != want {
+				t.Errorf("%s of %s was measured %d times, want %d", name, system, got, want)
+			}
+		}
+	}
+	for _, row := range curveRows() {
+		if row.alone != (row.name == "znodes-10000000") {
+			t.Errorf("%s: measured once: %v", row.name, row.alone)
+		}
 	}
 }

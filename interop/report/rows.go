@@ -20,6 +20,7 @@ type row struct {
 	zk    func(ctx context.Context, r *run, system string) ([]figure, error)
 	etcd  func(ctx context.Context, r *run) ([]figure, error)
 	curve string // the curve of which this is a point; empty: of none
+	alone bool   // only Bellwether is measured, so that there is no ratio: in the first pair only
 }
 
 // The size of the loads.
@@ -35,7 +36,6 @@ const (
 	candidates  = 1000
 	sessions    = 2000
 	sessionsFor = 6 * time.Second // session timeout of the sessions that expire together
-	failures    = 3               // of each kind in each pair
 )
 
 // rows are the rows of the table.
@@ -50,14 +50,14 @@ var rows = []row{
 	loadRow("write1", "setData, one request at a time, standalone", "puts", 1, load(bench.Write, 1, 1)),
 	loadRow("read1x3", "getData, one request at a time, three servers", "serializable gets", 3, load(bench.Read, 1, 1)),
 	loadRow("write1x3", "setData, one request at a time, three servers", "puts", 3, load(bench.Write, 1, 1)),
-	{"fanout", "500 watchers of one znode", "500 watchers of one key, each with its own connection", fanout, etcdFanout, ""},
-	{"ping", "ping of a client at a follower, three idle servers", "", pings, nil, ""},
-	{"watches", "10,000 watches on 10,000 znodes", "", manyWatches, nil, ""},
-	{"million", "1,000,000 znodes of 100 bytes, standalone", "", aMillion, nil, ""},
-	{"failover", "the leader of three fails: longest time without a write for a client of another server", "puts of a client of another server; timeouts of 1 s for an election", failover, etcdFailover, ""},
-	{"cold", "cold start of three servers", "the same, to the first put", coldStart, etcdColdStart, ""},
-	{"election", "1,000 candidates, the leader leaves, three servers", "", departures, nil, ""},
-	{"sessions", "2,000 sessions", "", manySessions, nil, ""},
+	{"fanout", "500 watchers of one znode", "500 watchers of one key, each with its own connection", fanout, etcdFanout, "", false},
+	{"ping", "ping of a client at a follower, three idle servers", "", pings, nil, "", false},
+	{"watches", "10,000 watches on 10,000 znodes", "", manyWatches, nil, "", false},
+	{"million", "1,000,000 znodes of 100 bytes, standalone", "", aMillion, nil, "", false},
+	{"failover", "the leader of three fails: longest time without a write for a client of another server", "puts of a client of another server; timeouts of 1 s for an election", failover, etcdFailover, "", false},
+	{"cold", "cold start of three servers", "the same, to the first put", coldStart, etcdColdStart, "", false},
+	{"election", "1,000 candidates, the leader leaves, three servers", "", departures, nil, "", false},
+	{"sessions", "2,000 sessions", "", manySessions, nil, "", false},
 }
 
 // load returns a load of one kind.
@@ -90,7 +90,7 @@ func loadRow(name, title, note string, n int, l bench.Load) row {
 			return all, err
 		},
 		func(ctx context.Context, r *run) ([]figure, error) { return etcdLoad(ctx, r, n, l) },
-		"",
+		"", false,
 	}
 }
 
@@ -193,18 +193,14 @@ func manyWatches(ctx context.Context, r *run, system string) (all []figure, err 
 }
 
 func aMillion(ctx context.Context, r *run, system string) ([]figure, error) {
-	memory, err := bench.Memory{Owned: r.owned(system), Znodes: million, Size: size}.Run(ctx)
+	reports, err := bench.Restart{Owned: r.owned(system), Znodes: million, Size: size, Rounds: 1}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	restart, err := bench.Restart{Owned: r.owned(system), Znodes: million, Size: size, Rounds: 1}.Run(ctx)
-	if err != nil {
-		return nil, err
-	}
-	each, err := valueOf(memory[0], "bytes per znode")
+	each, err := valueOf(reports[0], "bytes per znode")
 	return []figure{
 		{"resident memory, each znode", "bytes", each, false},
-		{"restart after kill -9, to the first answer", "ms", millis(restart[0].P50), false},
+		{"restart after kill -9, to the first answer", "ms", millis(reports[0].P50), false},
 	}, err
 }
 
@@ -220,13 +216,14 @@ func valueOf(r *bench.Report, name string) (float64, error) {
 // failureNames are the names of the failures in the table.
 var failureNames = map[bench.Failure]string{bench.Kill: "kill -9", bench.Stop: "SIGTERM", bench.Pause: "SIGSTOP"}
 
+// failover makes leaders fail once in each way.
 func failover(ctx context.Context, r *run, system string) (all []figure, err error) {
-	for _, failure := range bench.Failures() {
-		reports, err := bench.Failover{Owned: r.owned(system), Servers: 3, Znodes: 1, Rounds: failures, Failures: []bench.Failure{failure}}.Run(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, figure{failureNames[failure], "ms", millis(reports[1].P50), false})
+	reports, err := bench.Failover{Owned: r.owned(system), Servers: 3, Znodes: 1, Rounds: 1, Failures: bench.Failures()}.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, failure := range bench.Failures() {
+		all = append(all, figure{failureNames[failure], "ms", millis(reports[2*i+1].P50), false}) // behind that of the failed server's client
 	}
 	return all, nil
 }

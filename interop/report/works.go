@@ -85,7 +85,7 @@ func workRows() (all []row) {
 				{w.count, "", float64(c.count), false},
 			}, nil
 		}
-		all = append(all, row{w.name, w.title, "", measure, nil, ""})
+		all = append(all, row{w.name, w.title, "", measure, nil, "", false})
 	}
 	return all
 }
