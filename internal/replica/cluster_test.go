@@ -50,6 +50,8 @@ type cluster struct {
 	// snapshots, sent and voted count the snapshots, the packets of learners and their leaders, and the notifications that were sent.
 	snapshots, sent, voted int
 	answered               func(*client, Output) // is told of each reply and turn; nil: nobody is
+	told                   func(*server, Ready)  // is told of each Ready before it is carried out; nil: nobody is
+	effected               func(*server, Output) // is told of each output; nil: nobody is
 	silent                 map[*server]bool      // servers whose disks answer nothing
 	unsaid                 []delivery            // the answers that the silent disks hold back until cluster.answer is called
 	refuses                map[*server]bool      // servers whose disks refuse the next epoch that they are to save as accepted
@@ -147,6 +149,11 @@ func (h *cluster) start(s *server) {
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, peerwire.NoServer, 0
 	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, Priorities: h.priorities, ReadOnly: h.reads, ReadUncommitted: h.uncommitted,
 		ObserverMasters: h.masters, CompatibleOnly: h.compatible[s.id], LocalSessions: h.local, UpgradeLocal: h.local}}, h.now)
+	for _, o := range h.servers {
+		if o != s && o.up {
+			o.inbox, s.inbox = append(o.inbox, Vote{election.Up{Server: s.id}}), append(s.inbox, Vote{election.Up{Server: o.id}})
+		}
+	}
 }
 
 // restart stops all servers and starts them again, so that they elect a leader.
@@ -292,6 +299,9 @@ func (h *cluster) release() {
 }
 
 func (h *cluster) carryOut(s *server, rd Ready) {
+	if h.told != nil {
+		h.told(s, rd)
+	}
 	for _, d := range rd.Duties {
 		h.duty(s, d)
 	}
@@ -445,6 +455,9 @@ func (h *cluster) answer(s *server) {
 }
 
 func (h *cluster) effect(s *server, o Output) {
+	if h.effected != nil {
+		h.effected(s, o)
+	}
 	c := h.clients[o.Conn]
 	if c == nil {
 		return

@@ -12,7 +12,8 @@ import (
 )
 
 // TestTranscripts plays testdata/*.txt. A line "> command" is a command, and the lines up
-// to the next command are its expected output. Times are in ms; a command takes no time.
+// to the next command are its expected output. Times are in ms; a command takes no time. A transcript
+// that begins with servers is one of an ensemble.
 func TestTranscripts(t *testing.T) { transcript.Play(t, play) }
 
 // stage is a replica with its driver.
@@ -32,7 +33,14 @@ type stage struct {
 func play(t *testing.T, out *bytes.Buffer) func([]string) {
 	s := &stage{t: t, conns: map[string]ConnID{}, names: map[ConnID]string{}, ids: map[string]wire.SessionID{}, out: out}
 	s.now = Time{Mono: 1000, Wall: 0x11223344}
-	return s.command
+	e := newEnsembleStage(t, out)
+	return func(w []string) {
+		if w[0] == "servers" || e.cluster != nil {
+			e.command(w)
+			return
+		}
+		s.command(w)
+	}
 }
 
 // begin makes the replica: begin [zxid Z] [tick N] [containers perMinute].
@@ -124,8 +132,11 @@ func (s *stage) connect(name string, opt map[string]string) {
 	s.r.Step(s.now, e)
 }
 
-func (s *stage) request(c string, w []string) {
-	q := &Request{Conn: s.conns[c], Xid: int32(number(w[0]))}
+func (s *stage) request(c string, w []string) { s.r.Step(s.now, requestOf(s.t, s.conns[c], w)) }
+
+// requestOf returns the request that XID OP [PATH [DATA]] describe.
+func requestOf(t *testing.T, conn ConnID, w []string) *Request {
+	q := &Request{Conn: conn, Xid: int32(number(w[0]))}
 	var body wire.Record
 	path, data := "", ""
 	if len(w) > 2 {
@@ -153,6 +164,12 @@ func (s *stage) request(c string, w []string) {
 		q.Op, body = wire.OpGetData, &wire.PathWatchRequest{Path: path}
 	case "sync":
 		q.Op, body = wire.OpSync, &wire.PathRequest{Path: path}
+	case "ping":
+		q.Op = wire.OpPing
+	case "remove": // remove a server from the ensemble
+		q.Op, body = wire.OpReconfig, &wire.ReconfigRequest{Leaving: wire.Text(path), ConfigID: -1}
+	case "join": // add a server, whose line is given
+		q.Op, body = wire.OpReconfig, &wire.ReconfigRequest{Joining: wire.Text(path), ConfigID: -1}
 	case "close":
 		q.Op = wire.OpCloseSession
 	case "broken":
@@ -160,12 +177,12 @@ func (s *stage) request(c string, w []string) {
 	case "throttled":
 		q.Op, q.Refuse = wire.OpSetData, wire.ErrThrottledOp
 	default:
-		s.t.Fatal("no such request: ", w)
+		t.Fatal("no such request: ", w)
 	}
 	if body != nil {
 		q.Body = wire.Append(nil, body)
 	}
-	s.r.Step(s.now, q)
+	return q
 }
 
 // drain prints all duties and outputs.
