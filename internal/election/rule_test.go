@@ -478,3 +478,17 @@ func has[V any](m map[ensemble.ServerID]V, id ensemble.ServerID) bool {
 	_, yes := m[id]
 	return yes
 }
+
+// TestRecordThatWasTakenStays: the record of a running election does not change any more once somebody has it, however many
+// rounds follow.
+func TestRecordThatWasTakenStays(t *testing.T) {
+	r := &Record{}
+	for n := range wire.Epoch(roundsMax) {
+		r.rounds(n + 1)
+	}
+	taken := r.copy()
+	r.rounds(roundsMax + 1)
+	if last := taken.Rounds[roundsMax-1]; last != roundsMax || r.Rounds[roundsMax-1] != roundsMax+1 {
+		t.Errorf("the last round became %d in the record that was taken, and %d in the running one", last, r.Rounds[roundsMax-1])
+	}
+}

@@ -36,9 +36,11 @@ type cluster struct {
 	// after its start.
 	uncommitted bool
 	reconfig    bool // the membership can change, by everybody
-	relays      int  // number of links that are accepted in place of the leader and closed
-	masters     bool // followers serve observers
-	local       bool // new sessions are local
+	// containerCheckMS is how often empty containers are looked for; 0: never.
+	containerCheckMS int64
+	relays           int  // number of links that are accepted in place of the leader and closed
+	masters          bool // followers serve observers
+	local            bool // new sessions are local
 	// compatible servers have no native extensions.
 	compatible map[ensemble.ServerID]bool
 	// delay selects events that are delivered only when release is called.
@@ -147,7 +149,7 @@ func (h *cluster) start(s *server) {
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, peerwire.NoServer, 0
-	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, Priorities: h.priorities, ReadOnly: h.reads, ReadUncommitted: h.uncommitted,
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, ContainerCheckMS: h.containerCheckMS, ContainersPerMinute: 10_000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, Priorities: h.priorities, ReadOnly: h.reads, ReadUncommitted: h.uncommitted,
 		ObserverMasters: h.masters, CompatibleOnly: h.compatible[s.id], LocalSessions: h.local, UpgradeLocal: h.local}}, h.now)
 	for _, o := range h.servers {
 		if o != s && o.up {

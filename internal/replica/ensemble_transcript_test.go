@@ -26,6 +26,7 @@ type ensembleStage struct {
 	clients map[string]*client
 	names   map[ConnID]string
 	shown   map[string]bool    // by kind of line
+	only    []*server          // whose lines are printed; nil: of all
 	was     map[*server]string // what was printed last about a server's role
 }
 
@@ -50,6 +51,9 @@ func (s *ensembleStage) servers(n int64, opt map[string]string) {
 	}
 	h := emptyCluster(s.t, opt["drops"] == "", text.String())
 	h.reads, h.masters, h.local, h.reconfig = opt["reads"] != "", opt["masters"] != "", opt["local"] != "", opt["reconfig"] != ""
+	if opt["containers"] != "" {
+		h.containerCheckMS = 1000
+	}
 	h.compatible, h.priorities = map[ensemble.ServerID]bool{}, map[ensemble.ServerID]int{}
 	for _, id := range ids(opt["compatible"]) {
 		h.compatible[id] = true
@@ -125,6 +129,8 @@ func (s *ensembleStage) command(w []string) {
 			}
 			s.shown[kind] = w[0] == "show"
 		}
+	case "only": // only IDS: lines of these servers
+		s.only = s.chosen(w[1])
 	case "cut": // cut A B: all links between them
 		a, b := s.chosen(w[1])[0], s.chosen(w[2])[0]
 		for _, id := range slices.Sorted(maps.Keys(s.links)) {
@@ -159,6 +165,22 @@ func (s *ensembleStage) command(w []string) {
 		give(NoRoom{})
 	case "room":
 		give(Room{})
+	case "spoil": // spoil IDS PATH: the znode has other data in their memory
+		for _, o := range s.chosen(w[1]) {
+			o.spoil(w[2])
+		}
+	case "pause": // pause MS: no process runs for a while
+		s.now.Mono, s.now.Wall = s.now.Mono+number(w[1]), s.now.Wall+number(w[1])
+	case "suspend": // suspend MS: the machines do not run for a while, and their monotonic clocks stand
+		s.now.Wall += number(w[1])
+	case "earlier": // earlier IDS MS: their ticks come so much earlier than those of the others
+		for _, o := range s.chosen(w[1]) {
+			o.tickAfter = number(w[2])
+		}
+	case "reports": // reports IDS: they report requests whose connections have ended
+		for _, o := range s.chosen(w[1]) {
+			o.r.opt.ReportAbandoned = true
+		}
 	case "transfer": // transfer FROM TO [leaving]
 		give(TransferLeadership{To: ensemble.ServerID(number(w[2])), Leaving: len(w) > 3})
 	default:
@@ -230,6 +252,9 @@ func (s *ensembleStage) connectAs(name string, at *server, opt map[string]string
 
 // print prints a line about a server.
 func (s *ensembleStage) print(o *server, format string, values ...any) {
+	if s.only != nil && !slices.Contains(s.only, o) {
+		return
+	}
 	fmt.Fprintf(s.out, "%7d %d: %s\n", s.now.Mono-s.began, o.id, fmt.Sprintf(format, values...))
 }
 

@@ -27,6 +27,7 @@ type stage struct {
 	gen   uint64
 	last  wire.Zxid
 	out   *bytes.Buffer
+	held  bool // nothing is taken from the replica until go
 }
 
 // play begins a transcript, and returns the function that carries out a command.
@@ -103,6 +104,10 @@ func (s *stage) command(w []string) {
 			z = wire.Zxid(number(w[1]))
 		}
 		s.r.Step(s.now, Synced{z, s.gen})
+	case "hold": // hold: nothing is taken from the replica until go
+		s.held = true
+	case "go":
+		s.held = false
 	case "full":
 		s.r.Step(s.now, LogFull{wire.Zxid(number(w[1])), s.gen})
 	case "free":
@@ -114,7 +119,9 @@ func (s *stage) command(w []string) {
 	default:
 		s.t.Fatal("no such command: ", w)
 	}
-	s.drain()
+	if !s.held {
+		s.drain()
+	}
 }
 
 func (s *stage) connect(name string, opt map[string]string) {

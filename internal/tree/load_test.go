@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -503,5 +504,31 @@ func TestDescribe(t *testing.T) {
 	}
 	if grown := w.tree.Counts().DataBytes - bytes; grown != int64(len(r.Data)) {
 		t.Errorf("counted %d bytes", grown)
+	}
+}
+
+// TestSnapshotStopsAtTheFirstError: what cannot be written ends the pass, and the writer gets its own error.
+func TestSnapshotStopsAtTheFirstError(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(createACL("/a", wire.ACL{Perms: wire.PermRead, ID: wire.ID{Scheme: "world", ID: "anyone"}}))
+	w.ok(createACL("/b", wire.ACL{Perms: wire.PermWrite, ID: wire.ID{Scheme: "world", ID: "anyone"}}))
+	full, s := errors.New("disk full"), w.tree.Snapshot()
+	for name, pass := range map[string]func(func() error) error{
+		"sessions": func(yield func() error) error {
+			return s.Sessions(func(wire.SessionID, int32) error { return yield() })
+		},
+		"ACLs": func(yield func() error) error { return s.ACLs(func(int64, []wire.ACL) error { return yield() }) },
+		"znodes": func(yield func() error) error {
+			return s.Nodes(func(string, *record.DataNode) error { return yield() })
+		},
+	} {
+		calls := 0
+		if err := pass(func() error { calls++; return full }); err != full || calls != 1 {
+			t.Errorf("%s: %v after %d calls", name, err, calls)
+		}
+		calls = 0
+		if err := pass(func() error { calls++; return nil }); err != nil || calls < 2 {
+			t.Errorf("%s: %v after %d calls, want at least 2", name, err, calls)
+		}
 	}
 }

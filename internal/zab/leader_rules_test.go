@@ -212,3 +212,30 @@ func TestLinkOpensOnce(t *testing.T) {
 		t.Errorf("%d links in order, %d before", len(l.order), len(before))
 	}
 }
+
+// TestLeaderPingsWhileItSynchronises: a learner that takes long to synchronise hears from its leader meanwhile, or it would give up.
+func TestLeaderPingsWhileItSynchronises(t *testing.T) {
+	l := promisedLeader(t)
+	pings := 0
+	for range 30 {
+		l.Step(l.now+100, Tick{})
+		for _, m := range l.Ready().Send {
+			if m.Link == 1 && m.Packet.Type == peerwire.PacketPing {
+				pings++
+			}
+		}
+	}
+	if l.phase != synchronising || pings != 6 { // one each half tick
+		t.Errorf("%d pings in 3 s, phase %v", pings, l.phase)
+	}
+}
+
+// TestLeaderThatGivesUpSaysSo: what the leader tells its operator names its role, and no link to another leader.
+func TestLeaderThatGivesUpSaysSo(t *testing.T) {
+	l := promisedLeader(t)
+	l.Step(70, Refused{Zxid: zx("1.2"), Generation: l.generation, Why: "no space"})
+	want := GaveUp{Role: peerwire.Leading, Epoch: 2, Why: "the disk: no space", AfterMS: 70}
+	if out := l.Ready(); !slices.Contains(out.Observations, Observation(want)) {
+		t.Errorf("%+v, want %+v", out.Observations, want)
+	}
+}
