@@ -2,6 +2,7 @@ package election
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"bellwether/internal/ensemble"
@@ -490,5 +491,59 @@ func TestRecordThatWasTakenStays(t *testing.T) {
 	r.rounds(roundsMax + 1)
 	if last := taken.Rounds[roundsMax-1]; last != roundsMax || r.Rounds[roundsMax-1] != roundsMax+1 {
 		t.Errorf("the last round became %d in the record that was taken, and %d in the running one", last, r.Rounds[roundsMax-1])
+	}
+}
+
+// TestReason: the record says what the winner had that the next best candidate lacked, and nothing where nobody has voted.
+func TestReason(t *testing.T) {
+	vote := func(leader ensemble.ServerID, zxid wire.Zxid, epoch wire.Epoch) Vote {
+		return Vote{Leader: leader, Zxid: zxid, PeerEpoch: epoch}
+	}
+	heard := func(v Vote, state peerwire.ServerState, round wire.Epoch) HeardVote {
+		return HeardVote{From: v.Leader, State: state, Vote: v, Round: round}
+	}
+	won := vote(3, 0x200000005, 2)
+	for _, c := range []struct {
+		ending Ending
+		own    Vote
+		heard  []HeardVote
+		want   string
+	}{
+		{Agreed, won, nil, "3 was the only candidate"},
+		{Unanimous, vote(1, 0x100000009, 1), nil, "3 won over 1 by its epoch, 2 against 1"},
+		{Agreed, vote(1, 0x200000004, 2), nil, "3 won over 1 by its history, 0x200000005 against 0x200000004"},
+		{Agreed, vote(1, 0x200000005, 2), nil, "3 won over 1 by its id, their histories being equal"},
+		{Agreed, vote(1, 0x200000004, 2), []HeardVote{heard(vote(2, 0x200000005, 2), peerwire.Looking, 7)}, "3 won over 2 by its id, their histories being equal"},
+		{Agreed, vote(2, 0x200000005, 2), []HeardVote{heard(vote(1, 0x200000004, 2), peerwire.Looking, 7)}, "3 won over 2 by its id, their histories being equal"},
+		{Agreed, vote(1, 0x200000004, 2), []HeardVote{heard(vote(2, 0x200000005, 2), peerwire.Looking, 6)}, "3 won over 1 by its history, 0x200000005 against 0x200000004"},
+		{Agreed, vote(1, 0x200000004, 2), []HeardVote{heard(vote(2, 0x200000005, 2), peerwire.Following, 7)}, "3 won over 1 by its history, 0x200000005 against 0x200000004"},
+		{Agreed, won, []HeardVote{heard(vote(2, NoHistory, 0), peerwire.Looking, 7), heard(noVote, peerwire.Looking, 7)}, "3 was the only candidate"},
+		{Follows, vote(1, 0x200000005, 2), nil, "3 led already"},
+		{Named, vote(1, 0x200000005, 2), nil, ""},
+		{LeadershipTransferred, vote(1, 0x200000005, 2), nil, ""},
+		{Unfinished, vote(1, 0x200000005, 2), nil, ""},
+	} {
+		r := &Record{Own: c.own, Votes: c.heard, Decision: Decision{Vote: won, Round: 7, Ending: c.ending}}
+		if got := r.Reason(); got != c.want {
+			t.Errorf("%v, own vote %v, heard %v: %q, want %q", c.ending, c.own, c.heard, got, c.want)
+		}
+	}
+}
+
+// TestRecordExplainsWhyItCouldOnlyJoin: a server that may not be a candidate says so when it explains its election.
+func TestRecordExplainsWhyItCouldOnlyJoin(t *testing.T) {
+	for want, r := range map[string]*Record{
+		"no history":               {Barred: true},
+		"did not answer":           {Abstains: true},
+		"and 3 more":               {Dropped: 3},
+		"It came to no decision: ": {},
+		"It ended: why.":           {Ended: "why"},
+	} {
+		if got := r.Explain(); !strings.Contains(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := (&Record{}).Explain(); strings.Contains(got, "only join") || strings.Contains(got, "more") || strings.Contains(got, "It ended") {
+		t.Error(got)
 	}
 }

@@ -288,3 +288,72 @@ func TestTransactionOfARequest(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestMadeTransaction: a transaction is certainly that of a request only if it does the same with the same znode, and certainly another one's
+// if it does something else. Errors, and changes of the membership, can be those of any.
+func TestRequestMadeTransaction(t *testing.T) {
+	ask := func(op wire.OpCode, body wire.Record) *Request {
+		q := &Request{Op: op}
+		if body != nil {
+			q.Body = wire.Append(nil, body)
+		}
+		return q
+	}
+	create := &wire.CreateRequest{Path: "/a", ACL: wire.OpenACL()}
+	multi := func(paths ...string) *Request {
+		m := &wire.MultiRequest{}
+		for _, path := range paths {
+			m.Ops = append(m.Ops, wire.Op{Type: wire.OpCreate, Request: &wire.CreateRequest{Path: path, ACL: wire.OpenACL()}})
+		}
+		return ask(wire.OpMulti, m)
+	}
+	made := func(kind wire.OpCode, body record.TxnBody) *record.Txn {
+		return &record.Txn{TxnHeader: record.TxnHeader{Type: kind}, Body: body}
+	}
+	both := func(paths ...string) *record.Txn {
+		m := &record.MultiTxn{}
+		for _, path := range paths {
+			m.Ops = append(m.Ops, record.SubTxn{Type: wire.OpCreate, Body: &record.CreateTxn{Path: path}})
+		}
+		return made(wire.OpMulti, m)
+	}
+	broken := &Request{Op: wire.OpSetData, Body: []byte{1}}
+	for _, c := range []struct {
+		name          string
+		request       *Request
+		txn           *record.Txn
+		made, foreign bool
+	}{
+		{"create", ask(wire.OpCreate, create), made(wire.OpCreate, &record.CreateTxn{Path: "/a"}), true, false},
+		{"create of a sequential znode", ask(wire.OpCreate2, create), made(wire.OpCreate, &record.CreateTxn{Path: "/a0000000001"}), true, false},
+		{"create elsewhere", ask(wire.OpCreate, create), made(wire.OpCreate, &record.CreateTxn{Path: "/b"}), false, true},
+		{"create, and a delete", ask(wire.OpCreate, create), made(wire.OpDelete, &record.DeleteTxn{Path: "/a"}), false, true},
+		{"container", ask(wire.OpCreateContainer, create), made(wire.OpCreateContainer, &record.CreateContainerTxn{Path: "/a"}), true, false},
+		{"TTL", ask(wire.OpCreateTTL, &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/a", ACL: wire.OpenACL()}}), made(wire.OpCreateTTL, &record.CreateTTLTxn{Path: "/a"}), true, false},
+		{"TTL elsewhere", ask(wire.OpCreateTTL, &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/a", ACL: wire.OpenACL()}}), made(wire.OpCreateTTL, &record.CreateTTLTxn{Path: "/b"}), false, true},
+		{"delete", ask(wire.OpDelete, &wire.PathVersionRequest{Path: "/a"}), made(wire.OpDelete, &record.DeleteTxn{Path: "/a"}), true, false},
+		{"delete below", ask(wire.OpDelete, &wire.PathVersionRequest{Path: "/a"}), made(wire.OpDelete, &record.DeleteTxn{Path: "/a/b"}), false, true},
+		{"setData", ask(wire.OpSetData, &wire.SetDataRequest{Path: "/a"}), made(wire.OpSetData, &record.SetDataTxn{Path: "/a"}), true, false},
+		{"setData elsewhere", ask(wire.OpSetData, &wire.SetDataRequest{Path: "/a"}), made(wire.OpSetData, &record.SetDataTxn{Path: "/b"}), false, true},
+		{"setData, and setACL", ask(wire.OpSetData, &wire.SetDataRequest{Path: "/a"}), made(wire.OpSetACL, &record.SetACLTxn{Path: "/a"}), false, true},
+		{"setACL", ask(wire.OpSetACL, &wire.SetACLRequest{Path: "/a"}), made(wire.OpSetACL, &record.SetACLTxn{Path: "/a"}), true, false},
+		{"setACL elsewhere", ask(wire.OpSetACL, &wire.SetACLRequest{Path: "/a"}), made(wire.OpSetACL, &record.SetACLTxn{Path: "/b"}), false, true},
+		{"closeSession", ask(wire.OpCloseSession, nil), made(wire.OpCloseSession, nil), true, false},
+		{"closeSession, and a create", ask(wire.OpCloseSession, nil), made(wire.OpCreate, &record.CreateTxn{Path: "/a"}), false, true},
+		{"multi", multi("/a", "/b"), both("/a", "/b"), true, false},
+		{"multi with a different second operation", multi("/a", "/b"), both("/a", "/c"), false, false},
+		{"multi with a different first operation", multi("/a", "/b"), both("/c", "/b"), false, false},
+		{"longer multi", multi("/a"), both("/a", "/b"), false, false},
+		{"multi, and a create", multi("/a"), made(wire.OpCreate, &record.CreateTxn{Path: "/a"}), false, true},
+		{"an error", ask(wire.OpCreate, create), made(wire.OpError, &record.ErrorTxn{}), false, false},
+		{"reconfiguration", ask(wire.OpReconfig, &wire.ReconfigRequest{}), made(wire.OpSetData, &record.SetDataTxn{Path: "/a"}), false, false},
+		{"request that cannot be read", broken, made(wire.OpSetData, &record.SetDataTxn{Path: "/a"}), false, true},
+	} {
+		if got := c.request.made(c.txn); got != c.made {
+			t.Errorf("%s: certainly that of the request: %v", c.name, got)
+		}
+		if got := c.request.foreign(c.txn); got != c.foreign {
+			t.Errorf("%s: certainly not that of the request: %v", c.name, got)
+		}
+	}
+}

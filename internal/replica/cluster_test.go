@@ -36,6 +36,7 @@ type cluster struct {
 	// after its start.
 	uncommitted bool
 	reconfig    bool // the membership can change, by everybody
+	guarded     bool // the membership can be changed only by those who may write its znode
 	// containerCheckMS is how often empty containers are looked for; 0: never.
 	containerCheckMS int64
 	relays           int  // number of links that are accepted in place of the leader and closed
@@ -139,7 +140,7 @@ func (h *cluster) add(id ensemble.ServerID) *server {
 func (s *server) wipe() { s.log, s.snapshot, s.begin, s.acc, s.cur = nil, nil, 0, 0, 0 }
 
 func (h *cluster) start(s *server) {
-	t := tree.New(tree.Options{Seed: uint64(s.id), Reconfig: h.reconfig, SkipACL: h.reconfig})
+	t := tree.New(tree.Options{Seed: uint64(s.id), Reconfig: h.reconfig, SkipACL: h.reconfig && !h.guarded})
 	log := zab.NewLog(s.begin, 0)
 	h.load(s, t)
 	for _, txn := range s.log {

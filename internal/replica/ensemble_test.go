@@ -5,7 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"bellwether/internal/election"
+	"bellwether/internal/peerwire"
 	"bellwether/internal/tree"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -265,5 +268,93 @@ func TestMultiAnswersEachCreateInItsForm(t *testing.T) {
 		if want := []string{"create *wire.PathResponse", "create2 *wire.PathStatResponse"}; !slices.Equal(forms, want) {
 			t.Errorf("server %d answers %v %v", at.id, o.Header.Err, forms)
 		}
+	}
+}
+
+// TestWhatServersSayOfThemselves: a leader answers pings until its lease ends, a follower answers none by itself, and only the leader knows when
+// sessions expire. A server that has lost its quorum is stranded.
+func TestWhatServersSayOfThemselves(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	h.connect(s[1], 0)
+	l, f := s[0].r, s[1].r
+	if l.Lease() < h.now.Mono || l.Lease() > h.now.Mono+2000 || f.Lease() != -1 {
+		t.Errorf("leases until %d and %d, now %d", l.Lease(), f.Lease(), h.now.Mono)
+	}
+	if len(l.Expiring()) != 1 || f.Expiring() != nil || l.PendingSyncs() != 0 || f.PendingSyncs() != 0 || l.Stranded() || f.Stranded() {
+		t.Errorf("expiring %v and %v, stranded %v and %v", l.Expiring(), f.Expiring(), l.Stranded(), f.Stranded())
+	}
+	if len(l.Learners()) != 2 || len(f.Learners()) != 0 {
+		t.Errorf("learners %v and %v", l.Learners(), f.Learners())
+	}
+	h.kill(s[0])
+	h.kill(s[2])
+	h.run(10)
+	if !f.Stranded() || f.Lease() != -1 || f.Learners() != nil || f.Status().Role != peerwire.Looking {
+		t.Errorf("without a quorum: stranded %v, lease %d, %+v", f.Stranded(), f.Lease(), f.Status())
+	}
+}
+
+// TestUnwantedLinkIsClosed: a server closes a link to a server that it does not want to learn from.
+func TestUnwantedLinkIsClosed(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	for name, at := range map[string]*server{"a leader": s[0], "a follower that has a leader": s[1]} {
+		at.r.Step(h.now, Linked{Server: s[2].id, Link: 99})
+		if rd := at.r.Ready(); len(rd.Close) != 1 || rd.Close[0] != 99 {
+			t.Errorf("%s closes %v", name, rd.Close)
+		}
+	}
+}
+
+// TestManyRequestsYield: the leader lets its driver do other work after every 16 requests of a learner, at the latest.
+func TestManyRequestsYield(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	_, id := h.connect(s[1], 0)
+	h.delay = h.packets(s[1], s[0])
+	for i := range 40 {
+		h.create(s[1], id, int32(i+1), fmt.Sprint("/n", i))
+	}
+	h.run(10)
+	for _, d := range h.delayed {
+		s[0].r.Step(h.now, d.e)
+	}
+	n := 0
+	s[0].r.opt.Yield = func() { n++ }
+	rd := s[0].r.Ready()
+	if logged := len(rd.Duties[0].Append); n != 40/inputsMax || logged != 40 {
+		t.Errorf("yields %d times during %d requests", n, logged)
+	}
+}
+
+// TestUnknownHistoryIsClaimed: a server that does not know whether its empty disk has replaced another one says that it has no history.
+func TestUnknownHistoryIsClaimed(t *testing.T) {
+	for _, unknown := range []bool{true, false} {
+		h := emptyCluster(t, true, "server.1=127.0.0.1:1:2:participant\nserver.2=127.0.0.1:3:4:participant\n")
+		r := New(tree.New(tree.Options{Seed: 1}), Options{ServerID: 1, TickMS: 2000, Member: &Member{Members: h.members, Log: zab.NewLog(0, 0), Unknown: unknown}}, h.now)
+		votes := r.Ready().Votes
+		if len(votes) != 1 || (votes[0].Notification.Zxid == election.NoHistory) != unknown {
+			t.Errorf("unknown %v: %+v", unknown, votes)
+		}
+	}
+}
+
+// TestLeaderWithoutClients: a server that accepts no clients while it leads closes the connections that it has when it comes to lead, and those that
+// come then.
+func TestLeaderWithoutClients(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	for _, o := range s {
+		o.r.member.opt.NoClientsWhileLeading = true
+	}
+	next, _ := h.connect(s[1], 0)
+	other, _ := h.connect(s[2], 0)
+	s[0].inbox = append(s[0].inbox, TransferLeadership{To: s[1].id})
+	h.run(500)
+	if h.leader() != s[1] || !next.closed || other.closed {
+		t.Errorf("server %d leads; its client is closed: %v, another one: %v", h.leader().id, next.closed, other.closed)
+	}
+	if late, _ := h.connect(s[1], 0); !late.closed || late.session != 0 {
+		t.Errorf("%+v", late)
+	}
+	if late, _ := h.connect(s[0], 0); late.closed || late.session == 0 {
+		t.Errorf("at the former leader: %+v", late)
 	}
 }

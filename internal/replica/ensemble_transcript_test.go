@@ -51,6 +51,7 @@ func (s *ensembleStage) servers(n int64, opt map[string]string) {
 	}
 	h := emptyCluster(s.t, opt["drops"] == "", text.String())
 	h.reads, h.masters, h.local, h.reconfig = opt["reads"] != "", opt["masters"] != "", opt["local"] != "", opt["reconfig"] != ""
+	h.guarded = opt["guarded"] != ""
 	if opt["containers"] != "" {
 		h.containerCheckMS = 1000
 	}

@@ -206,3 +206,15 @@ func TestRefusedEpochIsForgotten(t *testing.T) {
 		t.Errorf("it serves in epoch %d, and its disk has accepted epoch %d and current epoch %d", epoch, s.acc, s.cur)
 	}
 }
+
+// TestFailedTermsAreForgotten: a failed term counts for a minute.
+func TestFailedTermsAreForgotten(t *testing.T) {
+	m := &member{opt: Member{InitLimit: 10}, tickMS: 2000, failed: failedTerms{1: {times: 2, attempts: 3, at: 1000}}}
+	last := int64(1000 + failedForgetMS)
+	if all := m.failedCandidates(last); len(all) != 1 || all[0].Candidate != 1 || m.candidateTimeout(1, last) != 8*dialTimeoutMS {
+		t.Errorf("%+v, %d ms", all, m.candidateTimeout(1, last))
+	}
+	if all := m.failedCandidates(last + 1); len(all) != 0 || m.candidateTimeout(1, last+1) != dialTimeoutMS {
+		t.Errorf("later: %+v, %d ms", all, m.candidateTimeout(1, last+1))
+	}
+}

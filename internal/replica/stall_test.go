@@ -130,3 +130,14 @@ func TestStalledServerBecomesCandidateAgain(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
+
+// TestStallNamesADuty: a driver that does not say which duty is late is told about some duty of the log writer.
+func TestStallNamesADuty(t *testing.T) {
+	h := newCluster(t, 1, true)
+	h.run(100)
+	r := h.servers[0].r
+	r.Step(h.now, DiskStalled{Since: h.now.Mono - 1000})
+	if got := r.Status().Abstains; got != "the disk does not answer: a task of the log writer" {
+		t.Errorf("%q", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/record"
 	"bellwether/internal/tree"
+	"bellwether/internal/zab"
 	"bellwether/wire"
 )
 
@@ -47,5 +48,16 @@ func TestDefaultsReplaceZeros(t *testing.T) {
 	o.defaults()
 	if o.TickMS != 1 || o.ContainerCheckMS != 1 || o.ContainersPerMinute != 1 || o.ExpireMax != 1 || o.SessionMinMS != 1 {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestStandaloneServerHasNoEnsemble: a standalone server answers pings for ever, sends no heartbeats, and has no role.
+func TestStandaloneServerHasNoEnsemble(t *testing.T) {
+	r := New(tree.New(tree.Options{Seed: 1}), Options{ServerID: 1, TickMS: 500}, Time{Wall: 1})
+	if r.Status() != nil || r.Elections() != nil || r.PendingSyncs() != 0 || r.Stranded() || r.JoinFails() || r.Lease() != Never {
+		t.Errorf("%+v, %v, %d, %v, %v, %d", r.Status(), r.Elections(), r.PendingSyncs(), r.Stranded(), r.JoinFails(), r.Lease())
+	}
+	if send, due, next := r.Heartbeat(Time{Mono: 1 << 40}, zab.Arrived{}); len(send) != 0 || due != 0 || next != Never {
+		t.Errorf("%v, %d, %d", send, due, next)
 	}
 }

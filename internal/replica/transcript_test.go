@@ -175,6 +175,14 @@ func requestOf(t *testing.T, conn ConnID, w []string) *Request {
 		q.Op = wire.OpPing
 	case "remove": // remove a server from the ensemble
 		q.Op, body = wire.OpReconfig, &wire.ReconfigRequest{Leaving: wire.Text(path), ConfigID: -1}
+	case "removeIf": // remove a server if the membership has this version: removeIf ID VERSION
+		version, err := strconv.ParseInt(data, 16, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q.Op, body = wire.OpReconfig, &wire.ReconfigRequest{Leaving: wire.Text(path), ConfigID: version}
+	case "whole": // the whole membership, with commas
+		q.Op, body = wire.OpReconfig, &wire.ReconfigRequest{Members: wire.Text(path), ConfigID: -1}
 	case "join": // add a server, whose line is given
 		q.Op, body = wire.OpReconfig, &wire.ReconfigRequest{Joining: wire.Text(path), ConfigID: -1}
 	case "close":

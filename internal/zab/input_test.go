@@ -44,6 +44,8 @@ func TestLeaderRefuses(t *testing.T) {
 		{"cannot be read", true, pack(peerwire.PacketRequest, "0", nil)},
 		{"cannot be read", true, pack(peerwire.PacketRevalidate, "0", nil)},
 		{"was not sent", true, pack(peerwire.PacketPing, "0", nil)},
+		{"cannot serve", true, pack(peerwire.PacketRelay, "0", nil)},
+		{"cannot serve", true, &peerwire.QuorumPacket{Type: peerwire.PacketRelay, Zxid: peerwire.Origin{Server: 4}.Zxid()}},
 		{"", true, pack(99, "0", nil)},
 		{"", true, pack(peerwire.PacketAck, "1.1", nil)},
 	} {

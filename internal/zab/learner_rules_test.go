@@ -101,3 +101,59 @@ func TestTruncationIsConfirmedByItsOwnAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestLearnerLeavesALeaderThatBreaksTheProtocol: a learner gives up with a reason when the leader's first packet is no epoch that it can follow, when
+// the synchronisation does not begin as it must, when a transaction comes under another zxid, and when it is told to serve too early.
+func TestLearnerLeavesALeaderThatBreaksTheProtocol(t *testing.T) {
+	joining := func(native bool) *Learner {
+		return NewLearner(0, LearnerOptions{Link: 1, Leader: 3, NativeOnly: native, TermStart: TermStart{
+			ID: 1, Accepted: 1, Current: 1, Committed: newWorld(1, 3, 0).members, TickMS: 1000, InitLimit: 10, SyncLimit: 5,
+		}}, logOf(t, "1.1", "1.2"))
+	}
+	offer := func(z wire.Zxid, version int32) *peerwire.QuorumPacket {
+		return &peerwire.QuorumPacket{Type: peerwire.PacketLeaderInfo, Zxid: z, Data: wire.Append(nil, &peerwire.LeaderInfo{Version: version})}
+	}
+	ready := func(t *testing.T) *Learner { return soloLearner(t, "1.4", "1.5", false) }
+	for _, c := range []struct {
+		why     string // empty: the learner goes on
+		learner *Learner
+		packets []*peerwire.QuorumPacket
+	}{
+		{"sent DIFF instead of its epoch", joining(false), []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.2", nil)}},
+		{"epoch cannot be read", joining(false), []*peerwire.QuorumPacket{{Type: peerwire.PacketLeaderInfo, Zxid: zx("2.0"), Data: []byte{1}}}},
+		{"offers epoch 4294967295", joining(false), []*peerwire.QuorumPacket{offer(-1, peerwire.QuorumVersion)}},
+		{"offers epoch 2 in version 0xffff", joining(false), []*peerwire.QuorumPacket{offer(zx("2.0"), peerwire.QuorumVersion-1)}},
+		{"", joining(false), []*peerwire.QuorumPacket{offer(wire.MakeZxid(EpochMax, 0), peerwire.QuorumVersion)}},
+		{"is older than 1", joining(false), []*peerwire.QuorumPacket{offer(zx("0.0"), peerwire.QuorumVersion)}},
+		{"", joining(false), []*peerwire.QuorumPacket{offer(zx("1.0"), peerwire.QuorumVersion)}},
+		{"is a ZooKeeper server", joining(true), []*peerwire.QuorumPacket{offer(zx("2.0"), peerwire.QuorumVersion)}},
+		{"before its epoch was promised", joining(false), []*peerwire.QuorumPacket{offer(zx("2.0"), peerwire.QuorumVersion), pack(peerwire.PacketDiff, "1.2", nil)}},
+		{"instead of DIFF, TRUNC or SNAP", ready(t), []*peerwire.QuorumPacket{pack(peerwire.PacketUpToDate, "0", nil)}},
+		{"instead of DIFF, TRUNC or SNAP of its epoch", ready(t), []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "3.1", nil)}},
+		{"instead of DIFF, TRUNC or SNAP of its epoch", ready(t), []*peerwire.QuorumPacket{{Type: peerwire.PacketSnap, Zxid: -1}}},
+		{"", ready(t), []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.5", nil)}},
+		{"before the history was acknowledged", ready(t), []*peerwire.QuorumPacket{pack(peerwire.PacketDiff, "1.5", nil), pack(peerwire.PacketUpToDate, "0", nil)}},
+		{"sent transaction 0x200000001 as 0x200000002", servingLearner(t), []*peerwire.QuorumPacket{pack(peerwire.PacketProposal, "2.2", one("2.1"))}},
+		{"of epoch 2 sent transaction 0x300000001", servingLearner(t), []*peerwire.QuorumPacket{pack(peerwire.PacketProposal, "3.1", one("3.1"))}},
+		{"cannot be read", servingLearner(t), []*peerwire.QuorumPacket{{Type: peerwire.PacketProposal, Zxid: zx("2.1"), Data: []byte{1}}}},
+		{"answer about a session cannot be read", servingLearner(t), []*peerwire.QuorumPacket{{Type: peerwire.PacketRevalidate, Data: []byte{1}}}},
+	} {
+		take(c.learner, c.packets...)
+		out := c.learner.Ready()
+		if !strings.Contains(out.GiveUp, c.why) || (out.GiveUp == "") != (c.why == "") || len(out.Close) == 1 != (c.why != "") {
+			t.Errorf("%v: gives up %q and closes %v, want %q", c.packets[len(c.packets)-1], out.GiveUp, out.Close, c.why)
+		}
+	}
+}
+
+// TestUnexpectedPacketsAreReported: a learner ignores a packet that means nothing to it, and says so.
+func TestUnexpectedPacketsAreReported(t *testing.T) {
+	for _, kind := range []peerwire.PacketType{99, peerwire.PacketSync, peerwire.PacketFollowerInfo} {
+		r := servingLearner(t)
+		take(r, pack(kind, "0", nil))
+		out := r.Ready()
+		if want := (Unexpected{"leader 3", kind}); out.GiveUp != "" || len(out.Observations) != 1 || out.Observations[0] != Observation(want) {
+			t.Errorf("%v: gives up %q, reports %v", kind, out.GiveUp, out.Observations)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package zab
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -80,6 +81,9 @@ func TestMasterRefuses(t *testing.T) {
 	info := func(id int64) []byte {
 		return wire.Append(nil, &peerwire.LearnerInfo{Server: peerwire.NoServer, Version: peerwire.QuorumVersion, ConfigVersion: id})
 	}
+	nine := func() *peerwire.QuorumPacket {
+		return &peerwire.QuorumPacket{Type: peerwire.PacketObserverInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 9, Version: peerwire.QuorumVersion})}
+	}
 	for why, packets := range map[string][]*peerwire.QuorumPacket{
 		"is a follower":                             {{Type: peerwire.PacketFollowerInfo}},
 		"cannot be read":                            {{Type: peerwire.PacketObserverInfo, Data: []byte{1}}},
@@ -91,7 +95,15 @@ func TestMasterRefuses(t *testing.T) {
 			Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 9, Version: peerwire.QuorumVersion})}},
 		"newer than": {{Type: peerwire.PacketObserverInfo,
 			Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 9, Version: peerwire.QuorumVersion, ConfigVersion: 1 << 40})}},
-		"claims the id 3": {{Type: peerwire.PacketObserverInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 3, Version: peerwire.QuorumVersion})}},
+		"claims the id 3":               {{Type: peerwire.PacketObserverInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 3, Version: peerwire.QuorumVersion})}},
+		"claims the id 1":               {{Type: peerwire.PacketObserverInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 1, Version: peerwire.QuorumVersion})}},
+		"of the protocol":               {{Type: peerwire.PacketObserverInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 9, Version: peerwire.QuorumVersion - 1})}},
+		"sent OBSERVERINFO twice":       {nine(), nine()},
+		"epoch that cannot be read":     {nine(), {Type: peerwire.PacketAckEpoch, Data: []byte{1}}},
+		"history 0x200000000 of":        {nine(), {Type: peerwire.PacketAckEpoch, Zxid: wire.MakeZxid(2, 0), Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 1})}},
+		"of epoch 2, which epoch 1":     {nine(), {Type: peerwire.PacketAckEpoch, Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 2})}},
+		"of epoch -2":                   {nine(), {Type: peerwire.PacketAckEpoch, Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: -2})}},
+		"history 0xffffffffffffffff of": {nine(), {Type: peerwire.PacketAckEpoch, Zxid: -1, Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: 1})}},
 	} {
 		w, master, _, o := behindMaster(t, nil)
 		master.learner.Step(w.now, Opened{99})
@@ -108,6 +120,43 @@ func TestMasterRefuses(t *testing.T) {
 		}
 		if n := len(master.learner.Observers()); n != 1 || !o.serving {
 			t.Errorf("%q: %d observers", why, n)
+		}
+	}
+}
+
+// TestMasterRefusesAfterTheStart: the same, from an observer that serves, and from one that does not yet.
+func TestMasterRefusesAfterTheStart(t *testing.T) {
+	for _, c := range []struct {
+		packet  *peerwire.QuorumPacket
+		serving bool
+		why     string // empty: allowed
+	}{
+		{&peerwire.QuorumPacket{Type: peerwire.PacketRequest, Data: []byte{1}}, true, "request that cannot be read"},
+		{&peerwire.QuorumPacket{Type: peerwire.PacketRevalidate, Data: []byte{1}}, true, "revalidation that cannot be read"},
+		{&peerwire.QuorumPacket{Type: peerwire.PacketPing, Data: []byte{1}}, true, "in a way that cannot be read"},
+		{&peerwire.QuorumPacket{Type: peerwire.PacketRequest, Data: wire.Append(nil, &peerwire.ForwardedRequest{})}, false, "request before it was told to serve"},
+		{&peerwire.QuorumPacket{Type: peerwire.PacketRevalidate, Data: wire.Append(nil, &peerwire.Revalidation{})}, false, "revalidation before it was told to serve"},
+		{&peerwire.QuorumPacket{Type: peerwire.PacketRevalidate, Data: wire.Append(nil, &peerwire.Revalidation{Session: 5})}, true, ""},
+		{&peerwire.QuorumPacket{Type: peerwire.PacketFitness}, true, ""},
+		{&peerwire.QuorumPacket{Type: 99}, true, "packet 99, which is ignored"},
+	} {
+		w, master, _, _ := behindMaster(t, nil)
+		r := master.learner
+		k := r.master.servers[4]
+		if !c.serving {
+			k.state = linkSynced
+		}
+		r.Ready()
+		r.Step(w.now, Received{k.id, c.packet})
+		out := r.Ready()
+		ignored := c.why == "" || strings.Contains(c.why, "ignored")
+		if said := fmt.Sprint(out.Observations); !strings.Contains(said, c.why) || len(out.Close) == 0 != ignored || out.GiveUp != "" {
+			t.Errorf("%v, serving %v: want %q, closed %v, said %s", c.packet.Type, c.serving, c.why, out.Close, said)
+		}
+		if c.why == "" && c.packet.Type == peerwire.PacketRevalidate {
+			if len(out.Send) != 1 || out.Send[0].Packet.Zxid != k.origin().Zxid() || len(out.Inputs) != 1 || out.Inputs[0].Server != 4 || out.Inputs[0].Revalidation.Session != 5 {
+				t.Errorf("the question is passed on as %+v, inputs %+v", out.Send, out.Inputs)
+			}
 		}
 	}
 }
