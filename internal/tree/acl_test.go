@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -332,5 +333,22 @@ func TestLongACLsAreComparedOnce(t *testing.T) {
 	}
 	if w.tree.MultiRead(&conn{ids: ids}, reads, 1<<30, &r); r.Results[1999].Err != wire.ErrNoAuth {
 		t.Errorf("a multiRead of others: %+v", r.Results[1999])
+	}
+}
+
+// TestSubjects: a subject of an x509 identity is a list of attributes with the names that Java's X500Principal knows, or with numbers.
+func TestSubjects(t *testing.T) {
+	for _, name := range strings.Fields("CN C L S ST O OU T IP STREET DC DNQUALIFIER DNQ SURNAME GIVENNAME INITIALS GENERATION EMAILADDRESS UID SERIALNUMBER 2.5.4.3 OID.2.5.4.3 cn") {
+		if !validSubject(name+"=x") || !validSubject("CN=a, "+name+" =x") {
+			t.Errorf("%s=x is refused", name)
+		}
+	}
+	for text, want := range map[string]bool{
+		"": true, "CN=a,O=b": true, "CN=a;O=b": true, "CN=a+O=b": true, `CN="a,b"`: true, `CN=a\,b`: true, "CN=": true, "CN=a=b": true,
+		"CN": false, "X=a": false, "CN=a,": false, "CN=a,b": false, `CN="a`: false, `CN=a\`: false, "2=a": false, "2..5=a": false, ".=a": false, "2.x=a": false, "=a": false,
+	} {
+		if validSubject(text) != want {
+			t.Errorf("%q: %v", text, !want)
+		}
 	}
 }
