@@ -429,8 +429,8 @@ func TestImplausibleNotifications(t *testing.T) {
 		{"looking before the first round", peerwire.Notification{State: peerwire.Looking, ElectionEpoch: -1}, false},
 		{"following, of no round", peerwire.Notification{State: peerwire.Following, ElectionEpoch: -1}, true},
 		{"following, below that", peerwire.Notification{State: peerwire.Following, ElectionEpoch: -2}, false},
-		{"the last round", peerwire.Notification{ElectionEpoch: roundMax}, true},
-		{"behind the last round", peerwire.Notification{ElectionEpoch: roundMax + 1}, false},
+		{"the last round", peerwire.Notification{ElectionEpoch: 1 << 48}, true},
+		{"behind the last round", peerwire.Notification{ElectionEpoch: 1<<48 + 1}, false},
 		{"no history", peerwire.Notification{Zxid: NoHistory}, true},
 		{"less than no history", peerwire.Notification{Zxid: NoHistory - 1}, false},
 		{"less than no history, for nobody", peerwire.Notification{Leader: peerwire.NoServer, Zxid: NoHistory - 1}, true},
@@ -545,5 +545,20 @@ func TestRecordExplainsWhyItCouldOnlyJoin(t *testing.T) {
 	}
 	if got := (&Record{}).Explain(); strings.Contains(got, "only join") || strings.Contains(got, "more") || strings.Contains(got, "It ended") {
 		t.Error(got)
+	}
+}
+
+// TestRoundZeroIsARound: a leader that was elected in round 0 can look for a leader again, in a later round. Only a leader that was named has no round.
+func TestRoundZeroIsARound(t *testing.T) {
+	e := alone(3, 1)
+	led := Vote{3, 0x100000001, 1}
+	hear(e, 3, peerwire.Leading, led, 0)
+	hear(e, 2, peerwire.Following, led, 0)
+	if d := e.Ready().Decision; d == nil || d.Ending != Follows || d.Round != 0 {
+		t.Fatalf("decision %+v", d)
+	}
+	hear(e, 3, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)
+	if why := e.Ready().GiveUp; why != "it looks for a leader in a later round" {
+		t.Errorf("gives up: %q", why)
 	}
 }

@@ -310,7 +310,7 @@ func TestManyRequestsYield(t *testing.T) {
 	h, s := leaderFirst(t, true)
 	_, id := h.connect(s[1], 0)
 	h.delay = h.packets(s[1], s[0])
-	for i := range 40 {
+	for i := range 48 {
 		h.create(s[1], id, int32(i+1), fmt.Sprint("/n", i))
 	}
 	h.run(10)
@@ -320,7 +320,7 @@ func TestManyRequestsYield(t *testing.T) {
 	n := 0
 	s[0].r.opt.Yield = func() { n++ }
 	rd := s[0].r.Ready()
-	if logged := len(rd.Duties[0].Append); n != 40/inputsMax || logged != 40 {
+	if logged := len(rd.Duties[0].Append); n != 3 || logged != 48 {
 		t.Errorf("yields %d times during %d requests", n, logged)
 	}
 }

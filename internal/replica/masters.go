@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"bellwether/internal/election"
 	"bellwether/internal/ensemble"
 	"bellwether/internal/peerwire"
 )
@@ -12,8 +13,8 @@ import (
 // (Member.ObserverMasters). It tries the followers one after the other at their observer
 // master ports. When it has tried all of them masterRounds times, it tries the leader once at the
 // quorum port, and continues with the followers. The first follower depends on the observer's id,
-// so that the observers of an ensemble are spread evenly. A lost master is followed by the
-// next follower, under the same leader.
+// so that the observers of an ensemble are spread evenly. It passes over followers that the election
+// knows to be down. A lost master is followed by the next follower, under the same leader.
 //
 // An observer that changes its master within an epoch closes the connections that have requests in
 // flight, as after any change within an epoch (keep.go). Its leader takes nothing any more that
@@ -32,12 +33,28 @@ const (
 
 // masters holds which server an observer tries.
 type masters struct {
-	next   int               // the place of the next follower among the followers
-	tries  int               // how many followers were tried since the last term that served, or since the leader was tried
-	rounds int               // how often all followers were tried since the last term that served
-	at     ensemble.ServerID // the server of this attempt, or of this term; NoServer: not chosen yet
-	until  int64             // Mono time at which the next server is tried
-	leader bool              // the leader is tried next, if it still leads, because the tree of this observer differs (askLeader)
+	next   int                        // the place of the next follower among the followers
+	tries  int                        // how many followers were tried since the last term that served, or since the leader was tried
+	rounds int                        // how often all followers were tried since the last term that served
+	at     ensemble.ServerID          // the server of this attempt, or of this term; NoServer: not chosen yet
+	until  int64                      // Mono time at which the next server is tried
+	leader bool                       // the leader is tried next, if it still leads, because the tree of this observer differs (askLeader)
+	down   map[ensemble.ServerID]bool // the servers that the election has reported as down since it last heard from them
+}
+
+// heard notes what an event of the election says about whether a server is down.
+func (s *masters) heard(e election.Event) {
+	switch e := e.(type) {
+	case election.Down:
+		if s.down == nil {
+			s.down = map[ensemble.ServerID]bool{}
+		}
+		s.down[e.Server] = true
+	case election.Up:
+		delete(s.down, e.Server)
+	case election.Heard:
+		delete(s.down, e.From)
+	}
 }
 
 // usesMasters reports whether this server is an observer that learns from followers.
@@ -78,10 +95,15 @@ func (r *Replica) chooseMaster() {
 		return
 	}
 	first := int(r.opt.ServerID % ensemble.ServerID(len(ring)))
-	s.at = ring[(first+s.next)%len(ring)]
-	s.next++
-	if s.tries++; s.tries%len(ring) == 0 {
-		s.rounds++
+	for range ring { // if all are down, the last one is dialled, in case the election does not know better
+		s.at = ring[(first+s.next)%len(ring)]
+		s.next++
+		if s.tries++; s.tries%len(ring) == 0 {
+			s.rounds++
+		}
+		if !s.down[s.at] {
+			return
+		}
 	}
 }
 

@@ -42,6 +42,7 @@ func (m *member) claims() wire.Zxid {
 func (r *Replica) stepVote(e election.Event) {
 	m := r.member
 	m.election.Step(r.now.Mono, e)
+	m.masters.heard(e)
 	h, heard := e.(election.Heard)
 	if n := &h.Notification; heard && m.leader != nil && n.State == peerwire.Looking &&
 		(n.Leader == h.From || n.PeerEpoch <= m.leader.Epoch()) {
