@@ -198,10 +198,10 @@ func TestMembershipChangesWhileLooking(t *testing.T) {
 // limited.
 func TestRecordsAreBounded(t *testing.T) {
 	e := alone(3, 1)
-	for i := range heardMax + 10 {
+	for i := range 256 + 10 {
 		hear(e, 2, peerwire.Looking, Vote{1, 0, 0}, wire.Epoch(i))
 	}
-	if r := e.Records()[0]; len(r.Votes) != heardMax || r.Dropped != 10 || len(r.Rounds) != roundsMax {
+	if r := e.Records()[0]; len(r.Votes) != 256 || r.Dropped != 10 || len(r.Rounds) != roundsMax {
 		t.Errorf("%d votes, %d dropped, %d rounds", len(r.Votes), r.Dropped, len(r.Rounds))
 	}
 	if r := e.Records()[0]; len(r.Changes) != changesMax {
@@ -560,5 +560,26 @@ func TestRoundZeroIsARound(t *testing.T) {
 	hear(e, 3, peerwire.Looking, Vote{3, 0x100000001, 1}, 1)
 	if why := e.Ready().GiveUp; why != "it looks for a leader in a later round" {
 		t.Errorf("gives up: %q", why)
+	}
+}
+
+// TestSupersededElection: the record of an election that another one replaced before it came to a decision says so, and that of one with a
+// decision keeps it.
+func TestSupersededElection(t *testing.T) {
+	e := alone(3, 1)
+	e.Step(5, Look{Zxid: 0x100000001, Epoch: 1, Why: "again"})
+	led := Vote{3, 0x100000001, 1}
+	hear(e, 3, peerwire.Leading, led, 7)
+	hear(e, 2, peerwire.Following, led, 7)
+	e.Step(9, Look{Zxid: 0x100000001, Epoch: 1, Why: "once more"})
+	var got []Ending
+	for _, r := range e.Records() {
+		got = append(got, r.Decision.Ending)
+	}
+	if want := []Ending{Superseded, Follows, Unfinished}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if r := e.Records()[0]; r.Ended != "again" || r.Phase != Over {
+		t.Errorf("%+v", r)
 	}
 }

@@ -1,8 +1,12 @@
 package replica
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+
+	"bellwether/internal/peerwire"
+	"bellwether/wire"
 )
 
 // check reports the first invariant of the connections that does not hold. The tests
@@ -39,7 +43,51 @@ func (r *Replica) check() error {
 	if count != r.abandoned.count {
 		return fmt.Errorf("%d abandoned requests are counted as %d", count, r.abandoned.count)
 	}
-	return nil
+	return cmp.Or(r.checkExpiry(), r.checkMasters())
+}
+
+// checkExpiry reports a session whose end nobody decides about, or whose end was decided before.
+func (r *Replica) checkExpiry() (err error) {
+	waiting := map[wire.SessionID]bool{}
+	for _, b := range r.locals.expiry.Buckets() {
+		for _, id := range b.Sessions {
+			if waiting[id] = true; !r.locals.has(id) {
+				err = fmt.Errorf("the local session %v expires, and is not open", id)
+			}
+		}
+	}
+	for id, l := range r.locals.open {
+		if !l.upgrading && !waiting[id] {
+			err = fmt.Errorf("the local session %v never expires", id)
+		}
+	}
+	if !r.decides() {
+		return err
+	}
+	waiting = map[wire.SessionID]bool{}
+	for _, b := range r.expiry.Buckets() {
+		for _, id := range b.Sessions {
+			if _, open := r.tree.Session(id); !open {
+				err = fmt.Errorf("session %v expires, and is not open", id)
+			}
+			waiting[id] = true
+		}
+	}
+	r.tree.Sessions(func(id wire.SessionID, _ int32) {
+		if !waiting[id] && !r.ending[id] {
+			err = fmt.Errorf("session %v never expires", id)
+		}
+	})
+	return err
+}
+
+// checkMasters reports a learner of this term that is connected to another server than the one that it has chosen.
+func (r *Replica) checkMasters() error {
+	m := r.member
+	if m == nil || m.role == peerwire.Looking || m.usesMasters() || m.masters.at == peerwire.NoServer {
+		return nil
+	}
+	return fmt.Errorf("the server is %v, and has chosen server %d to observe", m.role, m.masters.at)
 }
 
 // resting reports what is left of requests and faults on a server of an ensemble that serves while no client asks anything.

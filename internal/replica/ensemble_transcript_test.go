@@ -182,6 +182,10 @@ func (s *ensembleStage) command(w []string) {
 		for _, o := range s.chosen(w[1]) {
 			o.r.opt.ReportAbandoned = true
 		}
+	case "state": // state IDS: what these servers say when they are asked
+		for _, o := range s.chosen(w[1]) {
+			s.state(o)
+		}
 	case "transfer": // transfer FROM TO [leaving]
 		give(TransferLeadership{To: ensemble.ServerID(number(w[2])), Leaving: len(w) > 3})
 	default:
@@ -274,7 +278,7 @@ func (s *ensembleStage) tell(o *server, rd Ready) {
 	if s.shown["votes"] {
 		for _, m := range rd.Votes {
 			n := m.Notification
-			s.print(o, "votes to %d: %v, for %d, zxid %v, epoch %d, round %d", m.To, n.State, n.Leader, n.Zxid, n.PeerEpoch, n.ElectionEpoch)
+			s.print(o, "votes to %d: %v, for %s, zxid %v, epoch %d, round %d", m.To, n.State, named(n.Leader), n.Zxid, n.PeerEpoch, n.ElectionEpoch)
 		}
 	}
 	for _, m := range rd.Send {
@@ -340,6 +344,41 @@ func (s *ensembleStage) role(o *server, rd Ready) {
 		s.print(o, "is %s", now)
 	}
 	s.was[o] = now
+}
+
+// state prints what a server says of itself.
+func (s *ensembleStage) state(o *server) {
+	if !o.up {
+		fmt.Fprintf(s.out, "  %d is down\n", o.id)
+		return
+	}
+	r := o.r
+	st := r.Status()
+	fmt.Fprintf(s.out, "  %d: %v, leader %s, learns from %s, epoch %d, applied %v, stranded: %v, cannot join: %v, syncs: %d\n",
+		o.id, st.Role, named(st.Leader), named(st.Master), st.Epoch, r.Applied(), r.Stranded(), r.JoinFails(), r.PendingSyncs())
+	for _, b := range r.Expiring() {
+		fmt.Fprintf(s.out, "  %d: at %d expire %v\n", o.id, b.Deadline-s.began, b.Sessions)
+	}
+	for _, b := range r.ExpiringLocals() {
+		fmt.Fprintf(s.out, "  %d: at %d expire the local sessions %v\n", o.id, b.Deadline-s.began, b.Sessions)
+	}
+	for _, l := range r.Learners() {
+		fmt.Fprintf(s.out, "  %d: learner %d, observes: %v, synchronised: %v, native: %v, unfit: %q, has %v, heard %d ms ago\n",
+			o.id, l.Server, l.Observer, l.Synced, l.Native, l.Unfit, l.Acked, l.HeardMS)
+	}
+	for _, e := range r.Elections() {
+		fmt.Fprintf(s.out, "  %d: %v\n", o.id, &e)
+		for line := range strings.Lines(e.Explain()) {
+			fmt.Fprintf(s.out, "       %s", strings.TrimRight(line, "\n")+"\n")
+		}
+	}
+}
+
+func named(id ensemble.ServerID) string {
+	if id == peerwire.NoServer {
+		return "nobody"
+	}
+	return fmt.Sprint(id)
 }
 
 func dutyText(d Duty) string {

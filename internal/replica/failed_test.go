@@ -210,7 +210,7 @@ func TestRefusedEpochIsForgotten(t *testing.T) {
 // TestFailedTermsAreForgotten: a failed term counts for a minute.
 func TestFailedTermsAreForgotten(t *testing.T) {
 	m := &member{opt: Member{InitLimit: 10}, tickMS: 2000, failed: failedTerms{1: {times: 2, attempts: 3, at: 1000}}}
-	last := int64(1000 + failedForgetMS)
+	last := int64(1000 + 60_000)
 	if all := m.failedCandidates(last); len(all) != 1 || all[0].Candidate != 1 || m.candidateTimeout(1, last) != 8*dialTimeoutMS {
 		t.Errorf("%+v, %d ms", all, m.candidateTimeout(1, last))
 	}

@@ -427,3 +427,26 @@ func TestEndedSessionsAreForgottenInTime(t *testing.T) {
 		}
 	}
 }
+
+// TestExpiredLocalSessionIsEnding: until the next tick, the driver is told that a local session has expired, so that nothing more of its client counts.
+func TestExpiredLocalSessionIsEnding(t *testing.T) {
+	h := newCluster(t, 1, true)
+	h.local = true
+	s := h.servers[0]
+	h.kill(s)
+	h.start(s)
+	h.run(500)
+	c, _ := h.connect(s, 0)
+	if c.session == 0 || s.r.Locals() != 1 || s.r.Ending(c.session) {
+		t.Fatalf("%v, %d local sessions", c.session, s.r.Locals())
+	}
+	for s.r.Locals() > 0 {
+		h.run(1)
+	}
+	if !s.r.Ending(c.session) {
+		t.Error("the expired session is not ending")
+	}
+	if h.run(500); s.r.Ending(c.session) {
+		t.Error("the session is ending for ever")
+	}
+}

@@ -237,3 +237,16 @@ func TestBadTermIsForgottenInTime(t *testing.T) {
 		}
 	}
 }
+
+// TestTermThatGoesOnHasNotEndedBadly: a server that has left a leader and finds it leading the same epoch does not hold that against it.
+func TestTermThatGoesOnHasNotEndedBadly(t *testing.T) {
+	for epoch, avoids := range map[wire.Epoch]bool{5: false, 6: true} {
+		m := &member{preference: newPreference()}
+		m.decision.Vote.Leader = 3
+		m.preference.avoid[3], m.preference.failed[3] = badEnd{epoch: 5, at: 100}, 2
+		m.noteServes(epoch)
+		if got := m.preference.avoids(3, 200); got != avoids || m.preference.failed[3] != 0 {
+			t.Errorf("leads epoch %d after a bad end of epoch 5: avoided %v, %d failed transfers", epoch, got, m.preference.failed[3])
+		}
+	}
+}
