@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"bellwether/internal/quota"
 	"bellwether/internal/record"
 	"bellwether/wire"
 )
@@ -215,5 +216,51 @@ func TestWhatServersAskTheTree(t *testing.T) {
 	}
 	if tree.Settled(); tree.Fuzzy() {
 		t.Error("still fuzzy")
+	}
+}
+
+// TestResetForgetsEverything: a tree that is loaded again has nothing of what it had before.
+func TestResetForgetsEverything(t *testing.T) {
+	w := newWorld(t, Options{ExtendedTypes: true})
+	w.ok(create("/a", wire.FlagEphemeral))
+	w.ok(container("/c"))
+	w.ok(create("/c/x", 0))
+	w.ok(request(wire.OpDelete, &wire.PathVersionRequest{Path: "/c/x", Version: -1}))
+	w.ok(request(wire.OpCreateTTL, &wire.CreateTTLRequest{CreateRequest: wire.CreateRequest{Path: "/t", ACL: wire.OpenACL(), Flags: wire.FlagPersistentTTL}, TTL: 1}))
+	if due := w.tree.DueContainers(1 << 50); !slices.Equal(due, []string{"/c", "/t"}) {
+		t.Fatalf("%v are due", due)
+	}
+	fresh := New(Options{})
+	for _, tree := range []*Tree{w.tree, fresh} {
+		l := tree.Loader()
+		l.Reset()
+		for _, path := range []string{"", zookeeperPath, configPath, quota.Root} {
+			mustNode(t, l, path, openKey, record.StatPersisted{})
+		}
+		if err := l.SnapshotDone(7, nil); err != nil {
+			t.Fatal(err)
+		}
+		l.Finish()
+	}
+	z, digest := w.tree.Digest()
+	if fz, fd := fresh.Digest(); w.tree.Counts() != fresh.Counts() || z != fz || digest != fd || w.tree.LastZxid() != 7 || len(w.tree.DueContainers(1<<50)) != 0 {
+		t.Errorf("%+v at %v with digest %d, want %+v, %v, %d; %v are due", w.tree.Counts(), z, digest, fresh.Counts(), fz, fd, w.tree.DueContainers(1<<50))
+	}
+}
+
+// TestForgottenClientHoldsNoLock: a writer whose event meets the end of a client's connection does not wait for that client.
+func TestForgottenClientHoldsNoLock(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(create("/a", 0))
+	c := &conn{session: alice}
+	var out wire.DataResponse
+	w.tree.GetData(c, "/a", true, &out)
+	o := w.tree.watches.known(c)
+	w.tree.Forget(c)
+	if !o.mu.TryLock() {
+		t.Fatal("the client's list of watches is locked for ever")
+	}
+	if w.tree.Counts().Watches != 0 {
+		t.Errorf("%+v", w.tree.Counts())
 	}
 }
