@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -366,12 +367,31 @@ func (s *ensembleStage) state(o *server) {
 		fmt.Fprintf(s.out, "  %d: learner %d, observes: %v, synchronised: %v, native: %v, unfit: %q, has %v, heard %d ms ago\n",
 			o.id, l.Server, l.Observer, l.Synced, l.Native, l.Unfit, l.Acked, l.HeardMS)
 	}
+	s.remembered(o)
 	for _, e := range r.Elections() {
 		fmt.Fprintf(s.out, "  %d: %v\n", o.id, &e)
 		for line := range strings.Lines(e.Explain()) {
 			fmt.Fprintf(s.out, "       %s", strings.TrimRight(line, "\n")+"\n")
 		}
 	}
+}
+
+// remembered prints what a server remembers that can change what it does later.
+func (s *ensembleStage) remembered(o *server) {
+	r, m := o.r, o.r.member
+	for _, x := range []struct {
+		what string
+		v    any
+	}{
+		{"failed terms", m.failed}, {"its health", r.health}, {"preferred servers", m.preference}, {"observer masters", m.masters},
+		{"trees", r.differs}, {"read-only service", m.readers}, {"a stall", r.stall}, {"sessions that end", r.ending},
+	} {
+		if v := reflect.ValueOf(x.v); !v.IsZero() && (v.Kind() != reflect.Map || v.Len() > 0) {
+			fmt.Fprintf(s.out, "  %d: of %s: %+v\n", o.id, x.what, x.v)
+		}
+	}
+	fmt.Fprintf(s.out, "  %d: epochs: accepted %d, current %d, on disk %+v; of a ZooKeeper leader: %d; rejoined: %v, told the leader: %q, its tree: %+v\n",
+		o.id, m.accepted, m.current, m.saved, m.compatible, m.rejoined, m.told, m.toldTree)
 }
 
 func named(id ensemble.ServerID) string {

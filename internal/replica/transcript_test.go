@@ -189,6 +189,8 @@ func requestOf(t *testing.T, conn ConnID, w []string) *Request {
 		q.Op = wire.OpCloseSession
 	case "broken":
 		q.Op, q.Body = wire.OpCreate, []byte{0, 0}
+	case "brokenSync":
+		q.Op, q.Body = wire.OpSync, []byte{0, 0}
 	case "throttled":
 		q.Op, q.Refuse = wire.OpSetData, wire.ErrThrottledOp
 	default:
