@@ -352,3 +352,14 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 }
+
+// TestExpandedListIsBounded: the ids that replace `auth` may take expandMax bytes, and not one more.
+func TestExpandedListIsBounded(t *testing.T) {
+	const rest = len(schemeDigest) + 3*4
+	for size, want := range map[int]bool{expandMax - rest: true, expandMax - rest + 1: false} {
+		p := &proposal{t: New(Options{}), ids: []wire.ID{{Scheme: schemeDigest, ID: strings.Repeat("a", size)}}}
+		if _, ok := p.resolveACL([]wire.ACL{acl(31, "auth:")}); ok != want {
+			t.Errorf("an id of %d bytes is accepted: %v", size, ok)
+		}
+	}
+}
