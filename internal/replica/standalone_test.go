@@ -12,18 +12,23 @@ import (
 // TestRestoreForgetsConnections: after the tree of a standalone server was replaced, a request that is still on its way on an earlier
 // connection has no effect and gets no answer, although its session lives.
 func TestRestoreForgetsConnections(t *testing.T) {
-	loaded := func() *tree.Tree {
+	loaded := func(sessions ...wire.SessionID) *tree.Tree {
 		tr := tree.New(tree.Options{Seed: 1})
-		tr.Replay(&record.Txn{TxnHeader: record.TxnHeader{Session: 1, Zxid: 1, Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1000}})
+		for i, id := range sessions {
+			tr.Replay(&record.Txn{TxnHeader: record.TxnHeader{Session: id, Zxid: wire.Zxid(i + 1), Type: wire.OpCreateSession}, Body: &record.CreateSessionTxn{TimeoutMS: 1000}})
+		}
 		return tr
 	}
-	r := New(loaded(), Options{ServerID: 1, TickMS: 500}, Time{Wall: 1})
+	r := New(loaded(1), Options{ServerID: 1, TickMS: 500}, Time{Wall: 1})
 	pw := wire.SessionID(1).Password()
 	r.Step(r.now, Connect{Conn: 1, Session: 1, Password: pw[:], TimeoutMS: 1000})
 	if o, _ := r.Next(); o.Session != 1 {
 		t.Fatalf("not attached: %+v", o)
 	}
-	r.Restore(loaded())
+	r.Restore(loaded(1, 2))
+	if all := r.Expiring(); len(all) != 1 || len(all[0].Sessions) != 2 {
+		t.Errorf("of the sessions of the restored tree expire %+v", all)
+	}
 	r.Step(r.now, &Request{Conn: 1, Xid: 1, Op: wire.OpCreate, Body: wire.Append(nil, &wire.CreateRequest{Path: "/late", ACL: wire.OpenACL()})})
 	r.Step(r.now, &Request{Conn: 1, Xid: 2, Op: wire.OpGetData, Body: wire.Append(nil, &wire.PathWatchRequest{Path: "/"})})
 	if rd := r.Ready(); len(rd.Duties) > 0 {
