@@ -382,11 +382,18 @@ func (s *ensembleStage) remembered(o *server) {
 	for _, x := range []struct {
 		what string
 		v    any
+		none bool
 	}{
-		{"failed terms", m.failed}, {"its health", r.health}, {"preferred servers", m.preference}, {"observer masters", m.masters},
-		{"trees", r.differs}, {"read-only service", m.readers}, {"a stall", r.stall}, {"sessions that end", r.ending},
+		{"failed terms", m.failed, len(m.failed) == 0},
+		{"its health", r.health, reflect.ValueOf(r.health).IsZero()},
+		{"preferred servers", m.preference, len(m.preference.failed)+len(m.preference.avoid) == 0},
+		{"observer masters", m.masters, !m.usesMasters() && len(m.masters.down) == 0},
+		{"trees", r.differs, false},
+		{"read-only service", m.readers, false},
+		{"a stall", r.stall, !r.stall.active()},
+		{"sessions that end", r.ending, len(r.ending) == 0},
 	} {
-		if v := reflect.ValueOf(x.v); !v.IsZero() && (v.Kind() != reflect.Map || v.Len() > 0) {
+		if !x.none {
 			fmt.Fprintf(s.out, "  %d: of %s: %+v\n", o.id, x.what, x.v)
 		}
 	}
