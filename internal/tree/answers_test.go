@@ -264,3 +264,14 @@ func TestForgottenClientHoldsNoLock(t *testing.T) {
 		t.Errorf("%+v", w.tree.Counts())
 	}
 }
+
+// TestSessionOfNobody: a session that is not open, or not any more, has no timeout.
+func TestSessionOfNobody(t *testing.T) {
+	w := newWorld(t, Options{})
+	w.ok(closeSession(bob))
+	for id, want := range map[wire.SessionID]int32{alice: 30000, bob: 0, 5: 0} {
+		if timeout, open := w.tree.Session(id); timeout != want || open != (want > 0) {
+			t.Errorf("session %v: timeout %d, open %v", id, timeout, open)
+		}
+	}
+}

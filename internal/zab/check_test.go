@@ -72,7 +72,7 @@ func (l *Leader) checkLink(k *link) error {
 		must(k.watched == 0 || k.durable < k.watched && k.watched <= l.proposed && !k.observer && k.state >= linkSyncing,
 			"waits for the ACK of %v, durable up to %v", k.watched, k.durable),
 		must(k.answered.n < oldest.n, "answered round %d, waits for the answer to %d", k.answered.n, oldest.n),
-		must(k.unanswered.Len() <= unansweredMax, "%d unanswered pings", k.unanswered.Len()),
+		must(k.unanswered.Len() <= 256, "%d unanswered pings", k.unanswered.Len()),
 		must(k.told <= k.confirmed && k.confirmed <= k.reports && k.asked <= k.reports, "%d of %d reports confirmed, %d told, asked with report %d", k.confirmed, k.reports, k.told, k.asked),
 		must(k.syncs.Len() == 0 || (!k.native || k.relays) && k.state == linkServing, "holds syncs in state %d", k.state),
 		ascending("unanswered", &k.unanswered, func(b pingRound) int64 { return b.n }),

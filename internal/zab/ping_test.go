@@ -193,3 +193,34 @@ func TestCompatibleLearnersArePingedEveryHalfTick(t *testing.T) {
 		}
 	}
 }
+
+// TestUnansweredPingsAreBounded: a leader sends no more pings to a learner that owes it 256 answers, until one comes.
+func TestUnansweredPingsAreBounded(t *testing.T) {
+	w := servingWorld(false)
+	l := w.nodes[2].leader
+	l.opt.SyncLimit = 1000 // or it closes the link before
+	k := l.linkOf(1)
+	l.Ready()
+	sent := 0
+	for range 400 {
+		l.Step(l.now+l.opt.HeartbeatMS, Tick{})
+		for _, m := range l.Ready().Send {
+			if m.Link == k.id && m.Packet.Type == peerwire.PacketPing {
+				sent++
+			}
+		}
+		for _, o := range l.order { // the others answer
+			if o != k {
+				o.heard = l.now
+			}
+		}
+	}
+	if sent > 256 || k.unanswered.Len() != 256 || !l.Serving() {
+		t.Errorf("%d pings sent, %d unanswered, serves: %v", sent, k.unanswered.Len(), l.Serving())
+	}
+	l.Step(l.now, Received{k.id, pack(peerwire.PacketPing, "0", nil)})
+	l.Step(l.now+l.opt.HeartbeatMS, Tick{})
+	if n := k.unanswered.Len(); n != 256 {
+		t.Errorf("%d unanswered after one answer and one more ping", n)
+	}
+}
