@@ -583,3 +583,36 @@ func TestSupersededElection(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestWaitBeforeTheNextAttempt: while the only candidate is one whose terms have failed, a server says when it elects that one again, and nothing
+// about a better vote.
+func TestWaitBeforeTheNextAttempt(t *testing.T) {
+	e := New(Options{ID: 1, Committed: plain(0, 2)})
+	e.Step(0, Look{Zxid: 0x100000001, Epoch: 1, Why: "again", Failed: []Failed{{Candidate: 2, Times: 3, Until: 100, Again: 700, Round: 0, Epoch: 1, Why: "it did not lead"}}})
+	e.Ready()
+	e.Step(150, Tick{})
+	hear(e, 2, peerwire.Looking, Vote{2, 0x100000002, 1}, 1)
+	var waits, settles int
+	for _, h := range e.Ready().Observations {
+		switch h.(type) {
+		case ElectsAgain:
+			waits++
+		case Settling:
+			settles++
+		}
+	}
+	if waits != 1 || settles != 0 {
+		t.Errorf("told %d times when it elects again, and %d times that it waits for a better vote", waits, settles)
+	}
+}
+
+// TestWaitsAreBounded: the record keeps the first waits of an election.
+func TestWaitsAreBounded(t *testing.T) {
+	r := &Record{Began: 5}
+	for i := range int64(50) {
+		r.wait(10+i, 200)
+	}
+	if len(r.Waits) != 32 || r.Waits[0] != (Wait{5, 200}) || r.Waits[31].AtMS != 36 {
+		t.Errorf("%d waits, %+v", len(r.Waits), r.Waits)
+	}
+}

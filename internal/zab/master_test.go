@@ -161,6 +161,20 @@ func TestMasterRefusesAfterTheStart(t *testing.T) {
 	}
 }
 
+// TestMasterAcceptsTheHistoryOfItsEpoch: an observer may have adopted the epoch of the leader already, or have promised it before, or have none.
+func TestMasterAcceptsTheHistoryOfItsEpoch(t *testing.T) {
+	for _, current := range []int32{peerwire.NoEpoch, 0, 1} {
+		w, master, _, _ := behindMaster(t, nil)
+		r := master.learner
+		r.Step(w.now, Opened{99})
+		r.Step(w.now, Received{99, &peerwire.QuorumPacket{Type: peerwire.PacketObserverInfo, Data: wire.Append(nil, &peerwire.LearnerInfo{Server: 9, Version: peerwire.QuorumVersion})}})
+		r.Step(w.now, Received{99, &peerwire.QuorumPacket{Type: peerwire.PacketAckEpoch, Data: wire.Append(nil, &peerwire.EpochAck{CurrentEpoch: current})}})
+		if out := r.Ready(); len(out.Close) != 0 || len(r.Observers()) != 2 {
+			t.Errorf("epoch %d: closed %v, %v", current, out.Close, out.Observations)
+		}
+	}
+}
+
 // TestMasterDropsSilentObservers: an observer that answers no ping is disconnected after syncLimit.
 func TestMasterDropsSilentObservers(t *testing.T) {
 	w, master, _, o := behindMaster(t, nil)
