@@ -8,6 +8,7 @@ package transcript
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -58,4 +59,29 @@ func run(text string, start func(out *bytes.Buffer) (command func(words []string
 		}
 	}
 	return out.Bytes()
+}
+
+// Match compares a text with the one that a file of testdata has.
+func Match(t *testing.T, file string, got []byte) {
+	t.Helper()
+	file = filepath.Join("testdata", file)
+	if *update {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, got, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		was, is := strings.Split(string(want), "\n"), strings.Split(string(got), "\n")
+		n := 0
+		for n < min(len(was), len(is)) && was[n] == is[n] {
+			n++
+		}
+		t.Errorf("%s: from line %d on:\n%s\nnot:\n%s\nreview it with -update and git diff", file, n+1,
+			strings.Join(is[max(0, n-5):min(len(is), n+5)], "\n"), strings.Join(was[n:min(len(was), n+5)], "\n"))
+	}
 }

@@ -49,10 +49,11 @@ type cacheWorld struct {
 	asked   *claim.Since    // the OpSince that is being answered
 	gather  []claim.TreeEvent
 
-	told  map[string]*Node
-	last  map[string]wire.Zxid
-	wrong string
-	trace []string
+	told    map[string]*Node
+	last    map[string]wire.Zxid
+	wrong   string
+	trace   []string
+	history *claimtest.History // notes what the cache is told and asks for; nil: nobody does
 }
 
 // parcel is an event on its way to the cache, and the last transaction that the server had applied.
@@ -382,7 +383,17 @@ func (w *cacheWorld) deliver() {
 func (w *cacheWorld) step(ev claim.Event) {
 	w.m.Step(claim.Moment{Mono: w.now, Wall: w.now}, ev)
 	rd := w.m.Ready()
-	for _, e := range w.m.Events() {
+	reported := w.m.Events()
+	if w.history != nil {
+		state := fmt.Sprintf("%d znodes, stale: %v", w.m.Len(), w.m.Stale())
+		for _, e := range reported {
+			if state += fmt.Sprintf("; %v", e.Type); e.Node != nil {
+				state += fmt.Sprintf(" %s, made by %v, set by %v", e.Node.Path, e.Node.Stat.Czxid, e.Node.Stat.Mzxid)
+			}
+		}
+		w.history.Step(w.now, "cache", ev, rd, state)
+	}
+	for _, e := range reported {
 		w.check(e)
 	}
 	if rd.Request != nil {

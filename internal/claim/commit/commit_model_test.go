@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -54,6 +55,7 @@ type txWorld struct {
 	events  int
 	wrong   string
 	trace   []string
+	history *claimtest.History // notes what the parties are told and ask for; nil: nobody does
 }
 
 // txBroken selects faults of the code under test, to show that the checks detect them.
@@ -344,6 +346,9 @@ func (w *txWorld) step(p *party, ev claim.Event) {
 	}
 	p.m.Step(claim.Moment{Mono: w.now, Wall: w.now}, ev)
 	rd := p.m.Ready()
+	if w.history != nil {
+		w.history.Step(w.now, cmp.Or(p.site, "coordinator"), ev, rd, fmt.Sprintf("%+v", p.m.State()))
+	}
 	p.wake = 0
 	if rd.Wake > 0 {
 		p.wake = w.now + rd.Wake

@@ -320,6 +320,9 @@ func (w *world) step(c *candidate, ev claim.Event) {
 	was := before(c.e)
 	c.e.Step(w.clock(c), ev)
 	rd := c.e.Ready()
+	if w.history != nil {
+		w.history.Step(w.now, fmt.Sprint("c", c.id), ev, rd, fmt.Sprintf("%+v", c.e.State()))
+	}
 	for _, l := range lines(c.e) {
 		if wrong := l.check(was[l]); wrong != "" {
 			w.violated("c%d, after %T: %s", c.id, ev, wrong)

@@ -60,15 +60,16 @@ type broken struct {
 }
 
 type world struct {
-	choose func(n int) int // returns a number from 0 to n-1
-	broken broken
-	manual bool      // no client connects by itself
-	refuse wire.Code // error of the next operation; 0: the real result
-	now    time.Duration
-	zxid   wire.Zxid
-	log    []txn
-	leader map[string]*claimtest.Node
-	counts map[string]int32 // number of creates below a parent
+	history *claimtest.History // notes what the candidates are told and ask for; nil: nobody does
+	choose  func(n int) int    // returns a number from 0 to n-1
+	broken  broken
+	manual  bool      // no client connects by itself
+	refuse  wire.Code // error of the next operation; 0: the real result
+	now     time.Duration
+	zxid    wire.Zxid
+	log     []txn
+	leader  map[string]*claimtest.Node
+	counts  map[string]int32 // number of creates below a parent
 
 	replicas []*replica
 	sessions map[wire.SessionID]*session

@@ -60,6 +60,7 @@ type singleWorld struct {
 	crashes int
 	wrong   string
 	trace   []string
+	history *claimtest.History // notes what the machines are told and ask for; nil: nobody does
 }
 
 // singleBroken are deliberate faults: the tests show that the checks find each of them.
@@ -388,6 +389,7 @@ func (w *singleWorld) step(a *actor, ev claim.Event) {
 		forgetDoubt(a.m)
 	}
 	rd := a.m.Ready()
+	w.note(a, ev, rd)
 	a.wake = 0
 	if rd.Wake > 0 {
 		a.wake = w.now + rd.Wake
@@ -414,6 +416,18 @@ func (w *singleWorld) step(a *actor, ev claim.Event) {
 		w.ended(a, false)
 		w.next(a)
 	}
+}
+
+// note notes a step of an actor.
+func (w *singleWorld) note(a *actor, ev claim.Event, rd claim.Ready) {
+	if w.history == nil {
+		return
+	}
+	state := fmt.Sprintf("%T", a.m)
+	if a.m.Over() {
+		state += fmt.Sprintf(" is over: %v, in doubt about session %v", a.m.Outcome(), a.m.Doubt())
+	}
+	w.history.Step(w.now, a.name, ev, rd, state)
 }
 
 // forgetDoubt makes an operation treat a lost answer as a refusal.

@@ -18,17 +18,18 @@ import (
 
 // partner is one member.
 type partner struct {
-	w    *shareWorld
-	id   string
-	m    *Sharing
-	here bool                 // whether the member wants to be registered
-	told map[string]nameList  // by root: the names that each open cache has reported
-	shut []string             // roots of caches that are about to be closed
-	bids map[string]*bidState // by part
-	tidy map[string]bool      // parts whose election is being deleted
-	left bool                 // the member has been told to leave, or has failed
-	done map[string]bool      // parts whose owner has returned by itself, until the part has been assigned to another member
-	knew map[string]int       // by task: the value of made when the member was last told about tasks. It tells apart tasks of the same name
+	w     *shareWorld
+	id    string
+	event claim.Event // the last one
+	m     *Sharing
+	here  bool                 // whether the member wants to be registered
+	told  map[string]nameList  // by root: the names that each open cache has reported
+	shut  []string             // roots of caches that are about to be closed
+	bids  map[string]*bidState // by part
+	tidy  map[string]bool      // parts whose election is being deleted
+	left  bool                 // the member has been told to leave, or has failed
+	done  map[string]bool      // parts whose owner has returned by itself, until the part has been assigned to another member
+	knew  map[string]int       // by task: the value of made when the member was last told about tasks. It tells apart tasks of the same name
 }
 
 // bidState is one bid of a member.
@@ -45,7 +46,8 @@ type shareWorld struct {
 	partners []*partner
 	members  map[string]bool
 	parts    map[string]bool
-	made     map[string]int // how often each task was created
+	made     map[string]int     // how often each task was created
+	history  *claimtest.History // notes what the members are told and ask for; nil: nobody does
 }
 
 func (w *shareWorld) cfg(id string) SharingConfig {
@@ -65,12 +67,15 @@ func (p *partner) begin() {
 
 func (p *partner) step(ev claim.Event) {
 	p.m.Step(claim.Moment{}, ev)
+	p.event = ev
 	p.carryOut()
 }
 
 // carryOut checks that each operation makes sense.
 func (p *partner) carryOut() {
-	for _, d := range p.m.Ready().Start {
+	rd := p.m.Ready()
+	p.note(rd)
+	for _, d := range rd.Start {
 		ok := true
 		switch d.Kind {
 		case claim.OpRegister:
@@ -104,6 +109,24 @@ func (p *partner) carryOut() {
 	if n := slices.Collect(maps.Values(p.bids)); p.w.most > 0 && len(slices.DeleteFunc(n, func(b *bidState) bool { return b.told })) > p.w.most {
 		p.w.Fatalf("%s bids for %v", p.id, p.bids)
 	}
+}
+
+// note notes the last step.
+func (p *partner) note(rd claim.Ready) {
+	if p.w.history == nil {
+		return
+	}
+	ev := p.event
+	if s, ok := ev.(Seen); ok {
+		text := "seen " + s.Path + ":"
+		for _, e := range s.Events {
+			if text += " " + e.Type.String(); e.Node != nil {
+				text += " " + e.Node.Path
+			}
+		}
+		ev = claimtest.Told(text)
+	}
+	p.w.history.Step(0, p.id, ev, rd, fmt.Sprintf("over: %v, %v", p.m.Over(), p.m.Err()))
 }
 
 // close reports the end of the caches that the member wants to close.
