@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"fmt"
 	"testing"
 
 	"bellwether/internal/claim/claimtest"
@@ -9,11 +8,10 @@ import (
 
 // TestRecordedHistories plays histories that were recorded: the cache asks for the same and reports the same in the same situation.
 func TestRecordedHistories(t *testing.T) {
-	for seed := range uint64(4) {
+	claimtest.Recorded(t, "cache", func(seed uint64, h *claimtest.History) {
 		w := newCacheWorld(seededChoice(seed))
-		w.history = new(claimtest.History)
-		w.run(200)
+		w.history = h
+		w.run(500)
 		w.fail(t)
-		w.history.Match(t, fmt.Sprint("cache-", seed))
-	}
+	})
 }

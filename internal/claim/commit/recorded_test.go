@@ -1,7 +1,6 @@
 package commit
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -11,12 +10,11 @@ import (
 // TestRecordedHistories plays histories that were recorded: the coordinator and the sites ask for the same in the same situation, wait as
 // long, tell the same, and have the same state.
 func TestRecordedHistories(t *testing.T) {
-	for seed := range uint64(4) {
+	claimtest.Recorded(t, "transaction", func(seed uint64, h *claimtest.History) {
 		r := rand.New(rand.NewPCG(seed, 14))
-		w := begunTx(seed%2 == 0, r.IntN, txBroken{})
-		w.history = new(claimtest.History)
-		w.faults(200)
+		w := newTxWorld(modelSites, seed%2 == 0, r.IntN, txBroken{})
+		w.history = h
+		w.faults(300)
 		w.fail(t)
-		w.history.Match(t, fmt.Sprint("transaction-", seed))
-	}
+	})
 }

@@ -1,7 +1,7 @@
 package lines
 
 import (
-	"fmt"
+	"strings"
 	"testing"
 
 	"bellwether/internal/claim"
@@ -11,20 +11,18 @@ import (
 // TestRecordedHistories plays histories that were recorded, of elections and of each kind of lock: a candidate asks for the same in the
 // same situation, waits as long, tells the same, and has the same state.
 func TestRecordedHistories(t *testing.T) {
-	for seed := range uint64(3) {
+	claimtest.Recorded(t, "election", func(seed uint64, h *claimtest.History) {
 		w := seeded(seed, broken{})
-		w.history = new(claimtest.History)
-		w.run(250, claim.Own, claim.Own, claim.CuratorLatch, claim.KazooLock)
+		w.history = h
+		w.run(400, claim.Own, claim.Own, claim.CuratorLatch, claim.KazooLock)
 		w.fail(t)
-		w.history.Match(t, fmt.Sprint("election-", seed))
-	}
-	for i, x := range lockWorlds {
-		for seed := range uint64(1) {
+	})
+	for _, x := range lockWorlds {
+		claimtest.Recorded(t, strings.NewReplacer(" ", "-", "'", "").Replace(x.name), func(seed uint64, h *claimtest.History) {
 			w := seeded(seed, broken{})
-			w.history = new(claimtest.History)
-			w.runLocks(250, x.leases, x.places...)
+			w.history = h
+			w.runLocks(400, x.leases, x.places...)
 			w.fail(t)
-			w.history.Match(t, fmt.Sprint("lock-", i, "-", seed))
-		}
+		})
 	}
 }

@@ -1,75 +1,72 @@
 package modeltest
 
 import (
-	"fmt"
 	"testing"
 
 	"bellwether/internal/claim/claimtest"
 )
 
+// recordedSteps is how many random steps a recorded history has.
+const recordedSteps = 500
+
 // TestRecordedHistories plays histories that were recorded, of every kind of operation: each machine asks for the same in the same
 // situation, waits as long, tells the same, and ends in the same way.
 func TestRecordedHistories(t *testing.T) {
-	for name, run := range map[string]func(seed uint64, h *claimtest.History){
-		"queue-taken": func(seed uint64, h *claimtest.History) {
-			recordQueue(newQueueWorld(seededChoice(seed), singleBroken{}, ""), h)
+	for name, world := range map[string]func(choose func(int) int) (w *singleWorld, run func(steps int)){
+		"queue-taken": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newQueueWorld(choose, singleBroken{}, "")
+			return w.singleWorld, w.run
 		},
-		"queue-acknowledged": func(seed uint64, h *claimtest.History) {
-			recordQueue(newQueueWorld(seededChoice(seed), singleBroken{}, modelClaims), h)
+		"queue-acknowledged": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newQueueWorld(choose, singleBroken{}, modelClaims)
+			return w.singleWorld, w.run
 		},
-		"queue-late": func(seed uint64, h *claimtest.History) {
-			recordQueue(newLateWorld(seededChoice(seed), singleBroken{}, false), h)
+		"queue-late": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newLateWorld(choose, singleBroken{}, false)
+			return w.singleWorld, w.run
 		},
-		"counter": func(seed uint64, h *claimtest.History) {
-			w := newCounterWorld(seededChoice(seed), singleBroken{})
-			w.history = h
-			w.run(300)
+		"counter": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newCounterWorld(choose, singleBroken{})
+			return w.singleWorld, w.run
 		},
-		"numbers": func(seed uint64, h *claimtest.History) {
-			w := newNumbersWorld(seededChoice(seed), singleBroken{})
-			w.history = h
-			for range 300 {
-				w.act()
+		"numbers": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newNumbersWorld(choose, singleBroken{})
+			return w, func(steps int) {
+				for range steps {
+					w.act()
+				}
+				w.settle()
 			}
-			w.settle()
 		},
-		"configuration": func(seed uint64, h *claimtest.History) {
-			w := newConfigWorld(seededChoice(seed), singleBroken{})
-			w.history = h
-			w.run(300)
+		"configuration": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newConfigWorld(choose, singleBroken{})
+			return w.singleWorld, w.run
 		},
-		"barrier": func(seed uint64, h *claimtest.History) {
-			w := newBarrierWorld(seededChoice(seed), singleBroken{})
-			w.history = h
-			w.run(300)
+		"barrier": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newBarrierWorld(choose, singleBroken{})
+			return w.singleWorld, w.run
 		},
-		"double-barrier": func(seed uint64, h *claimtest.History) {
-			w := newRoundsWorld(seededChoice(seed), singleBroken{}, 4, 3)
-			w.history = h
-			w.run(300)
+		"double-barrier": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newRoundsWorld(choose, singleBroken{}, 4, 3)
+			return w.singleWorld, w.run
 		},
-		"members": func(seed uint64, h *claimtest.History) {
-			w := newGateWorld(seededChoice(seed), singleBroken{}, 4, 3)
-			w.history = h
-			w.run(300)
+		"members": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newGateWorld(choose, singleBroken{}, 4, 3)
+			return w.singleWorld, w.run
 		},
-		"registration": func(seed uint64, h *claimtest.History) {
-			w := newPlaceWorld(seededChoice(seed), singleBroken{}, 3)
-			w.history = h
-			w.run(300)
+		"registration": func(choose func(int) int) (*singleWorld, func(int)) {
+			w := newPlaceWorld(choose, singleBroken{}, 3)
+			return w.singleWorld, w.run
 		},
 	} {
-		for seed := range uint64(2) {
-			t.Run(fmt.Sprint(name, "-", seed), func(t *testing.T) {
-				h := new(claimtest.History)
-				run(seed, h)
-				h.Match(t, fmt.Sprint(name, "-", seed))
+		t.Run(name, func(t *testing.T) {
+			claimtest.Recorded(t, name, func(seed uint64, h *claimtest.History) {
+				w, run := world(seededChoice(seed))
+				w.history = h
+				if run(recordedSteps); w.wrong != "" {
+					t.Fatal(w.wrong)
+				}
 			})
-		}
+		})
 	}
-}
-
-func recordQueue(w *queueWorld, h *claimtest.History) {
-	w.history = h
-	w.run(300)
 }

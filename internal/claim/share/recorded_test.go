@@ -1,7 +1,6 @@
 package share
 
 import (
-	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,22 +10,20 @@ import (
 
 // TestRecordedHistories plays histories that were recorded: a member starts and ends the same in the same situation.
 func TestRecordedHistories(t *testing.T) {
-	for seed := range 4 {
-		h := new(claimtest.History)
+	claimtest.Recorded(t, "sharing", func(seed uint64, h *claimtest.History) {
 		rapid.Custom(func(t *rapid.T) int {
-			w := &shareWorld{T: t, tasks: seed%2 == 0, most: seed / 2, history: h,
+			w := &shareWorld{T: t, tasks: seed%2 == 0, most: int(seed/2) % 3, history: h,
 				members: map[string]bool{}, parts: map[string]bool{"p0": true, "p1": true, "p2": true}, made: map[string]int{}}
 			for _, id := range []string{"a", "b", "c"} {
 				p := &partner{w: w, id: id}
 				w.partners = append(w.partners, p)
 				p.begin()
 			}
-			for range 120 {
+			for range 200 {
 				w.act()
 			}
 			w.rest()
 			return 0
-		}).Example(seed)
-		h.Match(t, fmt.Sprint("sharing-", seed))
-	}
+		}).Example(int(seed))
+	})
 }
