@@ -54,6 +54,7 @@ type cacheWorld struct {
 	wrong   string
 	trace   []string
 	history *claimtest.History // notes what the cache is told and asks for; nil: nobody does
+	refuses int                // the server refuses one of so many operations; 0: none
 }
 
 // parcel is an event on its way to the cache, and the last transaction that the server had applied.
@@ -201,6 +202,9 @@ func (w *cacheWorld) answer() {
 }
 
 func (w *cacheWorld) carryOut(op claim.Op) claim.Result {
+	if w.refuses > 0 && w.choose(w.refuses) == 0 {
+		return claimtest.Refused
+	}
 	view := w.log[w.seen]
 	n, there := view[op.Path]
 	switch op.Kind {

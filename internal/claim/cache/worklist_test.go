@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 )
@@ -23,5 +24,32 @@ func TestWorklistStaysBounded(t *testing.T) {
 		if d.path != strconv.Itoa(i) {
 			t.Fatalf("read %d is %s", i, d.path)
 		}
+	}
+}
+
+// TestWorklistCountsWhatIsRequired checks that dropping a read changes the number of required ones only if it is required, and that sorting leaves
+// each path once, parents first.
+func TestWorklistCountsWhatIsRequired(t *testing.T) {
+	var w worklist
+	w.add("/b", readData)
+	w.add("/a/x", readData|required)
+	w.add("/a", readData)
+	w.add("/a", required)
+	if w.required != 2 {
+		t.Fatalf("%d are required", w.required)
+	}
+	if w.drop("/b"); w.required != 2 {
+		t.Errorf("%d are required after another one was dropped", w.required)
+	}
+	if w.drop("/missing"); w.required != 2 {
+		t.Errorf("%d are required after none was dropped", w.required)
+	}
+	if w.drop("/a/x"); w.required != 1 {
+		t.Errorf("%d are required after one of two was dropped", w.required)
+	}
+	w.add("/a/x", readData)
+	w.sort()
+	if got := fmt.Sprint(w.order); got != "[/a /a/x /b]" {
+		t.Errorf("in order %s", got)
 	}
 }

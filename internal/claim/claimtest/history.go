@@ -82,6 +82,9 @@ const (
 	longSeeds  = 40
 )
 
+// Refuses returns one of how many operations the servers refuse in the recorded history of a seed: none in every other one.
+func Refuses(seed uint64) int { return int(seed%2) * 30 }
+
 // Recorded plays histories of one kind and compares them with those that were recorded: a few line by line, in files with the name, and many longer ones by
 // their checksums, in the file NAME-sums.txt. If only a checksum differs, write the history of that seed with both versions of
 // the program: give play a History that is not Long.

@@ -56,6 +56,7 @@ type txWorld struct {
 	wrong   string
 	trace   []string
 	history *claimtest.History // notes what the parties are told and ask for; nil: nobody does
+	refuses int                // the servers refuse one of so many operations; 0: none
 }
 
 // txBroken selects faults of the code under test, to show that the checks detect them.
@@ -247,6 +248,9 @@ func (w *txWorld) lose(p *party) {
 }
 
 func (w *txWorld) carryOut(p *party, op claim.Op) claim.Result {
+	if w.refuses > 0 && w.choose(w.refuses) == 0 {
+		return claimtest.Refused
+	}
 	switch op.Kind {
 	case claim.OpSync:
 		if !w.broken.noSync {

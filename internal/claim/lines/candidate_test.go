@@ -235,6 +235,9 @@ func (w *world) serve(c *candidate) {
 }
 
 func (w *world) carryOut(c *candidate, op claim.Op) claim.Result {
+	if w.refuses > 0 && w.choose(w.refuses) == 0 {
+		return claimtest.Refused
+	}
 	if refused := w.refuse; refused != 0 {
 		w.refuse = 0
 		return claim.Result{Err: refused}

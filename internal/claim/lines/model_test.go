@@ -61,6 +61,7 @@ type broken struct {
 
 type world struct {
 	history *claimtest.History // notes what the candidates are told and ask for; nil: nobody does
+	refuses int                // the servers refuse one of so many operations; 0: none
 	choose  func(n int) int    // returns a number from 0 to n-1
 	broken  broken
 	manual  bool      // no client connects by itself

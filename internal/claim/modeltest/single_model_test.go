@@ -61,6 +61,7 @@ type singleWorld struct {
 	wrong   string
 	trace   []string
 	history *claimtest.History // notes what the machines are told and ask for; nil: nobody does
+	refuses int                // the servers refuse one of so many operations; 0: none
 }
 
 // singleBroken are deliberate faults: the tests show that the checks find each of them.
@@ -272,6 +273,8 @@ func (w *singleWorld) lose(a *actor) {
 func (w *singleWorld) carryOut(a *actor, op claim.Op) claim.Result {
 	view := w.log[a.seen]
 	switch {
+	case w.refuses > 0 && w.choose(w.refuses) == 0:
+		return claimtest.Refused
 	case a.req.Session != a.session:
 		return claim.Result{Err: wire.ErrSessionExpired}
 	case op.Kind == claim.OpSync:

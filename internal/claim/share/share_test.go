@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
+
+	"bellwether/internal/claim"
 )
 
 func names(prefix string, n int) []string {
@@ -68,5 +71,31 @@ func TestShareStaysTheSame(t *testing.T) {
 	want := map[string]string{"p0": "host-b", "p1": "host-c", "p2": "host-a", "p3": "host-b", "p4": "host-b", "p5": "host-a", "p6": "host-c"}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestSubmission checks that a task is a persistent znode below the tasks, whose parents are created first.
+func TestSubmission(t *testing.T) {
+	c := SharingConfig{Parent: "/s", Tasks: true}
+	ops := c.Submission("t1", []byte("work"))
+	if len(ops) != 2 || ops[0].Kind != claim.OpParents || ops[0].Path != "/s/tasks" || ops[1].Kind != claim.OpCreate || ops[1].Path != "/s/tasks/t1" ||
+		string(ops[1].Data) != "work" || !ops[1].Persistent || ops[1].Sequential {
+		t.Errorf("%+v", ops)
+	}
+}
+
+// TestOtherRecipes checks which children of a parent belong to another recipe.
+func TestOtherRecipes(t *testing.T) {
+	for _, c := range []struct {
+		tasks bool
+		names string
+		other bool
+	}{
+		{true, "", false}, {true, "tasks members", false}, {true, "parts", true}, {true, "parts tasks", false},
+		{false, "", false}, {false, "parts members", false},
+	} {
+		if err := (SharingConfig{Parent: "/s", Tasks: c.tasks}).OtherRecipe(strings.Fields(c.names)); (err != nil) != c.other {
+			t.Errorf("tasks %v, children %q: %v", c.tasks, c.names, err)
+		}
 	}
 }
