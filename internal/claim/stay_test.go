@@ -44,3 +44,24 @@ func TestStayEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestStayWakes checks when a stay asks for its next step: after a twentieth of the timeout, at its deadline, and
+// after no less than a millisecond. It keeps the session alive until it is over.
+func TestStayWakes(t *testing.T) {
+	s := NewStay(7, Lease{Timeout: 100 * time.Second, Delay: 19 * time.Second})
+	for _, c := range []struct{ at, want time.Duration }{
+		{0, 5 * time.Second},
+		{70 * time.Second, 5 * time.Second},
+		{77 * time.Second, 3 * time.Second},
+		{80*time.Second - 10*time.Microsecond, time.Millisecond},
+	} {
+		s.Step(Moment{Mono: c.at, Wall: c.at}, Tick{})
+		if r := s.Ready(); !r.KeepAlive || r.Wake != c.want {
+			t.Errorf("at %v: %+v, want a step in %v", c.at, r, c.want)
+		}
+	}
+	s.Step(Moment{Mono: 80 * time.Second, Wall: 80 * time.Second}, Tick{})
+	if r := s.Ready(); r.KeepAlive || r.Wake != 0 {
+		t.Errorf("at its deadline: %+v", r)
+	}
+}

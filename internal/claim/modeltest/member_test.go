@@ -49,6 +49,14 @@ func (w walk) is(ok bool, what string) {
 	}
 }
 
+// asks fails the test unless the first operation of a request is this one.
+func (w walk) asks(r *claim.Request, kind claim.OpKind, path string) {
+	w.Helper()
+	if r == nil || r.Ops[0].Kind != kind || r.Ops[0].Path != path {
+		w.Fatalf("it asks for %+v, want %v of %s", r, kind, path)
+	}
+}
+
 // TestMemberWaitsForReady checks that only the creation of the ready znode lets a waiting member in.
 // After any other event of that znode the member reads again (Curator GH-1290).
 func TestMemberWaitsForReady(t *testing.T) {
@@ -176,5 +184,106 @@ func TestBarrierLooksAgain(t *testing.T) {
 	r = next(claim.BackoffMin, claim.Tick{})
 	if next(claim.BackoffMin, claim.Reply{N: r.N, Results: []claim.Result{{}, noNode}}); b.Outcome() != claim.Succeeded {
 		t.Errorf("%v, %v", b.Outcome(), b.Err())
+	}
+}
+
+// TestMemberOfKazoo checks how a member leaves that is compatible with kazoo: it removes ready first, and then waits
+// for every other member, since ready no longer shows which of them are of its round.
+func TestMemberOfKazoo(t *testing.T) {
+	leaving := func(name string) (walk, *claim.Request) {
+		w := walk{t, barrier.NewMember(barrier.MemberConfig{Path: "/g", Name: name, N: 2, Kazoo: true})}
+		r := w.step(claim.Attached{Session: 7})
+		r = w.answer(r, claim.Result{Path: "/g/" + name, Stat: wire.Stat{Czxid: 10}})
+		r = w.answer(r, since(20), listing("a", "b", "c", "ready"))
+		w.phase(barrier.Inside)
+		w.asks(r, claim.OpUnwatch, "/g/ready")
+		w.is(w.answer(r, claim.Result{}) == nil, "stays")
+		r = w.step(barrier.Depart{})
+		w.asks(r, claim.OpDelete, "/g/ready")
+		r = w.answer(r, noNode)
+		w.asks(r, claim.OpGet, "/g/ready")
+		return w, w.answer(r, noNode, since(10), listing("a", "b", "c"))
+	}
+	w, r := leaving("b")
+	w.asks(r, claim.OpWatch, "/g/a")
+	r = w.answer(r, since(30)) // it is waited for although it is younger
+	w.asks(r, claim.OpDelete, "/g/b")
+	w.is(w.answer(r, claim.Result{}) == nil, "waits for a")
+	r = w.step(claim.Fired{Path: "/g/a", Type: wire.EventNodeDeleted})
+	w.asks(r, claim.OpList, "/g")
+	r = w.answer(r, listing("c"))
+	w.asks(r, claim.OpWatch, "/g/c")
+	r = w.answer(r, noNode) // gone in the meantime
+	w.asks(r, claim.OpList, "/g")
+	w.answer(r, listing())
+	w.is(w.m.Outcome() == claim.Succeeded, "out")
+
+	w, r = leaving("a") // the lowest name leaves last
+	w.asks(r, claim.OpWatch, "/g/c")
+	w.is(w.answer(r, since(9)) == nil, "waits for c")
+	r = w.step(claim.Fired{Path: "/g/c", Type: wire.EventNodeDeleted})
+	r = w.answer(r, listing("a", "b"))
+	w.asks(r, claim.OpWatch, "/g/b")
+	w.answer(r, since(9))
+	r = w.step(claim.Fired{Path: "/g/b", Type: wire.EventNodeDeleted})
+	r = w.answer(r, listing("a"))
+	w.asks(r, claim.OpDelete, "/g/a")
+	w.answer(r, claim.Result{})
+	w.is(w.m.Outcome() == claim.Succeeded, "out")
+}
+
+// TestMemberOfKazooIsRefused checks that a member that may not remove ready deletes its own znode and fails.
+func TestMemberOfKazooIsRefused(t *testing.T) {
+	w := walk{t, barrier.NewMember(barrier.MemberConfig{Path: "/g", Name: "b", N: 2, Kazoo: true})}
+	r := w.step(claim.Attached{Session: 7})
+	r = w.answer(r, claim.Result{Path: "/g/b", Stat: wire.Stat{Czxid: 10}})
+	w.answer(w.answer(r, since(20), listing("a", "b", "ready")), claim.Result{})
+	r = w.step(barrier.Depart{})
+	r = w.answer(r, claim.Result{Err: wire.ErrNoAuth})
+	w.asks(r, claim.OpDelete, "/g/b")
+	w.answer(r, claim.Result{})
+	w.is(w.m.Outcome() == claim.Failed && errors.Is(w.m.Err(), wire.ErrNoAuth), "refused")
+}
+
+// TestMemberOfAnotherRecipe checks that a member does not enter a znode that another recipe uses, and removes its own
+// znode there.
+func TestMemberOfAnotherRecipe(t *testing.T) {
+	w, look := entering(t)
+	r := w.answer(look, noNode, listing("b", claim.Nonce{}.String()+"-n_0000000000"))
+	r = w.answer(r, noNode, since(10), listing("b"))
+	w.asks(r, claim.OpDelete, "/g/b")
+	w.answer(r, claim.Result{})
+	var other *claim.OtherRecipeError
+	w.is(w.m.Outcome() == claim.Failed && errors.As(w.m.Err(), &other), "failed")
+}
+
+// TestBarrierOfAnotherRecipe checks that a client does not wait at a znode that another recipe uses, and that it waits if
+// it may not see the children.
+func TestBarrierOfAnotherRecipe(t *testing.T) {
+	for _, c := range []struct {
+		list claim.Result
+		over bool
+	}{
+		{listing(claim.Nonce{}.String() + "-n_0000000000"), true},
+		{listing(), false},
+		{claim.Result{Err: wire.ErrNoAuth}, false},
+	} {
+		b := barrier.NewBarrier("/g", barrier.PassBarrier)
+		b.Step(claim.Moment{}, claim.Attached{Session: 7})
+		r := b.Ready().Request
+		for r != nil && !b.Over() {
+			res := make([]claim.Result, len(r.Ops))
+			for i, op := range r.Ops {
+				if res[i].Stat.NumChildren = 1; op.Kind == claim.OpList {
+					res[i] = c.list
+				}
+			}
+			b.Step(claim.Moment{}, claim.Reply{N: r.N, Results: res})
+			r = b.Ready().Request
+		}
+		var other *claim.OtherRecipeError
+		if b.Over() != c.over || c.over && !errors.As(b.Err(), &other) {
+			t.Errorf("%+v: over %v, %v", c.list, b.Over(), b.Err())
+		}
 	}
 }

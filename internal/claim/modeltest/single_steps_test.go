@@ -5,6 +5,7 @@ import (
 
 	"bellwether/internal/claim"
 	"bellwether/internal/claim/claimtest"
+	"bellwether/internal/claim/lines"
 	"bellwether/internal/claim/queues"
 	"bellwether/internal/claim/share"
 	"bellwether/internal/claim/value"
@@ -204,18 +205,6 @@ func TestChangeThatMayBePassedOver(t *testing.T) {
 	d.Ends(claim.Unclear)
 }
 
-// TestChangeWhoseMarkIsInTheWay checks that a change fails at once if an old mark exists and may not be
-// deleted.
-func TestChangeWhoseMarkIsInTheWay(t *testing.T) {
-	d := &claimtest.Dialogue{T: t, M: value.NewChange(value.ChangeConfig{Path: modelValue, Mark: modelValue + "/m"}, value.Mark{})}
-	d.Step(claim.Attached{Session: 1}, claim.OpGet)
-	d.Step(d.Answer(claim.Result{Data: []byte("5")}))
-	d.Step(value.Propose{Data: []byte("6")}, claim.OpMulti)
-	d.Step(d.Answer(claim.Result{Err: wire.ErrNodeExists, Failed: 1}), claim.OpDelete)
-	d.Step(d.Answer(claim.Result{Err: wire.ErrNoAuth}))
-	d.Ends(claim.Failed)
-}
-
 // TestTaskIsEndedOnce: after a lost answer a task is deleted again only if it still exists. A newer task
 // with the same name is not deleted.
 func TestTaskIsEndedOnce(t *testing.T) {
@@ -326,6 +315,56 @@ func TestTakeMayNotLook(t *testing.T) {
 		d.Step(d.Answer(claim.Result{}, claim.Result{Err: c.err}), c.then...)
 		if m := d.M.(*queues.Take); m.Over() != (c.then == nil) || m.Over() && m.Err() != c.err {
 			t.Errorf("%v: over %v, %v", c.err, m.Over(), m.Err())
+		}
+	}
+}
+
+// TestAcknowledgementMayNotLook checks an acknowledgement that may not read its claim, or whose sync is refused: it
+// fails, or its outcome is unclear if the answer to its transaction was lost.
+func TestAcknowledgementMayNotLook(t *testing.T) {
+	mine := claim.Result{Stat: wire.Stat{EphemeralOwner: 1}}
+	for _, answer := range [][]claim.Result{{claimtest.Refused, mine}, {{}, claimtest.Refused}} {
+		for _, doubt := range []bool{false, true} {
+			m := queues.NewAcknowledgement(queues.AcknowledgementConfig{Item: modelQueue + "/a", Claim: modelClaims + "/a", Session: 1})
+			d := &claimtest.Dialogue{T: t, M: m}
+			d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+			want, err, unclear := claim.Failed, error(wire.ErrNoAuth), error(nil)
+			if doubt {
+				d.Step(d.Answer(claim.Result{}, mine), claim.OpMulti)
+				d.Step(d.Lost())
+				d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+				want, err, unclear = claim.Unclear, nil, wire.ErrNoAuth
+			}
+			d.Step(d.Answer(answer...))
+			if d.Ends(want); m.Err() != err || m.WhyUnclear() != unclear {
+				t.Errorf("in doubt %v: %v, %v", doubt, m.Err(), m.WhyUnclear())
+			}
+		}
+	}
+}
+
+// TestTakeMayNotLeave checks a consumer that gives up and may not delete its bid: it reports the bid that stays, and
+// fails with the server's error. A bid that is already gone is no error.
+func TestTakeMayNotLeave(t *testing.T) {
+	own := claim.Nonce{}.String() + "-n_0000000001"
+	for _, c := range []struct {
+		err  error
+		want claim.Outcome
+	}{{wire.ErrNoAuth, claim.Failed}, {wire.ErrNoNode, claim.Withdrawn}, {nil, claim.Withdrawn}} {
+		m := queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine})
+		d := &claimtest.Dialogue{T: t, M: m}
+		d.Step(claim.Attached{Session: 1}, claim.OpCreate)
+		d.Step(claim.Resign{})
+		d.Step(d.Answer(claim.Result{Path: claim.Join(modelQLine, own)}), claim.OpDelete)
+		m.Step(claim.Moment{}, d.Answer(claim.Result{Err: c.err}))
+		d.Ends(c.want)
+		left := m.Ready().Observations
+		if c.want == claim.Failed {
+			if len(left) != 1 || left[0] != (lines.Left{Bid: own, Path: claim.Join(modelQLine, own), Err: c.err}) || m.Err() != c.err {
+				t.Errorf("%v: it reports %v and ends with %v", c.err, left, m.Err())
+			}
+		} else if len(left) != 0 {
+			t.Errorf("%v: it reports %v", c.err, left)
 		}
 	}
 }
