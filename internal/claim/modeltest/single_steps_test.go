@@ -87,6 +87,48 @@ func TestTakeFindsOut(t *testing.T) {
 	d.Ends(claim.Succeeded)
 }
 
+// TestTakeMayNotFindOut checks a consumer that lost the answer to the transaction that takes an item, and whom the
+// server does not tell whether it was carried out: the consumer deletes its bid, so that nobody waits for it. If the
+// bid existed, the item was not taken. Otherwise the outcome is unclear.
+func TestTakeMayNotFindOut(t *testing.T) {
+	there := claim.Result{}
+	for _, claims := range []string{"", modelClaims} {
+		for _, c := range []struct {
+			name       string
+			look       []claim.Result
+			bid        claim.Result
+			want       claim.Outcome
+			err, doubt error
+		}{
+			{"the sync is refused", []claim.Result{claimtest.Refused, there, there}, there, claim.Failed, wire.ErrNoAuth, nil},
+			{"the sync is refused, and the bid is gone", []claim.Result{claimtest.Refused, there, there}, claimtest.None, claim.Unclear, nil, wire.ErrNoAuth},
+			{"the bid may not be read", []claim.Result{{}, claimtest.Refused, there}, there, claim.Failed, wire.ErrNoAuth, nil},
+			{"the bid may not be deleted", []claim.Result{{}, claimtest.Refused, there}, claimtest.Refused, claim.Unclear, nil, wire.ErrNoAuth},
+		} {
+			d := aboutToTake(t, claims)
+			d.Step(d.Lost())
+			d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet, claim.OpGet)
+			own := d.Ops[1].Path
+			d.Step(d.Answer(c.look...), claim.OpDelete)
+			if d.Ops[0].Path != own {
+				t.Errorf("%s: it deletes %s, not %s", c.name, d.Ops[0].Path, own)
+			}
+			d.Step(d.Answer(c.bid))
+			m := d.M.(*queues.Take)
+			if d.Ends(c.want); m.Err() != c.err || m.WhyUnclear() != c.doubt {
+				t.Errorf("%s: %v, %v", c.name, m.Err(), m.WhyUnclear())
+			}
+		}
+		d := aboutToTake(t, claims)
+		d.Step(d.Lost())
+		d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet, claim.OpGet)
+		d.Step(d.Answer(claim.Result{}, claimtest.None, claimtest.Refused)) // the bid is gone, and the item or its claim may not be read
+		if d.Ends(claim.Unclear); d.M.(*queues.Take).WhyUnclear() != wire.ErrNoAuth {
+			t.Error(d.M.(*queues.Take).WhyUnclear())
+		}
+	}
+}
+
 // TestTakeWhosePlaceWasDeleted checks a consumer that lost an answer and whose place was deleted: it does
 // not conclude that it took the item.
 func TestTakeWhosePlaceWasDeleted(t *testing.T) {
@@ -301,20 +343,20 @@ func TestAcknowledgementOfAMissingItem(t *testing.T) {
 }
 
 // TestTakeMayNotLook checks a consumer that lost the answer to the creation of its place and may not list
-// the line: it does not queue up a second time. If the line does not exist, neither does the place, and
-// the consumer queues up.
+// the line, or whose sync is refused: it does not queue up a second time. If the line does not exist,
+// neither does the place, and the consumer queues up.
 func TestTakeMayNotLook(t *testing.T) {
 	for _, c := range []struct {
-		err  error
-		then []claim.OpKind
-	}{{wire.ErrNoAuth, nil}, {wire.ErrNoNode, []claim.OpKind{claim.OpCreate}}} {
+		sync, err error
+		then      []claim.OpKind
+	}{{nil, wire.ErrNoAuth, nil}, {wire.ErrNoAuth, nil, nil}, {nil, wire.ErrNoNode, []claim.OpKind{claim.OpCreate}}} {
 		d := &claimtest.Dialogue{T: t, M: queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine})}
 		d.Step(claim.Attached{Session: 1}, claim.OpCreate)
 		d.Step(d.Lost())
 		d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpList)
-		d.Step(d.Answer(claim.Result{}, claim.Result{Err: c.err}), c.then...)
-		if m := d.M.(*queues.Take); m.Over() != (c.then == nil) || m.Over() && m.Err() != c.err {
-			t.Errorf("%v: over %v, %v", c.err, m.Over(), m.Err())
+		d.Step(d.Answer(claim.Result{Err: c.sync}, claim.Result{Err: c.err}), c.then...)
+		if m := d.M.(*queues.Take); m.Over() != (c.then == nil) || m.Over() && m.Err() != wire.ErrNoAuth {
+			t.Errorf("%v, %v: over %v, %v", c.sync, c.err, m.Over(), m.Err())
 		}
 	}
 }
@@ -365,6 +407,91 @@ func TestTakeMayNotLeave(t *testing.T) {
 			}
 		} else if len(left) != 0 {
 			t.Errorf("%v: it reports %v", c.err, left)
+		}
+	}
+}
+
+// TestTaskIsRefused checks that a task whose owner may not read or remove it ends with the server's error.
+func TestTaskIsRefused(t *testing.T) {
+	stands := claim.Result{Data: []byte("job"), Stat: wire.Stat{Czxid: 5}}
+	begin := func() (*claimtest.Dialogue, *share.Task) {
+		m := share.NewTask(share.TaskConfig{Path: "/w/t", Bid: "/w/b", Session: 1})
+		d := &claimtest.Dialogue{T: t, M: m}
+		d.Step(claim.Attached{Session: 1}, claim.OpGet)
+		return d, m
+	}
+	finished := func() (*claimtest.Dialogue, *share.Task) {
+		d, m := begin()
+		d.Step(d.Answer(stands))
+		if data, awaited := m.Due(); string(data) != "job" || !awaited {
+			t.Errorf("the task is %q, and work is awaited: %v", data, awaited)
+		}
+		d.Step(share.Begin{})
+		if _, awaited := m.Due(); awaited {
+			t.Error("work is awaited that has begun")
+		}
+		d.Step(share.Finish{}, claim.OpMulti)
+		return d, m
+	}
+	d, m := begin()
+	d.Step(d.Answer(claimtest.Refused))
+	if d.Ends(claim.Failed); m.Err() != wire.ErrNoAuth {
+		t.Error(m.Err())
+	}
+	d, m = finished()
+	d.Step(d.Answer(claimtest.Refused))
+	if d.Ends(claim.Failed); m.Err() != wire.ErrNoAuth {
+		t.Error(m.Err())
+	}
+	for _, answer := range [][]claim.Result{{claimtest.Refused, stands}, {{}, claimtest.Refused}} {
+		d, m = finished()
+		d.Step(d.Lost())
+		d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpGet)
+		d.Step(d.Answer(answer...))
+		if d.Ends(claim.Failed); m.Err() != wire.ErrNoAuth {
+			t.Error(m.Err())
+		}
+	}
+}
+
+// TestTakeMayNotTake checks how a consumer goes on when the transaction that takes an item is refused or comes too
+// late.
+func TestTakeMayNotTake(t *testing.T) {
+	looks := []claim.OpKind{claim.OpSync, claim.OpList}
+	for _, c := range []struct {
+		name   string
+		claims string
+		answer claim.Result
+		then   []claim.OpKind
+	}{
+		{"another consumer took it", "", claim.Result{Err: wire.ErrNoNode}, looks},
+		{"the bid was deleted", "", claim.Result{Err: wire.ErrNoNode, Failed: 1}, []claim.OpKind{claim.OpCreate}},
+		{"the item may not be deleted", "", claim.Result{Err: wire.ErrNoAuth}, []claim.OpKind{claim.OpDelete}},
+		{"another consumer claimed it", modelClaims, claim.Result{Err: wire.ErrNodeExists, Failed: 1}, append(looks, claim.OpList)},
+		{"another consumer gave it back", modelClaims, claim.Result{Err: wire.ErrBadVersion}, append(looks, claim.OpList)},
+		{"it may not be written", modelClaims, claim.Result{Err: wire.ErrNoAuth}, []claim.OpKind{claim.OpMulti}},
+		{"it may not be claimed", modelClaims, claim.Result{Err: wire.ErrNoAuth, Failed: 1}, []claim.OpKind{claim.OpDelete}},
+	} {
+		d := aboutToTake(t, c.claims)
+		d.Step(d.Answer(c.answer), c.then...)
+		if c.then[0] != claim.OpMulti {
+			continue
+		}
+		if first := d.Ops[0].Ops[0]; first.Kind != claim.OpCheck {
+			t.Errorf("%s: it asks for %v first, want a check", c.name, first.Kind)
+		}
+		d.Step(d.Answer(claim.Result{}))
+		d.Ends(claim.Succeeded)
+		if n := d.M.(*queues.Take).Deliveries(); n != 0 {
+			t.Errorf("%s: %d deliveries, want 0, which means unknown", c.name, n)
+		}
+	}
+	for claims, want := range map[string]int{"": 0, modelClaims: 1} {
+		d := aboutToTake(t, claims)
+		d.Step(d.Answer(claim.Result{}))
+		d.Ends(claim.Succeeded)
+		if n := d.M.(*queues.Take).Deliveries(); n != want {
+			t.Errorf("%d deliveries, want %d", n, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -69,11 +70,11 @@ func (t *Take) tookParents(r claim.Result) {
 	}
 }
 
-// tookFind searches for a bid whose reply was lost. If the server refuses the list, the consumer gives up,
+// tookFind searches for a bid whose reply was lost. If the server refuses the sync or the list, the consumer gives up,
 // because a new attempt could create a second bid.
 func (t *Take) tookFind(res []claim.Result) {
 	t.place.sent = false
-	if err := res[1].Err; err != nil && !errors.Is(err, wire.ErrNoNode) {
+	if err := cmp.Or(res[0].Err, res[1].Err); err != nil && !errors.Is(err, wire.ErrNoNode) {
 		t.refuse(err)
 		return
 	}

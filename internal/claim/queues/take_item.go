@@ -160,10 +160,12 @@ func (t *Take) planFindOut() {
 	t.Ask(func(res []claim.Result) {
 		place, told := res[1], res[2]
 		switch {
+		case res[0].Err != nil: // the server may be behind
+			t.planCannotFindOut(own, res[0].Err)
 		case place.Err == nil: // the item was not taken
 			t.InDoubt = 0
 		case !errors.Is(place.Err, wire.ErrNoNode):
-			t.refuse(place.Err)
+			t.planCannotFindOut(own, place.Err)
 		case t.Config.Claims != "" && told.Err == nil && string(told.Data) == own,
 			t.Config.Claims == "" && errors.Is(told.Err, wire.ErrNoNode):
 			t.take(item, t.Current)
@@ -171,7 +173,20 @@ func (t *Take) planFindOut() {
 			t.InDoubt = 0
 			t.startAnew()
 		default:
-			t.refuse(told.Err)
+			t.EndUnclear(told.Err)
 		}
 	}, claim.Sync(own), claim.Get(own), claim.Get(tells))
+}
+
+// planCannotFindOut gives up because the server does not let this consumer find out whether it took the item. The
+// consumer deletes its bid, which must not block the line. If there was a bid to delete, the item was not taken.
+func (t *Take) planCannotFindOut(own string, why error) {
+	t.AskOne(func(r claim.Result) {
+		if r.Err != nil {
+			t.EndUnclear(why)
+			return
+		}
+		t.InDoubt = 0
+		t.End(claim.Failed, why)
+	}, claim.Delete(own))
 }
