@@ -120,17 +120,20 @@ func (l *Line) tookFind(res []claim.Result) {
 func (l *Line) tookProbe(res []claim.Result) {
 	names := l.probes
 	l.probes = l.probes[len(res):]
+	var refused error
 	for i, r := range res {
 		switch {
 		case errors.Is(r.Err, wire.ErrNoNode):
 		case r.Err != nil:
-			l.end(claim.Refused, r.Err)
-			return
+			refused = r.Err
 		case r.Stat.EphemeralOwner == l.Current && string(r.Data) == string(l.data()):
 			l.probes = nil
 			l.adopt(names[i], true)
 			return
 		}
+	}
+	if refused != nil {
+		l.end(claim.Refused, refused)
 	}
 }
 

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -321,5 +322,148 @@ func TestGivenUpTransactionKeepsItsPlace(t *testing.T) {
 	}
 	if r := next(commit.Carried{}); r != nil || c.State().Phase != commit.TxOver {
 		t.Errorf("asks for %+v, %+v", r, c.State())
+	}
+}
+
+// TestPublishingIsPostponed checks what a leader reports, and that it goes on leading, when a step of the publication is
+// refused or LEADER is another's. It tries again after publishPause.
+func TestPublishingIsPostponed(t *testing.T) {
+	refused, exists := claimtest.Refused, claim.Result{Err: wire.ErrNodeExists, Failed: 1}
+	names := func(bid string, owner wire.SessionID) claim.Result {
+		return claim.Result{Data: claim.Notice{ID: "x", Bid: bid, Token: 1}.Encode(), Stat: wire.Stat{EphemeralOwner: owner}}
+	}
+	const own = "own bid"
+	for _, c := range []struct {
+		name    string
+		answers [][]claim.Result // to the requests after the first one
+		want    error
+	}{
+		{"the write is refused", [][]claim.Result{{refused}}, wire.ErrNoAuth},
+		{"the parent of LEADER may not be created", [][]claim.Result{{{Err: wire.ErrNoNode, Failed: 1}}, {refused}}, wire.ErrNoAuth},
+		{"LEADER may not be read", [][]claim.Result{{exists}, {refused}}, wire.ErrNoAuth},
+		{"the sync is refused", [][]claim.Result{{exists}, {names("other", 5)}, {refused, claimtest.None}}, wire.ErrNoAuth},
+		{"the other bid may not be read", [][]claim.Result{{exists}, {names("other", 5)}, {{}, refused}}, wire.ErrNoAuth},
+		{"another bid is there", [][]claim.Result{{exists}, {names("other", 5)}, {{}, {}}}, &LeaderTaken{Path: "/p/LEADER", Bid: "other"}},
+		{"another session wrote it", [][]claim.Result{{exists}, {names(own, 5)}}, &LeaderTaken{Path: "/p/LEADER"}},
+		{"it is persistent", [][]claim.Result{{exists}, {names(own, 0)}}, &LeaderTaken{Path: "/p/LEADER", Persistent: true}},
+		{"it is no notice", [][]claim.Result{{exists}, {{Data: []byte("x"), Stat: wire.Stat{EphemeralOwner: 5}}}}, &LeaderTaken{Path: "/p/LEADER"}},
+	} {
+		e, r := leading(t)
+		for i, res := range c.answers {
+			if n, err := claim.ParseNotice(res[0].Data); err == nil && n.Bid == own {
+				res[0] = names(e.State().Bid, res[0].Stat.EphemeralOwner)
+			}
+			e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: res})
+			switch next := e.Ready().Request; {
+			case i == len(c.answers)-1 && next != nil:
+				t.Fatalf("%s: it asks for %+v at once", c.name, next)
+			case i == len(c.answers)-1:
+			case next == nil:
+				t.Fatalf("%s: it asks for nothing after answer %d", c.name, i)
+			default:
+				r = *next
+			}
+		}
+		if s := e.State(); s.Phase != Leading || s.Published || !sameError(s.PublishErr, c.want) {
+			t.Errorf("%s: %+v, want %v", c.name, s, c.want)
+		}
+		if e.Step(claim.Moment{Mono: publishPause}, claim.Tick{}); e.Ready().Request == nil {
+			t.Errorf("%s: it does not try again after %v", c.name, publishPause)
+		}
+	}
+}
+
+// sameError reports whether an error is wanted, or a LeaderTaken with the wanted content.
+func sameError(got, want error) bool {
+	g, ok := got.(*LeaderTaken)
+	w, wanted := want.(*LeaderTaken)
+	return got == want || ok && wanted && *g == *w
+}
+
+// TestPlainBidsAreReadFromTheNewest checks how an Election whose names contain no nonce looks for a bid whose answer
+// was lost: it reads at most ProbeMax bids at a time, the newest first, and stops at its own. If it does not find it, and
+// may not read one of them, it ends, because a second bid could be blocked by the first.
+func TestPlainBidsAreReadFromTheNewest(t *testing.T) {
+	var names []string
+	for i := range int32(claim.ProbeMax + 2) {
+		names = append(names, "n_"+claim.FormatSeq(i))
+	}
+	searching := func() (*Election, claim.Request) {
+		e := NewElection(Config{Parent: "/p", ID: "me", Naming: claim.Plain})
+		lease := claim.Lease{Timeout: 10 * time.Second}
+		r := ask(t, e, claim.Attached{Session: 7, Lease: lease})
+		e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrConnectionLoss}}})
+		r = ask(t, e, claim.Attached{Session: 7, Lease: lease})
+		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{}, {Names: names}}})
+		if len(r.Ops) != claim.ProbeMax || r.Ops[0].Path != "/p/"+names[len(names)-1] {
+			t.Fatalf("it reads %d bids, from %s on", len(r.Ops), r.Ops[0].Path)
+		}
+		return e, r
+	}
+	e, r := searching()
+	others := make([]claim.Result, claim.ProbeMax)
+	others[3].Err = wire.ErrNoNode // gone in the meantime
+	r = ask(t, e, claim.Reply{N: r.N, Results: others})
+	if len(r.Ops) != 2 || r.Ops[0].Path != "/p/"+names[1] {
+		t.Fatalf("it reads %d more bids, from %s on", len(r.Ops), r.Ops[0].Path)
+	}
+	mine := claim.Result{Data: []byte("me\n" + claim.Nonce{}.String()), Stat: wire.Stat{EphemeralOwner: 7}}
+	e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: []claim.Result{mine, {}}})
+	if s := e.State(); s.Bid != names[1] {
+		t.Errorf("%+v, want the bid %s", s, names[1])
+	}
+
+	others[5].Err = wire.ErrNoAuth // another user's
+	e, r = searching()
+	found := slices.Clone(others)
+	found[9] = mine
+	e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: found})
+	if s := e.State(); s.Phase != Standing || s.Bid != names[len(names)-10] {
+		t.Errorf("%+v, want the bid %s", s, names[len(names)-10])
+	}
+
+	e, r = searching()
+	r = ask(t, e, claim.Reply{N: r.N, Results: others}) // it gives up, and looks for a bid that it must remove
+	if s := e.State(); s.Phase != Leaving || s.Reason != claim.Refused || s.Err != wire.ErrNoAuth || len(r.Ops) != 2 {
+		t.Errorf("%+v, want it refused", s)
+	}
+	r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Err: wire.ErrNoAuth}, mine}})
+	if r.Ops[0].Kind != claim.OpDelete || r.Ops[0].Path != "/p/"+names[0] {
+		t.Errorf("it asks for %+v, not to delete its bid", r.Ops)
+	}
+}
+
+// TestLineOfAnotherRecipe checks that the first look ends a claim, and removes its bid, if the path holds znodes of a
+// recipe that cannot share it.
+func TestLineOfAnotherRecipe(t *testing.T) {
+	for _, c := range []struct {
+		cfg   Config
+		other string
+		want  string
+	}{
+		{Config{}, "entry-100-0000000003", "election"},
+		{Config{Rule: Exclusive}, "entry-100-0000000003", "lock"},
+		{Config{Rule: Shared, Naming: claim.OwnRead}, "entry-100-0000000003", "read-write lock"},
+		{Config{Rule: Exclusive}, claim.Nonce{1}.String() + "-r_0000000001", ""},
+	} {
+		c.cfg.Parent, c.cfg.ID = "/p", "me"
+		e := NewElection(c.cfg)
+		r := ask(t, e, claim.Attached{Session: 7, Lease: claim.Lease{Timeout: 10 * time.Second}})
+		bid := claim.BidPrefix(c.cfg.Naming, claim.Nonce{}) + "0000000003"
+		r = ask(t, e, claim.Reply{N: r.N, Results: []claim.Result{{Path: "/p/" + bid}}})
+		look := make([]claim.Result, len(r.Ops))
+		look[0].Names, look[len(look)-1] = []string{bid, c.other}, own(7)
+		e.Step(claim.Moment{}, claim.Reply{N: r.N, Results: look})
+		var other *claim.OtherRecipeError
+		switch s := e.State(); {
+		case c.want == "" && s.Err != nil:
+			t.Errorf("%+v: %v", c.cfg, s.Err)
+		case c.want != "" && (s.Reason != claim.Refused || !errors.As(s.Err, &other) || other.Want != c.want || other.Path != "/p"):
+			t.Errorf("%+v: %+v, want it refused because it is not %s", c.cfg, s, c.want)
+		case c.want != "":
+			if r := e.Ready().Request; r == nil || r.Ops[0].Kind != claim.OpDelete || r.Ops[0].Path != "/p/"+bid {
+				t.Errorf("%+v: it asks for %+v, not to delete its bid", c.cfg, r)
+			}
+		}
 	}
 }
