@@ -328,3 +328,39 @@ func TestCacheEnds(t *testing.T) {
 	d.Step(claim.Closed{})
 	d.Ends(claim.Failed)
 }
+
+// TestCacheAll checks the order of the znodes that a Cache returns, and what it returns for a path that it does not hold.
+func TestCacheAll(t *testing.T) {
+	d := newCacheDialogue(t)
+	d.Step(claim.Attached{Session: 1}, claim.OpWatchTree)
+	d.Step(d.Answer(claim.Result{}), claim.OpGet, claim.OpList)
+	if all := d.c.All(); len(all) != 0 {
+		t.Errorf("it holds %v before it has read anything", all)
+	}
+	d.Step(d.Answer(at(1, 1), childNames("b", "a")), claim.OpGet, claim.OpList, claim.OpGet, claim.OpList)
+	d.Step(d.Answer(at(2, 2), childNames("x"), at(3, 3), childNames()), claim.OpGet, claim.OpList)
+	d.Step(d.Answer(at(4, 4), childNames()))
+	var got []string
+	for _, n := range d.c.All() {
+		got = append(got, n.Path)
+	}
+	first := d.c.Children("/r/a")
+	if want := []string{"/r", "/r/a", "/r/b"}; len(got) != 4 || !slices.Equal(slices.DeleteFunc(got, func(p string) bool { return strings.HasSuffix(p, "/x") }), want) {
+		t.Errorf("it holds %v, want %v and an x", got, want)
+	}
+	if missing := d.c.Children("/r/none"); missing != nil || d.c.Get("/r/none") != nil || len(first)+len(d.c.Children("/r/b")) != 1 {
+		t.Errorf("children: %v and %v", first, missing)
+	}
+}
+
+// TestCacheMayNotAsk checks that a Cache ends if the server refuses to tell what has changed while it was away.
+func TestCacheMayNotAsk(t *testing.T) {
+	for _, answer := range [][]claim.Result{{claimtest.Refused, at(1, 1)}, {{}, claimtest.Refused}} {
+		d := loaded(t)
+		d.Step(lostTo(3), claim.OpSince, claim.OpStat)
+		d.Step(d.Answer(answer...))
+		if d.Ends(claim.Failed); d.c.Err() != wire.ErrNoAuth {
+			t.Error(d.c.Err())
+		}
+	}
+}

@@ -292,3 +292,31 @@ func TestRegistrantEndsWithItsClient(t *testing.T) {
 	d.Ends(claim.Failed)
 	d.is(registry.RegistrantState{Session: 1, Leaving: true})
 }
+
+// TestRegistrantMayNotCreate checks that a registrant that may not create its znode or its parents reports why, and tries
+// again after RegistrationRetry.
+func TestRegistrantMayNotCreate(t *testing.T) {
+	for _, c := range []struct {
+		create, parents, want error
+	}{
+		{wire.ErrNoAuth, nil, wire.ErrNoAuth},
+		{wire.ErrNoNode, wire.ErrNoAuth, wire.ErrNoAuth},
+		{wire.ErrNoNode, wire.ErrNoNode, registry.ErrNoParent}, // a parent was deleted while others were created
+	} {
+		d := register(t)
+		d.Step(claim.Attached{Session: 1}, claim.OpCreate)
+		if c.parents == nil {
+			d.Step(d.Answer(claim.Result{Err: c.create}))
+		} else {
+			d.Step(d.Answer(claim.Result{Err: c.create}), claim.OpParents)
+			d.Step(d.Answer(claim.Result{Err: c.parents}))
+		}
+		if s := d.state(); s.Stands || !errors.Is(s.Err, c.want) {
+			t.Errorf("%+v: %+v", c, s)
+		}
+		d.At = registry.RegistrationRetry - time.Millisecond
+		d.Step(claim.Tick{})
+		d.At = registry.RegistrationRetry
+		d.Step(claim.Tick{}, claim.OpCreate)
+	}
+}
