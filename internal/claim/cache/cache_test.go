@@ -364,3 +364,31 @@ func TestCacheMayNotAsk(t *testing.T) {
 		}
 	}
 }
+
+// TestCacheCountsBytes checks that a Cache counts the data that it holds, also after data was replaced or removed, and
+// ends when there is more than BytesMax.
+func TestCacheCountsBytes(t *testing.T) {
+	sized := func(czxid, mzxid wire.Zxid, n int) claim.Result {
+		r := at(czxid, mzxid)
+		r.Data = make([]byte, n)
+		return r
+	}
+	d := loaded(t) // 100 bytes are allowed
+	d.Step(told(wire.EventNodeDataChanged, "/r/a", "/r/a/b"), claim.OpGet, claim.OpGet)
+	d.Step(d.Answer(sized(2, 4, 60), sized(3, 5, 40)))
+	d.Step(told(wire.EventNodeDataChanged, "/r/a/b"), claim.OpGet)
+	d.Step(d.Answer(sized(3, 6, 10)))
+	d.Step(told(wire.EventNodeDataChanged, "/r/a"), claim.OpGet)
+	d.Step(d.Answer(sized(2, 7, 90)))
+	d.Step(told(wire.EventNodeDeleted, "/r/a/b"))
+	d.Step(told(wire.EventNodeDataChanged, "/r/a"), claim.OpGet)
+	d.Step(d.Answer(sized(2, 8, 100)))
+	if d.c.Over() {
+		t.Fatalf("it ends with 100 bytes: %v", d.c.Err())
+	}
+	d.Step(told(wire.EventNodeDataChanged, "/r/a"), claim.OpGet)
+	d.Step(d.Answer(sized(2, 9, 101)))
+	if d.Ends(claim.Failed); d.c.Err() != ErrFull {
+		t.Error(d.c.Err())
+	}
+}

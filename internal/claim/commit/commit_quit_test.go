@@ -3,6 +3,7 @@ package commit
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"bellwether/internal/claim"
 	"bellwether/internal/claim/claimtest"
@@ -44,5 +45,52 @@ func TestSiteThatGivesUpKeepsItsVote(t *testing.T) {
 	d.Step(d.Answer(claim.Result{Err: wire.ErrBadVersion})) // the site has voted
 	if got := s.State(); got.Phase != TxOver || got.Err != nil || !got.Withdrawn {
 		t.Errorf("%+v", got)
+	}
+}
+
+// looking returns the dialogue of a site that has looked at a transaction whose data is tx, with a coordinator that
+// lives. It asks for the given operations.
+func looking(t *testing.T, cfg Config, tx []byte, then ...claim.OpKind) (*claimtest.Dialogue, *Site) {
+	cfg.Path = "/tx"
+	s := NewSite(cfg)
+	d := &claimtest.Dialogue{T: t, M: s}
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpWatch, claim.OpGet, claim.OpGet, claim.OpGet, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, claimtest.Of(3, 5, 0), claimtest.None, claimtest.None, claimtest.None, claim.Result{Data: tx}), then...)
+	return d, s
+}
+
+// TestSiteThatIsNotAsked checks that a site takes no part in a transaction that does not name it, nor in one whose data
+// cannot be read.
+func TestSiteThatIsNotAsked(t *testing.T) {
+	_, s := looking(t, Config{Site: "b"}, Transaction{Sites: []string{"a"}}.Encode())
+	if got := s.State(); got.Phase != TxOver || got.Err != nil {
+		t.Errorf("%+v", got)
+	}
+	_, s = looking(t, Config{Site: "a"}, []byte("not a transaction"))
+	var data *claim.DataError
+	if got := s.State(); got.Phase != TxOver || !errors.As(got.Err, &data) || data.Path != "/tx" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestPatience checks that the time of Patience begins with the first look that shows the transaction, and that without
+// Patience it never ends.
+func TestPatience(t *testing.T) {
+	tx := Transaction{Sites: []string{"a"}}.Encode()
+	for _, c := range []struct {
+		patience, at time.Duration
+		out          bool
+	}{
+		{20 * time.Second, 20*time.Second - 1, false},
+		{20 * time.Second, 20 * time.Second, true},
+		{0, 0, false},
+		{0, time.Hour, false},
+	} {
+		d, s := looking(t, Config{Site: "a", Patience: c.patience}, tx, claim.OpCreate)
+		d.At = c.at
+		d.Step(claim.Tick{})
+		if got := s.timedOut(); got != c.out {
+			t.Errorf("%v after the look, with %v of patience: timed out %v", c.at, c.patience, got)
+		}
 	}
 }

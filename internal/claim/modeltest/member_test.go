@@ -174,6 +174,9 @@ func TestBarrierLooksAgain(t *testing.T) {
 		return b.Ready().Request
 	}
 	r := next(0, claim.Attached{Session: 7})
+	if look := r.Ops[1]; look.Kind != claim.OpWatch || !look.Strict {
+		t.Errorf("it looks with %+v, want a watch that fails if the znode may not be read", look)
+	}
 	if r = next(0, claim.Reply{N: r.N, Results: []claim.Result{{}, {}}}); r != nil || b.Over() {
 		t.Fatalf("asks for %+v while it is closed", r)
 	}

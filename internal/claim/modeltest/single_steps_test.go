@@ -495,3 +495,25 @@ func TestTakeMayNotTake(t *testing.T) {
 		}
 	}
 }
+
+// TestTakePassesOverAPersistentZnode checks a consumer that finds a persistent znode ahead, which is no bid and will not
+// disappear: it removes its watch and looks again, without that znode.
+func TestTakePassesOverAPersistentZnode(t *testing.T) {
+	d := &claimtest.Dialogue{T: t, M: queues.NewTake(queues.TakeConfig{Items: modelQueue, Line: modelQLine})}
+	own := claim.Nonce{}.String() + "-n_0000000002"
+	ahead := []string{claim.Nonce{1}.String() + "-n_0000000000", claim.Nonce{2}.String() + "-n_0000000001"}
+	line := claim.Result{Names: append(ahead, own)}
+	d.Step(claim.Attached{Session: 1}, claim.OpCreate)
+	d.Step(d.Answer(claim.Result{Path: claim.Join(modelQLine, own)}), claim.OpList)
+	d.Step(d.Answer(line), claim.OpWatch)
+	d.Step(d.Answer(claimtest.Of(0, 5, 0)), claim.OpUnwatch)
+	if at := d.Ops[0].Path; at != claim.Join(modelQLine, ahead[1]) {
+		t.Errorf("it removes the watch of %s", at)
+	}
+	d.Step(d.Answer(claim.Result{}), claim.OpList)
+	d.Step(d.Answer(line), claim.OpWatch)
+	if at := d.Ops[0].Path; at != claim.Join(modelQLine, ahead[0]) {
+		t.Errorf("it watches %s", at)
+	}
+	d.Step(d.Answer(claimtest.Of(3, 4, 0)))
+}

@@ -153,6 +153,20 @@ func TestChangeFindsOut(t *testing.T) {
 	}
 }
 
+// TestChangeFindsOldMark checks that a change sets the mark, and does not create it, after it has found one of an
+// earlier change of its session.
+func TestChangeFindsOldMark(t *testing.T) {
+	d := change(t, Mark{}, false)
+	d.proposes(4)
+	d.Step(d.Lost())
+	d.At = d.Wake
+	d.Step(claim.Tick{}, claim.OpSync, claim.OpGet)
+	d.Step(d.Answer(claim.Result{}, valued("0", 0)), claim.OpGet)
+	d.Step(d.Answer(valued("0", 4)))
+	d.Step(Propose{Data: []byte("1")}, claim.OpMulti)
+	d.ops(set("/app/n", "1", 4), set("/app/mark", "2", claim.AnyVersion))
+}
+
 // TestChangeMayNotInfer checks that the outcome is unclear if the mark is gone with its session and the server refuses to
 // show the value, or to bring it up to date.
 func TestChangeMayNotInfer(t *testing.T) {
