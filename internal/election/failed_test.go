@@ -429,3 +429,24 @@ func TestLeaderThatOthersHaveLeftIsGivenUp(t *testing.T) {
 	hear(e, 4, peerwire.Looking, fresh(2), 10)
 	given(e, "two look", true)
 }
+
+// TestForgivenTerms checks how many failed terms of a candidate count as none after each step that a server has taken
+// because votes stayed split.
+func TestForgivenTerms(t *testing.T) {
+	e := lookWith(3, 3, Look{Zxid: 0x2d, Epoch: 1})
+	penalty := func(splits, times int) int {
+		e.splits, e.failed = splits, map[ensemble.ServerID]Failed{2: {Candidate: 2, Times: times, Until: 1000}}
+		return e.penalty(2)
+	}
+	for splits, times := range []int{0, 0, 2, 8, 32, 128} {
+		if p := penalty(splits, times); p != 0 {
+			t.Errorf("after %d steps, %d failed terms count as %d", splits, times, p)
+		}
+		if p := penalty(splits, times+1); p != times+1 {
+			t.Errorf("after %d steps, %d failed terms count as %d", splits, times+1, p)
+		}
+	}
+	if p := penalty(6, 1<<40); p != 0 {
+		t.Errorf("after the last step, failed terms count as %d", p)
+	}
+}

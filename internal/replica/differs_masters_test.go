@@ -130,9 +130,19 @@ func TestObserverCannotReachTheLeader(t *testing.T) {
 	h, o, _ := behindMasters(t, nil)
 	h.remote = []*server{h.leader()}
 	o.spoil("/x")
-	h.busy(300_000, func() {})
-	if m := h.masterOf(o); m == nil || m == h.leader() || !o.wrong("/x") || !o.doubts() || o.asked() < 3 || o.asked() > 5 {
-		t.Errorf("%+v, wrong: %v, asked %d times", o.r.Status(), o.wrong("/x"), o.asked())
+	var asked []int64
+	h.busy(300_000, func() {
+		if o.asked() > len(asked) {
+			asked = append(asked, h.now.Mono)
+		}
+	})
+	if m := h.masterOf(o); m == nil || m == h.leader() || !o.wrong("/x") || !o.doubts() || len(asked) < 3 || len(asked) > 5 {
+		t.Errorf("%+v, wrong: %v, asked at %d", o.r.Status(), o.wrong("/x"), asked)
+	}
+	for i := range len(asked) - 2 {
+		if before, pause := asked[i+1]-asked[i], asked[i+2]-asked[i+1]; pause*10 < before*19 || pause*10 > before*21 {
+			t.Errorf("asked at %d: a pause of %d ms follows one of %d ms", asked, pause, before)
+		}
 	}
 	h.remote = nil
 	h.busy(400_000, func() {})

@@ -141,6 +141,18 @@ func TestJoinsAgainForASnapshot(t *testing.T) {
 	}
 }
 
+// TestPausesBeforeAttempts checks the pauses before a server joins a leader again whose terms end before they serve.
+func TestPausesBeforeAttempts(t *testing.T) {
+	for attempts, want := range []int64{0, 0, 10, 20, 40, 80, 160, 320, 640, 1000, 1000} {
+		if got := (&failedTerm{attempts: attempts}).againMS(); got != want {
+			t.Errorf("after %d attempts: %d ms, want %d", attempts, got, want)
+		}
+	}
+	if got := (&failedTerm{attempts: 1000}).againMS(); got != 1000 {
+		t.Errorf("after 1000 attempts: %d ms", got)
+	}
+}
+
 // TestPauseDoesNotDelayElection: when the leader dies while a server pauses before it
 // joins that leader again, the others elect with that server without delay. The next
 // epoch is later than the one promised.

@@ -54,3 +54,14 @@ func TestSecrets(t *testing.T) {
 		}
 	}
 }
+
+// TestSetSecrets: after the secrets were replaced, clients get passwords by the first of the new ones.
+func TestSetSecrets(t *testing.T) {
+	const id = wire.SessionID(0x100000ed48f0000)
+	_, s := leaderFirst(t, true)
+	next := Secrets{{"next secret"}, {"old secret"}}
+	s[0].r.SetSecrets(next)
+	if s[0].r.Password(id) != next.Password(id) {
+		t.Error("it gives passwords by the former secrets")
+	}
+}

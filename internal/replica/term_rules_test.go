@@ -43,6 +43,23 @@ func TestKeptConnections(t *testing.T) {
 	}
 }
 
+// TestNewLeaderKnowsItsKeptSessions: a new leader records the sessions of the connections that it has kept as its own, so that it
+// refuses what another server forwards for them.
+func TestNewLeaderKnowsItsKeptSessions(t *testing.T) {
+	h, s := leaderFirst(t, true)
+	kept := map[*server]wire.SessionID{}
+	for _, o := range s[1:] {
+		c, _ := h.connect(o, 0)
+		kept[o] = c.session
+	}
+	h.kill(s[0])
+	h.run(3000)
+	l := h.leader()
+	if at, known := l.r.member.serverOf[kept[l]]; !known || at != l.id {
+		t.Errorf("the session of a kept connection is at server %d, known: %v; want server %d", at, known, l.id)
+	}
+}
+
 // TestConnectionsEndAfterAMissedTerm: when a server serves again, it closes the connections that were kept
 // if it has missed a term in which their requests may have been carried out. In the same epoch as before
 // only a connection with a request in flight is closed.
@@ -206,5 +223,20 @@ func TestNothingBehindAnEndThatWaits(t *testing.T) {
 	r.Step(h.now, &Request{Conn: id, Xid: 2, Op: wire.OpCreate, Body: body})
 	if n := r.conns[id].waiting.Len(); n != 1 {
 		t.Errorf("%d requests wait, want the closeSession alone", n)
+	}
+}
+
+// TestPingIsNotAnsweredBetweenTerms: a late confirmation of the leader answers no ping of a learner that does not serve any more.
+func TestPingIsNotAnsweredBetweenTerms(t *testing.T) {
+	for serving, want := range map[bool]int{true: 0, false: 1} {
+		h, s := leaderFirst(t, true)
+		_, id := h.connect(s[1], 0)
+		r := s[1].r
+		r.member.pings.Push(heldPing{r.conns[id], &Request{}, 5})
+		r.member.serving = serving
+		r.confirmed(5)
+		if got := r.member.pings.Len(); got != want {
+			t.Errorf("serving %v: %d pings wait, want %d", serving, got, want)
+		}
 	}
 }

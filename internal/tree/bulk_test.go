@@ -255,6 +255,21 @@ func TestEventsOfASessionsEnd(t *testing.T) {
 	}
 }
 
+// TestManyEphemeralsAreNotSorted: a closeSession lists up to sortedMax ephemerals in the order of their paths, and more in
+// the order in which they were created.
+func TestManyEphemeralsAreNotSorted(t *testing.T) {
+	for n, sorted := range map[int]bool{10_000: true, 10_001: false} {
+		w := newWorld(t, Options{})
+		for i := range n {
+			w.ok(create(fmt.Sprintf("/%05d", n-i), wire.FlagEphemeral))
+		}
+		txn, _ := w.prepare(closeSession(alice))
+		if paths := txn.Body.(*record.CloseSessionTxn).Paths; len(paths) != n || slices.IsSorted(paths) != sorted {
+			t.Errorf("of %d ephemerals, %d are listed, sorted: %v", n, len(paths), !sorted)
+		}
+	}
+}
+
 // TestEphemeralsBySessionInParts: the list is complete if nothing changes meanwhile, and
 // the tree is not locked while it is made.
 func TestEphemeralsBySessionInParts(t *testing.T) {

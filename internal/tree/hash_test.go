@@ -67,3 +67,11 @@ func TestKeysDiffer(t *testing.T) {
 		}
 	}
 }
+
+// TestHashKeyIsSplitMix checks the key of a seed with the first two outputs of SplitMix64 (Steele, Lea and Flood, 2014) from
+// that state.
+func TestHashKeyIsSplitMix(t *testing.T) {
+	if got, want := newHashKey(0), (hashKey{0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4}); got != want {
+		t.Errorf("key %#x, want %#x", got, want)
+	}
+}

@@ -37,13 +37,14 @@ func TestWalkFindsWhatAClientMayList(t *testing.T) {
 	}
 	w.ok(createACL("/closed", acl(31&^1, "world:anyone")))
 	w.ok(create("/closed/in", 0))
+	w.ok(createACL("/a/leaf", acl(31&^1, "world:anyone"))) // nothing is below it
 	c := &conn{}
 	paths, hidden := w.walked(c, "/")
-	want := []string{"/a", "/a/b", "/a/b/c", "/closed", "/d", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"}
+	want := []string{"/a", "/a/b", "/a/b/c", "/a/leaf", "/closed", "/d", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"}
 	if !slices.Equal(paths, want) || !hidden {
 		t.Errorf("from the root: %q, hidden %v", paths, hidden)
 	}
-	if paths, hidden := w.walked(c, "/a"); !slices.Equal(paths, []string{"/a/b", "/a/b/c"}) || hidden {
+	if paths, hidden := w.walked(c, "/a"); !slices.Equal(paths, []string{"/a/b", "/a/b/c", "/a/leaf"}) || hidden {
 		t.Errorf("from /a: %q, hidden %v", paths, hidden)
 	}
 	for path, want := range map[string]wire.Code{"/closed": wire.ErrNoAuth, "/missing": wire.ErrNoNode} {

@@ -439,3 +439,26 @@ func TestUnaskedPingIsNoAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestPingConfirmsUntilTheEndOfTheLease: a ping in the last millisecond of the lease confirms what a learner has reported. A later one
+// repeats what was confirmed before.
+func TestPingConfirmsUntilTheEndOfTheLease(t *testing.T) {
+	for after, want := range map[int64]int64{0: 5, 1: 0} {
+		w := servingWorld(false)
+		l := w.nodes[2].leader
+		k := l.linkOf(1)
+		k.unconfirmed.Push(reports{5, l.log.applied})
+		l.Ready()
+		l.sendPings(l.Lease()+after, false)
+		var confirmed []int64
+		for _, m := range l.Ready().Send {
+			var info peerwire.PingInfo
+			if m.Link == k.id && wire.Decode(m.Packet.Data, &info) == nil {
+				confirmed = append(confirmed, info.Confirmed)
+			}
+		}
+		if !slices.Equal(confirmed, []int64{want}) {
+			t.Errorf("%d ms after the lease: pings confirm %d, want %d", after, confirmed, want)
+		}
+	}
+}

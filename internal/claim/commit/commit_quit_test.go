@@ -94,3 +94,39 @@ func TestPatience(t *testing.T) {
 		}
 	}
 }
+
+// TestTakeoverIsRefused checks that a coordinator that may not take the place of the one that is gone ends with the
+// server's error.
+func TestTakeoverIsRefused(t *testing.T) {
+	c := NewCoordinator(Config{Path: "/tx", Transaction: Transaction{Sites: []string{"a"}}})
+	d := &claimtest.Dialogue{T: t, M: c}
+	d.Step(claim.Attached{Session: 1}, claim.OpMulti)
+	d.Step(d.Lost())
+	d.Step(claim.Attached{Session: 1}, claim.OpSync, claim.OpWatch, claim.OpGet, claim.OpGet, claim.OpGet, claim.OpGet)
+	tx := claim.Result{Data: Transaction{Sites: []string{"a"}}.Encode()}
+	d.Step(d.Answer(claim.Result{}, claimtest.None, claimtest.None, claimtest.None, claimtest.None, tx), claim.OpCreate)
+	d.Step(d.Answer(claimtest.Refused))
+	if s := c.State(); s.Phase != TxOver || s.Err != wire.ErrNoAuth {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestTransactionWithForeignZnodesStays checks that a party that cannot remove a transaction, because a znode of another
+// program is below it, tries once more only if its children have changed.
+func TestTransactionWithForeignZnodesStays(t *testing.T) {
+	_, s := looking(t, Config{Site: "a"}, Transaction{Sites: []string{"a"}}.Encode(), claim.OpCreate)
+	s.decision = Abort
+	list := func(names ...string) { s.tookList([]claim.Result{{}, {Names: names}}) }
+	stuck := func() { s.tookSweep([]claim.Result{{Err: wire.ErrNotEmpty}}) }
+	for _, names := range [][]string{{"done_", "foreign"}, {"done_", "foreign", "later"}} {
+		if list(names...); s.Over() {
+			t.Fatalf("%q: it ends without a try to remove them", names)
+		}
+		if stuck(); s.Over() {
+			t.Fatalf("%q: it ends without a look whether they have changed", names)
+		}
+	}
+	if list("later", "done_", "foreign"); s.Outcome() != claim.Succeeded {
+		t.Errorf("it goes on, and the same znodes are there: %v", s.Outcome())
+	}
+}
