@@ -96,7 +96,7 @@ var plan = map[string]packageRule{
 	"internal/sasl/quorumauth": {layer: 3, imports: "internal/sasl internal/peerwire wire"},
 	"internal/shadow/relay":    {layer: 3, imports: "internal/fourletter internal/notice internal/secure internal/shadow wire", tests: "internal/authority"}, // the sockets of shadow
 	// The state machines of the recipes. One package imports another one only if it is built on that one.
-	"internal/claim/claimtest": {layer: 3, imports: "wire internal/claim"}, // only tests import it
+	"internal/claim/claimtest": {layer: 3, imports: "wire internal/claim internal/transcript"}, // only tests import it
 	"internal/claim/barrier":   {layer: 4, imports: "wire internal/claim", pure: true},
 	"internal/claim/cache":     {layer: 4, imports: "wire internal/claim", pure: true},
 	"internal/claim/commit":    {layer: 4, imports: "wire internal/claim", pure: true},
