@@ -95,7 +95,7 @@ func (r *Replica) chooseMaster() {
 		return
 	}
 	first := int(r.opt.ServerID % ensemble.ServerID(len(ring)))
-	for range ring { // if all are down, the last one is dialled, in case the election does not know better
+	for range ring { // if all seem to be down, the last one is dialled nevertheless
 		s.at = ring[(first+s.next)%len(ring)]
 		s.next++
 		if s.tries++; s.tries%len(ring) == 0 {

@@ -76,18 +76,17 @@ func (h *History) line(format string, values ...any) {
 	fmt.Fprintf(h.sum, format+"\n", values...)
 }
 
-// seeds of histories that are compared line by line, and of those that are compared by their checksums
 const (
-	shownSeeds = 2
-	longSeeds  = 40
+	shownSeeds = 2  // how many histories are compared line by line
+	longSeeds  = 40 // how many are compared by their checksums
 )
 
 // Refuses returns one of how many operations the servers refuse in the recorded history of a seed: none in every other one.
 func Refuses(seed uint64) int { return int(seed%2) * 30 }
 
-// Recorded plays histories of one kind and compares them with those that were recorded: a few line by line, in files with the name, and many longer ones by
-// their checksums, in the file NAME-sums.txt. If only a checksum differs, write the history of that seed with both versions of
-// the program: give play a History that is not Long.
+// Recorded plays histories of one kind and compares them with those that were recorded in testdata/history: a few line by line,
+// in NAME-SEED.txt, and many longer ones by their checksums, in NAME-sums.txt. If only a checksum differs, write the history of
+// that seed with both versions of the program: give play a History that is not Long.
 func Recorded(t *testing.T, name string, play func(seed uint64, h *History)) {
 	t.Helper()
 	var sums bytes.Buffer
