@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"slices"
 	"testing"
 
 	"bellwether/internal/record"
@@ -105,6 +106,32 @@ func TestFullDiskSparesExpiredSessions(t *testing.T) {
 	if buckets := r.Expiring(); len(buckets) != 1 || len(buckets[0].Sessions) != 3 || r.Unsettled() {
 		t.Errorf("%+v, unsettled %v", buckets, r.Unsettled())
 	}
+}
+
+// TestSparedSessionKeepsTimeout: the disk becomes full before the end of a session that has a connection is proposed. The session goes
+// on with the timeout of that connection, not with the one that it was created with.
+func TestSparedSessionKeepsTimeout(t *testing.T) {
+	tr := tree.New(tree.Options{Seed: 1})
+	for id := range wire.SessionID(2) {
+		tr.Replay(&record.Txn{TxnHeader: record.TxnHeader{Session: id + 1, Zxid: wire.Zxid(id + 1), Type: wire.OpCreateSession},
+			Body: &record.CreateSessionTxn{TimeoutMS: 1000}})
+	}
+	r := New(tr, Options{ServerID: 1, TickMS: 500, ExpireMax: 1}, Time{Wall: 1})
+	pw := wire.SessionID(2).Password()
+	r.Step(r.now, Connect{Conn: 1, Session: 2, Password: pw[:], TimeoutMS: 10_000})
+	if o, _ := r.Next(); o.Session != 2 || o.TimeoutMS != 10_000 {
+		t.Fatalf("not attached: %+v", o)
+	}
+	r.Step(r.now, Expire{1})
+	r.Step(r.now, Expire{2})
+	r.Ready()
+	r.Step(r.now, LogFull{Zxid: 3, Generation: r.alone.generation})
+	for _, b := range r.Expiring() {
+		if slices.Contains(b.Sessions, 2) && b.Deadline > 10_000 {
+			return
+		}
+	}
+	t.Errorf("session 2 of 10 s: %+v", r.Expiring())
 }
 
 // TestPauseSparesExpiredSessions: the process stands still before the ends of all expired sessions are proposed. The others go on, because

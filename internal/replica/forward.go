@@ -63,12 +63,15 @@ func (r *Replica) input(in zab.Input) {
 	}
 }
 
-// heardFrom records that a session was heard from. It takes the timeout from the
-// session's server, because each new connection can change it.
+// heardFrom records that a server has heard from a session. In a new term the first report tells the timeout of its
+// connection. After that, or after a new connection has told its timeout, a report with another one
+// comes from a server that the client has left.
 func (r *Replica) heardFrom(t peerwire.TouchedSession) {
-	if r.expiry.Touch(t.Session, r.now.Mono) && t.TimeoutMS > 0 {
+	if t.TimeoutMS > 0 && r.expiry.Assumed(t.Session) {
 		r.expiry.Add(t.Session, t.TimeoutMS, r.now.Mono)
+		return
 	}
+	r.expiry.Touch(t.Session, r.now.Mono)
 }
 
 // requested carries out a request that a learner has forwarded. It always proposes a

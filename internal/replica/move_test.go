@@ -304,25 +304,55 @@ func TestCloseSessionAnswersNoWrite(t *testing.T) {
 }
 
 // TestTimeoutSurvivesLeaderChange: a session keeps the timeout that its last connection
-// negotiated when the leader changes.
+// negotiated, longer or shorter, when the leader changes, also if the new leader gets a request
+// of the session before the report that names the timeout.
 func TestTimeoutSurvivesLeaderChange(t *testing.T) {
-	h, s := leaderFirst(t, true)
-	first, _ := h.connect(s[2], 0)
-	c := &client{at: s[1]} // s[2] is the next leader
-	h.clients[9] = c
-	pw := first.session.Password()
-	s[1].inbox = append(s[1].inbox, Connect{Conn: 9, Session: first.session, Password: pw[:], TimeoutMS: 12_000})
-	h.run(100)
-	h.kill(s[0])
-	h.run(9000)
-	if h.leader() == s[1] {
-		t.Fatal("the server of the session leads, but the test needs another leader")
+	for _, test := range []struct {
+		createdMS int32
+		writes    bool
+	}{{6000, false}, {6000, true}, {30_000, false}, {30_000, true}} {
+		h, s := leaderFirst(t, true)
+		first, _ := h.ask(s[2], Connect{TimeoutMS: test.createdMS})
+		pw := first.session.Password() // s[2] is the next leader
+		c, id := h.ask(s[1], Connect{Session: first.session, Password: pw[:], TimeoutMS: 12_000})
+		h.kill(s[0])
+		if test.writes {
+			h.run(10) // the request waits for the next leader
+			h.create(s[1], id, 1, "/n")
+		}
+		h.run(9000)
+		if h.leader() == s[1] {
+			t.Fatal("the server of the session leads, but the test needs another leader")
+		}
+		if c.closed {
+			t.Errorf("%+v: a session of 12 s expired within 9 s", test)
+		}
+		if h.run(8000); !c.closed {
+			t.Errorf("%+v: the session does not expire", test)
+		}
 	}
-	if c.closed {
-		t.Error("a session of 12 s expired within 9 s")
-	}
-	if h.run(8000); !c.closed {
-		t.Error("the session does not expire")
+}
+
+// TestLateTouchKeepsTimeout: a client moves, and gets a longer timeout. A report of the server that it
+// has left arrives after that, and does not bring the shorter timeout back.
+func TestLateTouchKeepsTimeout(t *testing.T) {
+	for _, to := range []string{"the leader", "a follower"} {
+		h, s := leaderFirst(t, false)
+		first, id := h.connect(s[1], 0) // for 6 s
+		h.delay = h.packets(s[1], s[0])
+		s[1].inbox = append(s[1].inbox, &Request{Conn: id, Xid: wire.XidPing, Op: wire.OpPing})
+		h.run(10)
+		at := map[string]*server{"the leader": s[0], "a follower": s[2]}[to]
+		pw := first.session.Password()
+		c, _ := h.ask(at, Connect{Session: first.session, Password: pw[:], TimeoutMS: 12_000})
+		h.release()
+		h.run(9000)
+		if c.session != first.session || c.closed {
+			t.Errorf("to %s: session %v, closed %v within 9 s, but the timeout is 12 s", to, c.session, c.closed)
+		}
+		if h.run(5000); !c.closed {
+			t.Errorf("to %s: the session does not expire", to)
+		}
 	}
 }
 

@@ -147,12 +147,7 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 func (r *Replica) track() {
 	r.expiry, r.ending = tree.NewExpiry(r.opt.TickMS), map[wire.SessionID]bool{}
 	r.doomed, r.expired = fifo.Queue[wire.SessionID]{}, 0
-	r.tree.Sessions(func(id wire.SessionID, timeoutMS int32) {
-		if c := r.owners[id]; c != nil {
-			timeoutMS = c.timeout
-		}
-		r.expiry.Add(id, timeoutMS, r.now.Mono)
-	})
+	r.tree.Sessions(r.restart)
 }
 
 // Step takes one event. now.Mono must not be smaller than in the calls before.

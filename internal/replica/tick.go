@@ -104,8 +104,18 @@ func (r *Replica) spare() {
 func (r *Replica) revive(id wire.SessionID) {
 	delete(r.ending, id)
 	if timeout, ok := r.tree.Session(id); ok {
-		r.expiry.Add(id, timeout, r.now.Mono)
+		r.restart(id, timeout)
 	}
+}
+
+// restart starts the timeout of a session: that of its connection to this server. If it has
+// none, the timeout with which the session was created holds until a server reports another.
+func (r *Replica) restart(id wire.SessionID, createdMS int32) {
+	if c := r.owners[id]; c != nil {
+		r.expiry.Add(id, c.timeout, r.now.Mono)
+		return
+	}
+	r.expiry.Assume(id, createdMS, r.now.Mono)
 }
 
 // expire proposes to close the next expired sessions.

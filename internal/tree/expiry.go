@@ -22,8 +22,9 @@ type Expiry struct {
 }
 
 type deadline struct {
-	timeout int64
 	at      int64
+	timeout int32
+	assumed bool
 }
 
 // NewExpiry returns an empty table with buckets of tickMS, at least 1.
@@ -35,11 +36,28 @@ func NewExpiry(tickMS int64) *Expiry {
 	}
 }
 
-func (e *Expiry) bucket(now, timeout int64) int64 { return ((now+timeout)/e.tick + 1) * e.tick }
+func (e *Expiry) bucket(now int64, timeoutMS int32) int64 {
+	return ((now+int64(timeoutMS))/e.tick + 1) * e.tick
+}
 
 // Add adds a session that was heard from at now. If the session is known, its timeout
 // changes, and counts from now.
 func (e *Expiry) Add(id wire.SessionID, timeoutMS int32, now int64) {
+	e.add(id, timeoutMS, now).assumed = false
+}
+
+// Assume is Add with a timeout that the newest connection of the session may have changed.
+func (e *Expiry) Assume(id wire.SessionID, timeoutMS int32, now int64) {
+	e.add(id, timeoutMS, now).assumed = true
+}
+
+// Assumed reports whether the timeout of a session comes from Assume.
+func (e *Expiry) Assumed(id wire.SessionID) bool {
+	d := e.sessions[id]
+	return d != nil && d.assumed
+}
+
+func (e *Expiry) add(id wire.SessionID, timeoutMS int32, now int64) *deadline {
 	d := e.sessions[id]
 	if d == nil {
 		d = new(deadline)
@@ -47,8 +65,9 @@ func (e *Expiry) Add(id wire.SessionID, timeoutMS int32, now int64) {
 	} else {
 		e.leave(id, d)
 	}
-	d.timeout = int64(timeoutMS)
+	d.timeout = timeoutMS
 	e.enter(id, d, e.bucket(now, d.timeout))
+	return d
 }
 
 // Touch notes that a session was heard from at now, which may be before an earlier touch.

@@ -36,25 +36,35 @@ func (e *Expiry) check() error {
 func TestExpiryMatchesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const tick = 100
-		type session struct{ timeout, deadline int64 }
+		type session struct {
+			timeout, deadline int64
+			assumed           bool
+		}
 		e, model, now := NewExpiry(tick), map[wire.SessionID]session{}, int64(0)
 		rounded := func(at int64) int64 { return (at/tick + 1) * tick }
 		for range rapid.IntRange(1, 200).Draw(t, "calls") {
 			now += rapid.Int64Range(0, 150).Draw(t, "ms")
 			id := wire.SessionID(rapid.IntRange(1, 8).Draw(t, "session"))
 			s, known := model[id]
+			if e.Assumed(id) != s.assumed {
+				t.Fatalf("assumed %v", e.Assumed(id))
+			}
 			switch rapid.IntRange(0, 3).Draw(t, "call") {
 			case 0:
 				timeout := rapid.Int64Range(0, 1000).Draw(t, "timeout")
-				e.Add(id, int32(timeout), now)
-				model[id] = session{timeout, rounded(now + timeout)}
+				add, assumed := e.Add, rapid.Bool().Draw(t, "assumed")
+				if assumed {
+					add = e.Assume
+				}
+				add(id, int32(timeout), now)
+				model[id] = session{timeout, rounded(now + timeout), assumed}
 			case 1:
 				heard := now - rapid.Int64Range(0, 200).Draw(t, "ago")
 				if e.Touch(id, heard) != known {
 					t.Fatalf("touched %v, known %v", id, known)
 				}
 				if known {
-					model[id] = session{s.timeout, max(s.deadline, rounded(heard+s.timeout))}
+					model[id] = session{s.timeout, max(s.deadline, rounded(heard+s.timeout)), s.assumed}
 				}
 			case 2:
 				e.Remove(id)
