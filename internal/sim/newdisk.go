@@ -9,12 +9,13 @@ import (
 )
 
 // expendable reports whether the others can do without the disk of a server: an election
-// needs a quorum of servers that know their history.
+// needs a quorum of servers that know their history. A server whose disk has decayed does not
+// count, because it may refuse to start. It counts once the faults have ended, while it is up.
 func (v *server) expendable() bool {
 	s := v.sim
 	return s.consolidated() && s.roster.newest.HasQuorum(func(id ensemble.ServerID) bool {
 		o := s.server(id)
-		return o != v && o.has && !o.rotten && o.members == s.roster.newest
+		return o != v && o.has && (!o.rotten || s.calm && o.up) && o.members == s.roster.newest
 	})
 }
 

@@ -138,6 +138,24 @@ func TestDiskDecaysOnlyIfOthersCanDoWithoutIt(t *testing.T) {
 	s.whole()
 }
 
+// TestDecayedServerCountsOnceFaultsEnded: the disks of two of four voters have decayed, which a change of the membership
+// can cause, and one of the two may not start. While faults go on, the disk of that one is not replaced, because the other may
+// not start again either. Once they have ended, it is replaced if the other is up. Found by seed 1796050955271248183 with --careless 1.
+func TestDecayedServerCountsOnceFaultsEnded(t *testing.T) {
+	s := newScene(t, Options{Voters: 4})
+	a, b := s.leader(), s.other()
+	a.rotten, b.rotten = true, true
+	b.kill()
+	for _, test := range []struct{ calm, up, want bool }{{false, true, false}, {true, true, true}, {true, false, false}} {
+		if s.calm = test.calm; !test.up {
+			a.kill()
+		}
+		if got := b.expendable(); got != test.want {
+			t.Errorf("faults ended %v, other server up %v: expendable %v", test.calm, test.up, got)
+		}
+	}
+}
+
 // TestDecayOfHistoryDirOnly checks that only snapshots and logs decay: nothing protects the
 // number in an epoch file.
 func TestDecayOfHistoryDirOnly(t *testing.T) {
