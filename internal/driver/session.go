@@ -54,7 +54,7 @@ func (b *Batch) Hear(h *Heard, id wire.SessionID, timeoutMS int32) {
 		if b.core.Ending(id) {
 			return
 		}
-		// The session stayed sealed, but its end could not be logged and was taken back.
+		// The session stayed sealed, but its expiry was taken back.
 		at = b.now.Mono
 		h.LastHeard.Store(at)
 	}

@@ -73,8 +73,17 @@ func (r *Replica) checkExpiry() (err error) {
 			waiting[id] = true
 		}
 	}
+	turns := map[wire.SessionID]bool{}
+	for i := range r.turns.Len() {
+		turns[*r.turns.At(i)] = true
+	}
+	for id := range r.doomed {
+		if waiting[id] || r.ending[id] || !turns[id] {
+			err = fmt.Errorf("session %v has expired; it expires again: %v; its end is proposed: %v; it has a turn: %v", id, waiting[id], r.ending[id], turns[id])
+		}
+	}
 	r.tree.Sessions(func(id wire.SessionID, _ int32) {
-		if !waiting[id] && !r.ending[id] {
+		if !waiting[id] && !r.ending[id] && !r.doomed[id] {
 			err = fmt.Errorf("session %v never expires", id)
 		}
 	})
@@ -95,7 +104,7 @@ func (r *Replica) resting() error {
 	m := r.member
 	var errs []error
 	for what, n := range map[string]int{
-		"requests for sessions": len(r.creating), "ends of sessions under way": len(r.ending), "ends of sessions to propose": r.doomed.Len(),
+		"requests for sessions": len(r.creating), "ends of sessions under way": len(r.ending), "ends of sessions to propose": len(r.doomed),
 		"abandoned requests": r.abandoned.count, "outputs": r.outputs.Len(), "effects": m.effects.Len(), "postponed events": len(m.postponed),
 		"connections that wait for a leader": len(m.held), "connections that wait for the leader's answer": len(m.asking),
 		"connections that wait for their sync": len(m.moved), "syncs": len(m.syncs), "held pings": m.pings.Len(), "failed terms": len(m.failed),

@@ -57,6 +57,7 @@ type cluster struct {
 	effected               func(*server, Output) // is told of each output; nil: nobody is
 	silent                 map[*server]bool      // servers whose disks answer nothing
 	unsaid                 []delivery            // the answers that the silent disks hold back until cluster.answer is called
+	expireMax              int                   // how many sessions end in a turn; 0: the default
 	refuses                map[*server]bool      // servers whose disks refuse the next epoch that they are to save as accepted
 }
 
@@ -150,7 +151,7 @@ func (h *cluster) start(s *server) {
 	}
 	log.MarkApplied(log.Last())
 	s.up, s.inbox, s.listens, s.dials, s.wake = true, nil, false, peerwire.NoServer, 0
-	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, ContainerCheckMS: h.containerCheckMS, ContainersPerMinute: 10_000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, Priorities: h.priorities, ReadOnly: h.reads, ReadUncommitted: h.uncommitted,
+	s.r = New(t, Options{ServerID: s.id, TickMS: 2000, ExpireMax: h.expireMax, ContainerCheckMS: h.containerCheckMS, ContainersPerMinute: 10_000, Member: &Member{Members: h.members, Reconfig: h.reconfig, VotersMin: 2, Log: log, Accepted: s.acc, Current: s.cur, KeepClients: h.keep, Priorities: h.priorities, ReadOnly: h.reads, ReadUncommitted: h.uncommitted,
 		ObserverMasters: h.masters, CompatibleOnly: h.compatible[s.id], LocalSessions: h.local, UpgradeLocal: h.local}}, h.now)
 	for _, o := range h.servers {
 		if o != s && o.up {

@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"slices"
 	"testing"
 
 	"bellwether/internal/record"
@@ -108,30 +107,46 @@ func TestFullDiskSparesExpiredSessions(t *testing.T) {
 	}
 }
 
-// TestSparedSessionKeepsTimeout: the disk becomes full before the end of a session that has a connection is proposed. The session goes
-// on with the timeout of that connection, not with the one that it was created with.
-func TestSparedSessionKeepsTimeout(t *testing.T) {
-	tr := tree.New(tree.Options{Seed: 1})
-	for id := range wire.SessionID(2) {
-		tr.Replay(&record.Txn{TxnHeader: record.TxnHeader{Session: id + 1, Zxid: wire.Zxid(id + 1), Type: wire.OpCreateSession},
-			Body: &record.CreateSessionTxn{TimeoutMS: 1000}})
-	}
-	r := New(tr, Options{ServerID: 1, TickMS: 500, ExpireMax: 1}, Time{Wall: 1})
-	pw := wire.SessionID(2).Password()
-	r.Step(r.now, Connect{Conn: 1, Session: 2, Password: pw[:], TimeoutMS: 10_000})
-	if o, _ := r.Next(); o.Session != 2 || o.TimeoutMS != 10_000 {
-		t.Fatalf("not attached: %+v", o)
-	}
-	r.Step(r.now, Expire{1})
-	r.Step(r.now, Expire{2})
-	r.Ready()
-	r.Step(r.now, LogFull{Zxid: 3, Generation: r.alone.generation})
-	for _, b := range r.Expiring() {
-		if slices.Contains(b.Sessions, 2) && b.Deadline > 10_000 {
-			return
+// TestFullDiskKeepsTimeouts: sessions go on with the timeout of their newest connection, not with the one that they were created with,
+// when their ends are taken back because the disk becomes full, and when there is space again, also if the connections are lost meanwhile.
+func TestFullDiskKeepsTimeouts(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		tr := tree.New(tree.Options{Seed: 1})
+		for id := range wire.SessionID(2) {
+			tr.Replay(&record.Txn{TxnHeader: record.TxnHeader{Session: id + 1, Zxid: wire.Zxid(id + 1), Type: wire.OpCreateSession},
+				Body: &record.CreateSessionTxn{TimeoutMS: 1000}})
 		}
+		r := New(tr, Options{ServerID: 1, TickMS: 500, ExpireMax: 1}, Time{Wall: 1})
+		for id := range wire.SessionID(2) {
+			pw := (id + 1).Password()
+			r.Step(r.now, Connect{Conn: ConnID(id + 1), Session: id + 1, Password: pw[:], TimeoutMS: 10_000})
+			if o, _ := r.Next(); o.Session != id+1 || o.TimeoutMS != 10_000 {
+				t.Fatalf("not attached: %+v", o)
+			}
+		}
+		for !r.Ending(2) {
+			r.Step(Time{Mono: r.now.Mono + 500, Wall: r.now.Wall + 500}, Tick{})
+		}
+		r.Ready()
+		check := func(when string) {
+			t.Helper()
+			all := r.Expiring()
+			if len(all) != 1 || len(all[0].Sessions) != 2 || all[0].Deadline <= r.now.Mono+10_000 {
+				t.Errorf("lost %v, %s: sessions of 10 s at %d: %+v", lost, when, r.now.Mono, all)
+			}
+		}
+		r.Step(r.now, LogFull{Zxid: 2, Generation: r.alone.generation})
+		check("the disk is full")
+		if lost {
+			r.Step(r.now, Disconnected{Conn: 1})
+			r.Step(r.now, Disconnected{Conn: 2})
+		}
+		r.Step(r.now, LogFree{})
+		if r.Ready(); r.alone.full {
+			t.Fatal("writes are refused")
+		}
+		check("there is space again")
 	}
-	t.Errorf("session 2 of 10 s: %+v", r.Expiring())
 }
 
 // TestPauseSparesExpiredSessions: the process stands still before the ends of all expired sessions are proposed. The others go on, because
@@ -159,5 +174,69 @@ func TestTurnsOnASlowDisk(t *testing.T) {
 	}
 	if rd := r.Ready(); len(rd.Duties) > 0 || rd.Wake != Never || r.Unsettled() {
 		t.Errorf("%+v after the last one", rd)
+	}
+}
+
+// TestSessionLivesIfHeardBeforeItsEnd: two sessions expire at the same tick, and their ends are proposed one after the other. The second
+// one lives on if its client is heard from before its end is proposed: a server may have answered the client already.
+func TestSessionLivesIfHeardBeforeItsEnd(t *testing.T) {
+	type scene struct {
+		h      *cluster
+		s      []*server
+		client *client
+		conn   ConnID
+	}
+	ping := func(c scene) {
+		c.client.at.inbox = append(c.client.at.inbox, &Request{Conn: c.conn, Xid: wire.XidPing, Op: wire.OpPing})
+	}
+	write := func(c scene) { c.h.create(c.client.at, c.conn, 1, "/n") }
+	for name, test := range map[string]struct {
+		at    int // the server of the sessions; 0 leads
+		heard func(scene)
+		late  bool // what the follower sends arrives when the next end is due
+	}{
+		"ping at a follower":                 {1, ping, false},
+		"ping, when the next end is due":     {1, ping, true},
+		"write at a follower":                {1, write, false},
+		"write, when the next end is due":    {1, write, true},
+		"ping at the leader":                 {0, ping, false},
+		"write at the leader":                {0, write, false},
+		"new connection to another follower": {1, func(c scene) { c.h.connect(c.s[2], c.client.session) }, false},
+		"new connection to the leader":       {1, func(c scene) { c.h.connect(c.s[0], c.client.session) }, false},
+	} {
+		h, s := leaderFirst(t, false)
+		h.expireMax = 1
+		h.restart()
+		h.run(1000)
+		if h.leader() != s[0] {
+			t.Fatal("another server leads")
+		}
+		first, _ := h.connect(s[test.at], 0)
+		second, id := h.connect(s[test.at], 0)
+		h.run(s[0].r.Expiring()[0].Deadline - 1 - h.now.Mono)
+		fromTwo, fromOne := h.packets(s[2], s[0]), h.packets(s[1], s[0])
+		h.delay = func(at *server, e Event) bool { // nothing is committed
+			_, synced := e.(Synced)
+			return synced && at == s[1] || synced && at == s[2] && !test.late || test.late && (fromOne(at, e) || fromTwo(at, e))
+		}
+		h.run(1)
+		if !s[0].r.Ending(first.session) || !s[0].r.Ending(second.session) || len(s[0].r.doomed) != 1 {
+			t.Fatalf("%s: not the end of one of two sessions is proposed", name)
+		}
+		test.heard(scene{h, s, second, id})
+		h.run(expirePauseMS - 1)
+		h.now.Mono++ // the next end is due
+		h.now.Wall++
+		h.release()
+		h.run(4000)
+		if !first.closed {
+			t.Errorf("%s: the first session did not end", name)
+		}
+		if _, lives := s[0].r.tree.Session(second.session); !lives {
+			t.Errorf("%s: the second session ended", name)
+		}
+		if h.run(5000); s[0].r.isOpen(second.session) {
+			t.Errorf("%s: the second session does not end", name)
+		}
 	}
 }

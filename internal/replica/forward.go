@@ -63,15 +63,20 @@ func (r *Replica) input(in zab.Input) {
 	}
 }
 
-// heardFrom records that a server has heard from a session. In a new term the first report tells the timeout of its
-// connection. After that, or after a new connection has told its timeout, a report with another one
-// comes from a server that the client has left.
+// heardFrom records that a server has heard from a session, and which timeout it reports. A report
+// shortens the timeout only while this leader does not know it for certain: after that, a shorter
+// one comes from a server that the client has left. A ZooKeeper server reports each new session with
+// the timeout that it was created with, although the client may be elsewhere. So a report of the
+// assumed timeout proves nothing.
 func (r *Replica) heardFrom(t peerwire.TouchedSession) {
-	if t.TimeoutMS > 0 && r.expiry.Assumed(t.Session) {
-		r.expiry.Add(t.Session, t.TimeoutMS, r.now.Mono)
-		return
+	r.hear(t.Session)
+	if !r.expiry.Touch(t.Session, r.now.Mono) {
+		return // it has ended, or its end is proposed
 	}
-	r.expiry.Touch(t.Session, r.now.Mono)
+	timeout, assumed := r.expiry.Timeout(t.Session)
+	if t.TimeoutMS > timeout || assumed && 0 < t.TimeoutMS && t.TimeoutMS < timeout {
+		r.expiry.Add(t.Session, t.TimeoutMS, r.now.Mono)
+	}
 }
 
 // requested carries out a request that a learner has forwarded. It always proposes a
@@ -82,6 +87,7 @@ func (r *Replica) requested(in zab.Input) {
 		r.member.leader.Step(r.now.Mono, zab.Sync{Link: in.Link})
 		return
 	}
+	r.hear(q.Session)
 	if q.Op == wire.OpCreateSession {
 		r.setServerOf(q.Session, in.Server)
 	} else if code := r.checkServerOf(q.Session, in.Server); code != wire.OK {
@@ -141,6 +147,7 @@ func (r *Replica) proposeError(q *peerwire.ForwardedRequest, code wire.Code) {
 // lives, requests for it are accepted only from that learner from now on.
 func (r *Replica) revalidate(in zab.Input) {
 	q := in.Revalidation
+	r.hear(q.Session)
 	a := peerwire.Revalidated{Session: q.Session, Valid: r.isOpen(q.Session)}
 	if a.Valid {
 		r.closeOlder(q.Session)

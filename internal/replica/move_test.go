@@ -356,6 +356,42 @@ func TestLateTouchKeepsTimeout(t *testing.T) {
 	}
 }
 
+// TestReportedTimeouts: which of the timeouts that servers report a new leader believes. It only knows that the session was created with
+// 10 s. A ZooKeeper server reports that, too, when it applies the creation, wherever the client is.
+func TestReportedTimeouts(t *testing.T) {
+	for _, test := range []struct {
+		reports []int32
+		want    int32
+	}{
+		{nil, 10_000},
+		{[]int32{0}, 10_000},
+		{[]int32{10_000}, 10_000},
+		{[]int32{30_000}, 30_000},
+		{[]int32{6000}, 6000},
+		{[]int32{10_000, 6000}, 6000},
+		{[]int32{10_000, 30_000}, 30_000},
+		{[]int32{6000, 4000}, 6000},
+		{[]int32{30_000, 6000}, 30_000},
+		{[]int32{6000, 30_000}, 30_000}, // the first report may be that of a server that the client has left
+		{[]int32{30_000, 10_000}, 30_000},
+	} {
+		h, s := leaderFirst(t, false)
+		c, _ := h.connect(s[0], 0)
+		r := s[0].r
+		r.expiry.Assume(c.session, 10_000, r.now.Mono)
+		for _, timeout := range test.reports {
+			r.heardFrom(peerwire.TouchedSession{Session: c.session, TimeoutMS: timeout})
+		}
+		if got, _ := r.expiry.Timeout(c.session); got != test.want {
+			t.Errorf("%v: %d, want %d", test.reports, got, test.want)
+		}
+		r.heardFrom(peerwire.TouchedSession{Session: c.session + 1, TimeoutMS: 6000})
+		if got, _ := r.expiry.Timeout(c.session + 1); got != 0 {
+			t.Errorf("an unknown session expires after %d ms", got)
+		}
+	}
+}
+
 // TestNewSessionSurvivesTwoLeaderChanges: a connection requests a session, and two
 // leaders in a row end before they commit it. The third one does.
 func TestNewSessionSurvivesTwoLeaderChanges(t *testing.T) {

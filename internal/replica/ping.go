@@ -100,6 +100,7 @@ func (r *Replica) release() {
 	}
 	for m.pings.Len() > 0 {
 		p := m.pings.Pop()
+		r.hear(p.conn.session)
 		r.expiry.Touch(p.conn.session, r.now.Mono)
 		r.pong(p)
 	}

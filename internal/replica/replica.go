@@ -77,15 +77,17 @@ type Replica struct {
 	creating map[wire.SessionID]*conn
 	expiry   *tree.Expiry
 	locals   locals
-	// ending holds the sessions that have expired, or whose closeSession is proposed, and whose end is not applied.
+	// ending holds the sessions whose closeSession is proposed and not applied.
 	ending map[wire.SessionID]bool
 	nextID wire.SessionID
 
 	now      Time
 	lastTick int64
 	grace    int64 // Mono time before which nothing expires
-	// doomed holds the sessions that have expired and whose ends are not proposed yet. They are in ending.
-	doomed   fifo.Queue[wire.SessionID]
+	// doomed holds the sessions that have expired and whose ends are not proposed yet, and turns has them in the order in which
+	// they end, beside some that were heard from since.
+	doomed   map[wire.SessionID]bool
+	turns    fifo.Queue[wire.SessionID]
 	expired  wire.Zxid // the last transaction that ends an expired session
 	expireAt int64     // Mono time at which the next ones end even if that transaction is not applied
 	sweep    sweep
@@ -143,11 +145,21 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 	return r
 }
 
-// track starts the expiry of all sessions of the tree, each with its full timeout.
+// track starts the expiry of all sessions of the tree, each with its full timeout. A standalone server
+// goes on with the timeouts that it knows.
 func (r *Replica) track() {
+	before := r.expiry
 	r.expiry, r.ending = tree.NewExpiry(r.opt.TickMS), map[wire.SessionID]bool{}
-	r.doomed, r.expired = fifo.Queue[wire.SessionID]{}, 0
-	r.tree.Sessions(r.restart)
+	r.doomed, r.turns, r.expired = map[wire.SessionID]bool{}, fifo.Queue[wire.SessionID]{}, 0
+	r.tree.Sessions(func(id wire.SessionID, createdMS int32) {
+		if r.alone != nil && before != nil {
+			if timeout, assumed := before.Timeout(id); timeout > 0 && !assumed {
+				r.expiry.Add(id, timeout, r.now.Mono)
+				return
+			}
+		}
+		r.restart(id, createdMS)
+	})
 }
 
 // Step takes one event. now.Mono must not be smaller than in the calls before.
@@ -217,10 +229,9 @@ func (r *Replica) Unsettled() bool { return r.member != nil && r.member.unsettle
 // Applied returns the zxid of the last transaction that is applied to the tree.
 func (r *Replica) Applied() wire.Zxid { return r.tree.LastZxid() }
 
-// Ending reports whether the end of a session is proposed, or the last Tick has expired
-// it.
+// Ending reports whether the end of a session is proposed, or a Tick has expired it and its client was not heard from since.
 func (r *Replica) Ending(id wire.SessionID) bool {
-	return r.ending[id] || r.locals.ended[id]
+	return r.ending[id] || r.doomed[id] || r.locals.ended[id]
 }
 
 // Expiring returns the sessions grouped by the Mono time at which they expire. It returns

@@ -16,6 +16,7 @@ func (r *Replica) request(q *Request) {
 		return // after a closeSession nothing is answered
 	}
 	q.verdict, q.zxid, q.token = q.Refuse, 0, 0
+	r.hear(c.session)
 	switch {
 	case c.readOnly:
 		r.readRequest(c, q)

@@ -115,6 +115,7 @@ func (r *Replica) refusal(e *Connect) string {
 	if !r.opt.Secrets.Accepts(e.Session, e.Password) {
 		return "wrong password"
 	}
+	r.hear(e.Session)
 	if r.decides() && !r.isOpen(e.Session) && !r.locals.knows(e.Session) {
 		return "probably expired"
 	}

@@ -65,25 +65,31 @@ func (r *Replica) logsEnds() bool {
 // expirePauseMS is the longest time from when some sessions end until the next ones do, in ms, however slow the disk is.
 const expirePauseMS = 10
 
-// doom lets sessions expire. From now on their requests are refused. Ready proposes their ends, some at a time.
+// doom lets sessions expire. Ready proposes their ends, some at a time. A session that is heard from before its end is proposed lives on.
 func (r *Replica) doom(due []wire.SessionID) {
 	for _, id := range due {
-		if _, ok := r.tree.Session(id); !ok {
-			continue
+		if _, ok := r.tree.Session(id); ok {
+			r.doomed[id] = true
+			r.turns.Push(id)
 		}
-		r.ending[id] = true
-		r.doomed.Push(id)
+	}
+}
+
+// hear takes back the expiry of a session whose client is heard from, if its end is not proposed.
+func (r *Replica) hear(id wire.SessionID) {
+	if r.doomed[id] {
+		r.revive(id)
 	}
 }
 
 // overdue reports whether Ready has to propose the ends of expired sessions.
 func (r *Replica) overdue() bool {
-	return r.doomed.Len() > 0 && r.logsEnds() && (r.Applied() >= r.expired || r.now.Mono >= r.expireAt)
+	return len(r.doomed) > 0 && r.logsEnds() && (r.Applied() >= r.expired || r.now.Mono >= r.expireAt)
 }
 
 // expiryWake returns the Mono time at which overdue sessions end at the latest, or Never.
 func (r *Replica) expiryWake() int64 {
-	if r.doomed.Len() == 0 || !r.logsEnds() {
+	if len(r.doomed) == 0 || !r.logsEnds() {
 		return Never
 	}
 	return r.expireAt
@@ -95,13 +101,14 @@ func (r *Replica) stoodStill() bool { return r.now.Mono-r.lastTick > lateTicks*r
 // spare takes back the expiry of the sessions whose ends are not proposed: their clients may have been heard from since, or nothing
 // can be logged. Each starts again with its full timeout.
 func (r *Replica) spare() {
-	for r.doomed.Len() > 0 {
-		r.revive(r.doomed.Pop())
+	for r.turns.Len() > 0 {
+		r.hear(r.turns.Pop())
 	}
 }
 
 // revive lets a session live on whose end is not logged.
 func (r *Replica) revive(id wire.SessionID) {
+	delete(r.doomed, id)
 	delete(r.ending, id)
 	if timeout, ok := r.tree.Session(id); ok {
 		r.restart(id, timeout)
@@ -118,21 +125,33 @@ func (r *Replica) restart(id wire.SessionID, createdMS int32) {
 	r.expiry.Assume(id, createdMS, r.now.Mono)
 }
 
-// expire proposes to close the next expired sessions.
+// expire proposes to close the next expired sessions. First it takes the reports of learners that have arrived: Zab may have confirmed them.
 func (r *Replica) expire() {
-	for n := r.opt.ExpireMax; n > 0 && r.doomed.Len() > 0; n-- {
-		id := r.doomed.Pop()
-		timeout, ok := r.tree.Session(id)
-		if !ok {
-			continue // its client has closed it
+	if r.member != nil {
+		r.zabReady()
+	}
+	for n := r.opt.ExpireMax; n > 0 && r.turns.Len() > 0; {
+		if id := r.turns.Pop(); r.doomed[id] {
+			delete(r.doomed, id)
+			r.proposeEnd(id)
+			n--
 		}
-		if c := r.owners[id]; c != nil {
-			timeout = c.timeout
-		}
-		r.observe(SessionExpired{id, timeout})
-		if txn, _ := r.propose(tree.Request{Session: id, Op: wire.OpCloseSession}); txn != nil {
-			r.expired, r.expireAt = txn.Zxid, r.now.Mono+expirePauseMS
-		}
+	}
+}
+
+// proposeEnd proposes to close a session that has expired.
+func (r *Replica) proposeEnd(id wire.SessionID) {
+	timeout, ok := r.tree.Session(id)
+	if !ok {
+		return // its client has closed it
+	}
+	if c := r.owners[id]; c != nil {
+		timeout = c.timeout
+	}
+	r.observe(SessionExpired{id, timeout})
+	r.ending[id] = true
+	if txn, _ := r.propose(tree.Request{Session: id, Op: wire.OpCloseSession}); txn != nil {
+		r.expired, r.expireAt = txn.Zxid, r.now.Mono+expirePauseMS
 	}
 }
 
@@ -145,7 +164,8 @@ func (r *Replica) expireNow(id wire.SessionID) {
 	}
 	if r.logsEnds() && r.isOpen(id) {
 		r.expiry.Remove(id)
-		r.doom([]wire.SessionID{id})
+		delete(r.doomed, id)
+		r.proposeEnd(id)
 	}
 }
 

@@ -138,9 +138,9 @@ func TestDiskDecaysOnlyIfOthersCanDoWithoutIt(t *testing.T) {
 	s.whole()
 }
 
-// TestDecayedServerCountsOnceFaultsEnded: the disks of two of four voters have decayed, which a change of the membership
-// can cause, and one of the two may not start. While faults go on, the disk of that one is not replaced, because the other may
-// not start again either. Once they have ended, it is replaced if the other is up. Found by seed 1796050955271248183 with --careless 1.
+// TestDecayedServerCountsOnceFaultsEnded: the disks of two of four voters have decayed (there were more voters when the first one
+// did), and one of the two refuses to start. While faults go on, its disk is not replaced, because the other one may refuse to start
+// later. Once they have ended, its disk is replaced if the other one is up. Found by seed 1796050955271248183 with --careless 1.
 func TestDecayedServerCountsOnceFaultsEnded(t *testing.T) {
 	s := newScene(t, Options{Voters: 4})
 	a, b := s.leader(), s.other()

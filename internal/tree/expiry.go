@@ -22,9 +22,9 @@ type Expiry struct {
 }
 
 type deadline struct {
+	timeout int64
 	at      int64
-	timeout int32
-	assumed bool
+	assumed bool // timeout comes from Assume
 }
 
 // NewExpiry returns an empty table with buckets of tickMS, at least 1.
@@ -36,9 +36,7 @@ func NewExpiry(tickMS int64) *Expiry {
 	}
 }
 
-func (e *Expiry) bucket(now int64, timeoutMS int32) int64 {
-	return ((now+int64(timeoutMS))/e.tick + 1) * e.tick
-}
+func (e *Expiry) bucket(now, timeout int64) int64 { return ((now+timeout)/e.tick + 1) * e.tick }
 
 // Add adds a session that was heard from at now. If the session is known, its timeout
 // changes, and counts from now.
@@ -51,10 +49,13 @@ func (e *Expiry) Assume(id wire.SessionID, timeoutMS int32, now int64) {
 	e.add(id, timeoutMS, now).assumed = true
 }
 
-// Assumed reports whether the timeout of a session comes from Assume.
-func (e *Expiry) Assumed(id wire.SessionID) bool {
-	d := e.sessions[id]
-	return d != nil && d.assumed
+// Timeout returns the timeout of a session in ms, 0 if the session is not known, and whether it
+// comes from Assume.
+func (e *Expiry) Timeout(id wire.SessionID) (timeoutMS int32, assumed bool) {
+	if d := e.sessions[id]; d != nil {
+		return int32(d.timeout), d.assumed
+	}
+	return 0, false
 }
 
 func (e *Expiry) add(id wire.SessionID, timeoutMS int32, now int64) *deadline {
@@ -65,7 +66,7 @@ func (e *Expiry) add(id wire.SessionID, timeoutMS int32, now int64) *deadline {
 	} else {
 		e.leave(id, d)
 	}
-	d.timeout = timeoutMS
+	d.timeout = int64(timeoutMS)
 	e.enter(id, d, e.bucket(now, d.timeout))
 	return d
 }

@@ -46,8 +46,8 @@ func TestExpiryMatchesModel(t *testing.T) {
 			now += rapid.Int64Range(0, 150).Draw(t, "ms")
 			id := wire.SessionID(rapid.IntRange(1, 8).Draw(t, "session"))
 			s, known := model[id]
-			if e.Assumed(id) != s.assumed {
-				t.Fatalf("assumed %v", e.Assumed(id))
+			if timeout, assumed := e.Timeout(id); int64(timeout) != s.timeout || assumed != s.assumed {
+				t.Fatalf("timeout %d, assumed %v, want %+v", timeout, assumed, s)
 			}
 			switch rapid.IntRange(0, 3).Draw(t, "call") {
 			case 0:
