@@ -82,18 +82,32 @@ func (c *conn) expel() {
 	})
 }
 
-// endsOrdered makes the careless clients whose sessions a leader ends because of their timeout send a write at once.
+// endsOrdered makes the careless clients whose sessions a leader ends because of their timeout send a write at once, and those
+// whose sessions have expired and end later a ping.
 func (v *server) endsOrdered(d *replica.Duty) {
 	if v.sim.critical() == nil {
 		return
 	}
+	var ended []wire.SessionID
 	for _, t := range d.Append {
 		if t.Type == wire.OpCloseSession && t.Cxid == 0 && v.leads() {
+			ended = append(ended, t.Session)
 			for _, o := range v.sim.servers {
 				o.clientsOf(t.Session, (*client.Client).WriteNow)
 			}
 			v.sim.nemesis.endProposed(v, t.Session)
 		}
+	}
+	if len(ended) == 0 {
+		return
+	}
+	for _, o := range v.sim.servers {
+		o.clientsOf(0, func(k *client.Client) {
+			if v.replica.Ending(k.Session) && !slices.Contains(ended, k.Session) {
+				v.sim.reach(situationHeardLate)
+				k.PingNow()
+			}
+		})
 	}
 }
 

@@ -124,8 +124,8 @@ func (v *server) begin(st *store.Store, t *tree.Tree, log *zab.Log, epochs store
 	v.scheduleBatch()
 }
 
-// expireMax is so low that sessions often expire in several turns.
-const expireMax = 2
+// expireMax is so low that sessions that expire at the same tick end in several turns.
+const expireMax = 1
 
 // containersPerMinute makes a container or TTL znode that was found unused wait for its removal for a second or more, so
 // that clients may use it meanwhile, and a leader that has found several removes them one by one.

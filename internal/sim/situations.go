@@ -115,6 +115,7 @@ const (
 	situationEpochTooLarge     // a server reads a decayed currentEpoch that is too large
 	situationLeaderJumped      // the monotonic clock of a leader jumps
 	situationTouched           // a leader confirms to a learner the sessions for which clients wait, before its next ping
+	situationHeardLate         // a client sends a ping after its session has expired and before its end is proposed
 	situationRest              // clients only read for longer than their sessions would live otherwise
 	situationTriedPurge        // a copy of a disk is purged
 	situationTriedTruncation   // a copy of a disk is truncated
@@ -164,7 +165,7 @@ var situationNames = [situations]string{
 	"membership proposed", "membership changed", "leader named by a reconfiguration", "membership adopted from a notification",
 	"preferred server leads",
 	"start refused because a part of a promise is lost", "start with a hole in the history", "hole in the history filled", "epoch file decayed", "decayed currentEpoch too large", "leader's monotonic clock jumped",
-	"sessions confirmed before the next ping", "clients that only read keep their sessions",
+	"sessions confirmed before the next ping", "ping of an expired session before its end", "clients that only read keep their sessions",
 	"copy of a disk purged", "copy of a disk truncated", "log of a copy of a disk read", "copy of a disk with damage in its log", "copy of a disk without a log", "copy of a disk with mixed epochs",
 	"copy of a disk with a decayed snapshot of a leader", "copy of a full disk", "copy of a repaired disk",
 	"tree that has changed in memory replaced",
