@@ -70,7 +70,7 @@ func (b *Batch) Hear(h *Heard, id wire.SessionID, timeoutMS int32) {
 }
 
 // Tick tells the replica which sessions were heard from, and then that time has passed. It unseals the
-// sessions that go on. Those that end stay sealed.
+// sessions that go on. Those that have expired stay sealed.
 func (b *Batch) Tick() {
 	b.core.Step(b.now, replica.Touched{Sessions: b.touches})
 	b.core.Step(b.now, replica.Tick{})

@@ -83,7 +83,7 @@ func (r *Replica) checkExpiry() (err error) {
 		}
 	}
 	r.tree.Sessions(func(id wire.SessionID, _ int32) {
-		if !waiting[id] && !r.ending[id] && !r.doomed[id] {
+		if !waiting[id] && !r.ending[id] && !r.isDoomed(id) {
 			err = fmt.Errorf("session %v never expires", id)
 		}
 	})

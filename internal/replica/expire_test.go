@@ -62,8 +62,8 @@ func TestManySessionsExpireInTurns(t *testing.T) {
 	}
 }
 
-// TestNextTurnWaitsForTheDisk: no more sessions end before the ends of the first ones are applied. All have expired nevertheless: nobody
-// may answer their clients as if they lived.
+// TestNextTurnWaitsForTheDisk: no more sessions end before the ends of the first ones are applied. All have expired nevertheless, so that no
+// reader answers their clients by itself.
 func TestNextTurnWaitsForTheDisk(t *testing.T) {
 	r := expiring(5, 2)
 	rd := r.Ready()
@@ -221,7 +221,7 @@ func TestSessionLivesIfHeardBeforeItsEnd(t *testing.T) {
 		}
 		h.run(1)
 		if !s[0].r.Ending(first.session) || !s[0].r.Ending(second.session) || len(s[0].r.doomed) != 1 {
-			t.Fatalf("%s: not the end of one of two sessions is proposed", name)
+			t.Fatalf("%s: the scene needs one end that is proposed and one that is not", name)
 		}
 		test.heard(scene{h, s, second, id})
 		h.run(expirePauseMS - 1)

@@ -64,16 +64,16 @@ func (r *Replica) input(in zab.Input) {
 }
 
 // heardFrom records that a server has heard from a session, and which timeout it reports. A report
-// shortens the timeout only while this leader does not know it for certain: after that, a shorter
-// one comes from a server that the client has left. A ZooKeeper server reports each new session with
+// shortens the timeout only while this leader merely assumes it: after that, a shorter timeout
+// comes from a server that the client has left. A ZooKeeper server reports each new session with
 // the timeout that it was created with, although the client may be elsewhere. So a report of the
 // assumed timeout proves nothing.
 func (r *Replica) heardFrom(t peerwire.TouchedSession) {
 	r.hear(t.Session)
-	if !r.expiry.Touch(t.Session, r.now.Mono) {
+	timeout, assumed := r.expiry.Timeout(t.Session)
+	if timeout == 0 {
 		return // it has ended, or its end is proposed
 	}
-	timeout, assumed := r.expiry.Timeout(t.Session)
 	if t.TimeoutMS > timeout || assumed && 0 < t.TimeoutMS && t.TimeoutMS < timeout {
 		r.expiry.Add(t.Session, t.TimeoutMS, r.now.Mono)
 	}
@@ -83,18 +83,17 @@ func (r *Replica) heardFrom(t peerwire.TouchedSession) {
 // transaction, if only an error: the learner waits for that and nothing else.
 func (r *Replica) requested(in zab.Input) {
 	q := in.Request
+	r.hear(q.Session)
 	if q.Op == wire.OpSync {
 		r.member.leader.Step(r.now.Mono, zab.Sync{Link: in.Link})
 		return
 	}
-	r.hear(q.Session)
 	if q.Op == wire.OpCreateSession {
 		r.setServerOf(q.Session, in.Server)
 	} else if code := r.checkServerOf(q.Session, in.Server); code != wire.OK {
 		r.proposeError(q, code)
 		return
 	}
-	r.expiry.Touch(q.Session, r.now.Mono)
 	if r.postponesSession(q.Session) {
 		r.member.postponed = append(r.member.postponed, postponed{in: in})
 		return

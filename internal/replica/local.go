@@ -101,10 +101,10 @@ func (r *Replica) expireLocals() {
 	if len(due) > 0 {
 		r.locals.ended = make(map[wire.SessionID]bool, len(due))
 	}
-	for _, id := range due {
-		r.locals.ended[id] = true
-		r.observe(SessionExpired{id, r.locals.open[id].timeoutMS})
-		r.closeLocal(id)
+	for _, d := range due {
+		r.locals.ended[d.Session] = true
+		r.observe(SessionExpired{d.Session, r.locals.open[d.Session].timeoutMS})
+		r.closeLocal(d.Session)
 	}
 }
 

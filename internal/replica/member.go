@@ -8,6 +8,7 @@ import (
 	"bellwether/internal/fifo"
 	"bellwether/internal/peerwire"
 	"bellwether/internal/record"
+	"bellwether/internal/tree"
 	"bellwether/internal/zab"
 	"bellwether/wire"
 )
@@ -174,7 +175,7 @@ func (r *Replica) reset() {
 	m.serverOf, m.endedSessions = map[wire.SessionID]ensemble.ServerID{}, endedSessions{}
 	m.asking, m.moved, m.syncs = map[wire.SessionID][]*conn{}, map[wire.SessionID]*conn{}, map[uint64]*conn{}
 	r.creating, r.ending = map[wire.SessionID]*conn{}, map[wire.SessionID]bool{}
-	r.doomed, r.turns = map[wire.SessionID]bool{}, fifo.Queue[wire.SessionID]{}
+	r.doomed, r.turns = map[wire.SessionID]tree.Overdue{}, fifo.Queue[wire.SessionID]{}
 }
 
 // leads reports whether this server is an established leader.

@@ -99,10 +99,10 @@ func (r *Replica) release() {
 		return
 	}
 	for m.pings.Len() > 0 {
-		p := m.pings.Pop()
-		r.hear(p.conn.session)
-		r.expiry.Touch(p.conn.session, r.now.Mono)
-		r.pong(p)
+		if p := m.pings.Pop(); !p.conn.ended {
+			r.hear(p.conn.session)
+			r.pong(p)
+		}
 	}
 }
 

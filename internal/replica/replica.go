@@ -86,7 +86,7 @@ type Replica struct {
 	grace    int64 // Mono time before which nothing expires
 	// doomed holds the sessions that have expired and whose ends are not proposed yet, and turns has them in the order in which
 	// they end, beside some that were heard from since.
-	doomed   map[wire.SessionID]bool
+	doomed   map[wire.SessionID]tree.Overdue
 	turns    fifo.Queue[wire.SessionID]
 	expired  wire.Zxid // the last transaction that ends an expired session
 	expireAt int64     // Mono time at which the next ones end even if that transaction is not applied
@@ -150,15 +150,15 @@ func New(t *tree.Tree, o Options, now Time) *Replica {
 func (r *Replica) track() {
 	before := r.expiry
 	r.expiry, r.ending = tree.NewExpiry(r.opt.TickMS), map[wire.SessionID]bool{}
-	r.doomed, r.turns, r.expired = map[wire.SessionID]bool{}, fifo.Queue[wire.SessionID]{}, 0
+	r.doomed, r.turns, r.expired = map[wire.SessionID]tree.Overdue{}, fifo.Queue[wire.SessionID]{}, 0
 	r.tree.Sessions(func(id wire.SessionID, createdMS int32) {
+		d := tree.Overdue{Session: id, TimeoutMS: createdMS, Assumed: true}
 		if r.alone != nil && before != nil {
-			if timeout, assumed := before.Timeout(id); timeout > 0 && !assumed {
-				r.expiry.Add(id, timeout, r.now.Mono)
-				return
+			if timeout, assumed := before.Timeout(id); timeout > 0 {
+				d.TimeoutMS, d.Assumed = timeout, assumed
 			}
 		}
-		r.restart(id, createdMS)
+		r.restart(d)
 	})
 }
 
@@ -231,7 +231,7 @@ func (r *Replica) Applied() wire.Zxid { return r.tree.LastZxid() }
 
 // Ending reports whether the end of a session is proposed, or a Tick has expired it and its client was not heard from since.
 func (r *Replica) Ending(id wire.SessionID) bool {
-	return r.ending[id] || r.doomed[id] || r.locals.ended[id]
+	return r.ending[id] || r.isDoomed(id) || r.locals.ended[id]
 }
 
 // Expiring returns the sessions grouped by the Mono time at which they expire. It returns

@@ -16,13 +16,16 @@ func (r *Replica) request(q *Request) {
 		return // after a closeSession nothing is answered
 	}
 	q.verdict, q.zxid, q.token = q.Refuse, 0, 0
-	r.hear(c.session)
+	ping := q.Op == wire.OpPing && r.member != nil // it counts when it is answered
+	if r.decides() && !ping {
+		r.hear(c.session)
+	}
 	switch {
 	case c.readOnly:
 		r.readRequest(c, q)
 		return
 	case q.verdict != wire.OK:
-	case q.Op == wire.OpPing && r.member != nil:
+	case ping:
 		r.ping(c, q)
 		return
 	case r.member != nil && !r.member.serving:
@@ -137,6 +140,7 @@ func (r *Replica) closing(txn *record.Txn) {
 	}
 	r.ending[txn.Session] = true
 	r.expiry.Remove(txn.Session)
+	delete(r.doomed, txn.Session)
 	if c := r.owners[txn.Session]; c != nil {
 		c.closing = true
 	}

@@ -115,9 +115,10 @@ func (r *Replica) refusal(e *Connect) string {
 	if !r.opt.Secrets.Accepts(e.Session, e.Password) {
 		return "wrong password"
 	}
-	r.hear(e.Session)
-	if r.decides() && !r.isOpen(e.Session) && !r.locals.knows(e.Session) {
-		return "probably expired"
+	if r.decides() {
+		if r.hear(e.Session); !r.isOpen(e.Session) && !r.locals.knows(e.Session) {
+			return "probably expired"
+		}
 	}
 	return ""
 }
@@ -211,6 +212,7 @@ func (r *Replica) attach(c *conn, id wire.SessionID) {
 	case r.locals.has(id):
 		r.locals.put(id, c.timeout, r.now.Mono)
 	case r.decides():
+		delete(r.doomed, id)
 		r.expiry.Add(id, c.timeout, r.now.Mono)
 	}
 	r.outputs.Push(Output{Kind: Attached, Conn: c.id, Session: id, TimeoutMS: c.timeout, Password: r.opt.Secrets.Password(id), ReadOnly: c.readOnly})

@@ -66,20 +66,23 @@ func (r *Replica) logsEnds() bool {
 const expirePauseMS = 10
 
 // doom lets sessions expire. Ready proposes their ends, some at a time. A session that is heard from before its end is proposed lives on.
-func (r *Replica) doom(due []wire.SessionID) {
-	for _, id := range due {
-		if _, ok := r.tree.Session(id); ok {
-			r.doomed[id] = true
-			r.turns.Push(id)
+func (r *Replica) doom(due []tree.Overdue) {
+	for _, d := range due {
+		if _, ok := r.tree.Session(d.Session); ok {
+			r.doomed[d.Session] = d
+			r.turns.Push(d.Session)
 		}
 	}
 }
 
-// hear takes back the expiry of a session whose client is heard from, if its end is not proposed.
+// hear notes that the client of a session is heard from now. Only a server that decides may call it.
 func (r *Replica) hear(id wire.SessionID) {
-	if r.doomed[id] {
-		r.revive(id)
+	if d, ok := r.doomed[id]; ok {
+		delete(r.doomed, id)
+		r.restart(d)
+		return
 	}
+	r.expiry.Touch(id, r.now.Mono)
 }
 
 // overdue reports whether Ready has to propose the ends of expired sessions.
@@ -102,27 +105,36 @@ func (r *Replica) stoodStill() bool { return r.now.Mono-r.lastTick > lateTicks*r
 // can be logged. Each starts again with its full timeout.
 func (r *Replica) spare() {
 	for r.turns.Len() > 0 {
-		r.hear(r.turns.Pop())
+		if id := r.turns.Pop(); r.isDoomed(id) {
+			r.hear(id)
+		}
 	}
+}
+
+// isDoomed reports whether a session has expired and its end is not proposed.
+func (r *Replica) isDoomed(id wire.SessionID) bool {
+	_, ok := r.doomed[id]
+	return ok
 }
 
 // revive lets a session live on whose end is not logged.
 func (r *Replica) revive(id wire.SessionID) {
-	delete(r.doomed, id)
 	delete(r.ending, id)
-	if timeout, ok := r.tree.Session(id); ok {
-		r.restart(id, timeout)
+	if created, ok := r.tree.Session(id); ok {
+		r.restart(tree.Overdue{Session: id, TimeoutMS: created, Assumed: true})
 	}
 }
 
-// restart starts the timeout of a session: that of its connection to this server. If it has
-// none, the timeout with which the session was created holds until a server reports another.
-func (r *Replica) restart(id wire.SessionID, createdMS int32) {
-	if c := r.owners[id]; c != nil {
-		r.expiry.Add(id, c.timeout, r.now.Mono)
-		return
+// restart starts the timeout of a session: that of its connection to this server. If it has none, the given timeout.
+func (r *Replica) restart(d tree.Overdue) {
+	switch c := r.owners[d.Session]; {
+	case c != nil:
+		r.expiry.Add(d.Session, c.timeout, r.now.Mono)
+	case d.Assumed:
+		r.expiry.Assume(d.Session, d.TimeoutMS, r.now.Mono)
+	default:
+		r.expiry.Add(d.Session, d.TimeoutMS, r.now.Mono)
 	}
-	r.expiry.Assume(id, createdMS, r.now.Mono)
 }
 
 // expire proposes to close the next expired sessions. First it takes the reports of learners that have arrived: Zab may have confirmed them.
@@ -130,29 +142,28 @@ func (r *Replica) expire() {
 	if r.member != nil {
 		r.zabReady()
 	}
-	for n := r.opt.ExpireMax; n > 0 && r.turns.Len() > 0; {
-		if id := r.turns.Pop(); r.doomed[id] {
-			delete(r.doomed, id)
-			r.proposeEnd(id)
+	for n := r.opt.ExpireMax; n > 0 && r.turns.Len() > 0 && r.logsEnds(); {
+		if d, ok := r.doomed[r.turns.Pop()]; ok {
+			r.proposeEnd(d)
 			n--
 		}
 	}
 }
 
 // proposeEnd proposes to close a session that has expired.
-func (r *Replica) proposeEnd(id wire.SessionID) {
-	timeout, ok := r.tree.Session(id)
-	if !ok {
+func (r *Replica) proposeEnd(d tree.Overdue) {
+	delete(r.doomed, d.Session)
+	if _, ok := r.tree.Session(d.Session); !ok {
 		return // its client has closed it
 	}
-	if c := r.owners[id]; c != nil {
-		timeout = c.timeout
+	txn, _ := r.propose(tree.Request{Session: d.Session, Op: wire.OpCloseSession})
+	if txn == nil { // the term is about to end
+		r.restart(d)
+		return
 	}
-	r.observe(SessionExpired{id, timeout})
-	r.ending[id] = true
-	if txn, _ := r.propose(tree.Request{Session: id, Op: wire.OpCloseSession}); txn != nil {
-		r.expired, r.expireAt = txn.Zxid, r.now.Mono+expirePauseMS
-	}
+	r.ending[d.Session] = true
+	r.observe(SessionExpired{d.Session, d.TimeoutMS})
+	r.expired, r.expireAt = txn.Zxid, r.now.Mono+expirePauseMS
 }
 
 // expireNow expires a session before its deadline.
@@ -163,9 +174,10 @@ func (r *Replica) expireNow(id wire.SessionID) {
 		return
 	}
 	if r.logsEnds() && r.isOpen(id) {
+		r.hear(id)
+		timeout, assumed := r.expiry.Timeout(id)
 		r.expiry.Remove(id)
-		delete(r.doomed, id)
-		r.proposeEnd(id)
+		r.proposeEnd(tree.Overdue{Session: id, TimeoutMS: timeout, Assumed: assumed})
 	}
 }
 

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"slices"
 
 	"bellwether/wire"
@@ -93,10 +94,18 @@ func (e *Expiry) Remove(id wire.SessionID) {
 	}
 }
 
+// Overdue is a session whose deadline has passed, with its timeout. Assumed says that the timeout
+// comes from Assume.
+type Overdue struct {
+	Session   wire.SessionID
+	TimeoutMS int32
+	Assumed   bool
+}
+
 // Due removes the sessions whose deadline has passed and returns them, the earliest
 // deadline first, sessions of the same deadline by id.
-func (e *Expiry) Due(now int64) []wire.SessionID {
-	var due []wire.SessionID
+func (e *Expiry) Due(now int64) []Overdue {
+	var due []Overdue
 	for {
 		at, ok := e.Next()
 		if !ok || at > now {
@@ -104,11 +113,12 @@ func (e *Expiry) Due(now int64) []wire.SessionID {
 		}
 		first := len(due)
 		for id := range e.buckets[at] {
-			due = append(due, id)
+			d := e.sessions[id]
+			due = append(due, Overdue{id, int32(d.timeout), d.assumed})
 			delete(e.sessions, id)
 		}
 		delete(e.buckets, at)
-		slices.Sort(due[first:])
+		slices.SortFunc(due[first:], func(a, b Overdue) int { return cmp.Compare(a.Session, b.Session) })
 	}
 }
 

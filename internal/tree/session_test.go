@@ -232,7 +232,11 @@ func TestExpiryBuckets(t *testing.T) {
 	e.Add(4, 7000, 0)   // 7500
 	due := func(now int64, want string) {
 		t.Helper()
-		if got := fmt.Sprint(e.Due(now)); got != want {
+		var ids []wire.SessionID
+		for _, d := range e.Due(now) {
+			ids = append(ids, d.Session)
+		}
+		if got := fmt.Sprint(ids); got != want {
 			t.Errorf("due at %d: %s, want %s", now, got, want)
 		}
 	}

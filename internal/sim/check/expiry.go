@@ -86,8 +86,10 @@ const lateTicks, lateMS = 10, 500
 // pauseTicks is after how many ticks without a tick of its own a leader gives sessions more time.
 const pauseTicks = 2
 
-// lateCompatible is how many ticks after its leader has ended a server of ZooKeeper may still answer a ping.
-const lateCompatible = 7
+// lateCompatible is how many ticks after its last report to its leader a server of ZooKeeper may still answer a ping: if only
+// the packets of the leader arrive, the leader goes on for syncLimit ticks, and the server for as many after that, and a packet
+// may be under way for two. After its leader has ended it is syncLimit + 2, which is the D of the client library.
+const lateCompatible = 12
 
 func newExpiry(p Present) *expiry {
 	return &expiry{present: p, open: map[wire.SessionID]*lifetime{}, serving: map[ensemble.ServerID]bool{}}

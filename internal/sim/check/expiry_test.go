@@ -83,9 +83,9 @@ var brokenExpiry = []broken{
 	}},
 	{"a session that expires one tick after an answered ping of a server of ZooKeeper", expiryOf(true), func(*History) []any {
 		end := Ordered{Server: a, Duty: &replica.Duty{Append: []*record.Txn{closes(1)}}}
-		return []any{createsSession(9000), pinged(1), later(1910*ms + 1), Ticked{a, 1, 0}, end, Committed{a, 2, closes(1)},
-			createsSession(9000), later(3000 * ms), Ticked{a, 1, 1000}, end, pinged(4920 * ms), later(20 * ms), Committed{a, 3, closes(1)},
-			createsSession(9000), pinged(4930 * ms), later(1100 * ms), Ticked{a, 1, 2000}, end, Committed{a, 4, closes(1)}}
+		return []any{createsSession(14_000), pinged(1), later(1860*ms + 1), Ticked{a, 1, 0}, end, Committed{a, 2, closes(1)},
+			createsSession(14_000), later(3000 * ms), Ticked{a, 1, 1000}, end, pinged(4920 * ms), later(20 * ms), Committed{a, 3, closes(1)},
+			createsSession(14_000), pinged(4930 * ms), later(1100 * ms), Ticked{a, 1, 2000}, end, Committed{a, 4, closes(1)}}
 	}},
 	{"a session that does not expire", expiryOf(false), func(*History) []any {
 		all := append([]any{createsSession(9000)}, serves(a, 10_000*ms)...)
