@@ -27,12 +27,13 @@ type items struct {
 	claimed bool                                   // items are claimed, not removed
 	found   map[wire.SessionID]map[string][]string // the last list that the session read, by parent
 	did     map[wire.SessionID][]string            // items that a session has removed or acknowledged and that its operation has not reported yet
+	over    map[wire.SessionID]bool                // sessions whose clients were told that they are over
 }
 
 func newItems() *items {
 	return &items{
 		put: map[string]bool{}, refused: map[string]bool{}, there: map[string]string{}, told: map[string]bool{},
-		claims: map[string]wire.SessionID{}, found: map[wire.SessionID]map[string][]string{}, did: map[wire.SessionID][]string{},
+		claims: map[string]wire.SessionID{}, found: map[wire.SessionID]map[string][]string{}, did: map[wire.SessionID][]string{}, over: map[wire.SessionID]bool{},
 	}
 }
 
@@ -46,6 +47,8 @@ func (c *items) See(o any) string {
 		c.listed(e)
 	case Committed:
 		return c.committed(e.Txn)
+	case TurnedAway:
+		c.over[e.Session] = true
 	case WorkEnded:
 		return c.ended(e)
 	}
@@ -222,7 +225,10 @@ func (c *items) took(e WorkEnded, m *queues.Take, did []string) string {
 	switch name := path.Base(item); {
 	case m.Outcome() != claim.Succeeded:
 		// A claim ends with its session, which may be over for its client before its end is committed.
-		if did = append(did, c.claimsOf([]wire.SessionID{e.Session})...); len(did) > 0 {
+		if !c.over[e.Session] {
+			did = append(did, c.claimsOf([]wire.SessionID{e.Session})...)
+		}
+		if len(did) > 0 {
 			return fmt.Sprintf("worker %d has taken %v, but reports that it has not", e.Worker, did)
 		}
 	case c.claimed: // the claim says which session may acknowledge the item

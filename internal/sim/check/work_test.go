@@ -158,14 +158,17 @@ func takes(name string) Operation {
 }
 
 // TestClaimOfASessionThatIsOver checks that a worker which was told that its session is over may report that it has taken
-// nothing, although the end of the session, and so of its claim, is not committed yet. Found by seed 1795989582210214044.
+// nothing, although the end of the session, and so of its claim, is not committed yet: in the moment in which it is told, and
+// later. Found by seeds 1795989582210214044 and 1796060175786453086.
 func TestClaimOfASessionThatIsOver(t *testing.T) {
-	c := newItems()
-	e := ended(withdrawn(queues.NewTake(queues.TakeConfig{})), false)
-	e.Session = 0
-	for _, o := range []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), e} {
-		if wrong := c.See(o); wrong != "" {
-			t.Error(wrong)
+	for _, at := range []wire.SessionID{0, 1} {
+		c := newItems()
+		e := ended(withdrawn(queues.NewTake(queues.TakeConfig{})), false)
+		e.Session = at
+		for _, o := range []any{putItem(a, "entry-100-0000000001", "x"), takesClaim(a, 1), TurnedAway{Session: 1}, e} {
+			if wrong := c.See(o); wrong != "" {
+				t.Error(wrong)
+			}
 		}
 	}
 }
