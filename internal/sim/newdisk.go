@@ -53,9 +53,11 @@ func (v *server) loseDisk() {
 // tooFewKnow reports whether some voter has a history, and those that have one are no
 // quorum. Voters without history elect no leader then, so that the ensemble waits, also if the voter that has one has no
 // weight, or refuses to start after the others have heard of it. It also waits if no voter has one, and those that may
-// start without one are no quorum. A membership in doubt needs a quorum too.
+// start without one are no quorum. A membership in doubt needs a quorum too, and so does the one before it while a server
+// does not know that the later one is committed.
 func (s *Sim) tooFewKnow() bool {
-	return s.tooFewOf(s.roster.newest) || slices.ContainsFunc(s.doubted(), s.tooFewOf)
+	before := func(v *server) bool { return v.proposed != nil && s.tooFewOf(v.members) }
+	return s.tooFewOf(s.roster.newest) || slices.ContainsFunc(s.doubted(), s.tooFewOf) || slices.ContainsFunc(s.servers, before)
 }
 
 func (s *Sim) tooFewOf(all *ensemble.Membership) bool {

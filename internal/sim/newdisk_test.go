@@ -93,6 +93,32 @@ func TestJoinerWithMoreHistory(t *testing.T) {
 	}
 }
 
+// TestMembershipBeforeNeedsAQuorum checks that servers wait for a quorum of the membership before the newest one, too, while they do
+// not know that the newest is committed: a server without whose vote there was no quorum has lost its disk. Found by seed
+// 1796060175793179697 with --careless 1.
+func TestMembershipBeforeNeedsAQuorum(t *testing.T) {
+	s := newScene(t, Options{Voters: 3})
+	s.write(s.leader(), 3)
+	s.until("all have the write", 5*machine.Second, func() bool { return s.allEqual() == "" })
+	d := s.roster.newest.Definition()
+	d.Servers = slices.Delete(d.Servers, 1, 2) // only the first and the third had votes
+	before, err := ensemble.New(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range s.servers[:2] {
+		v.members = before
+	}
+	s.servers[2].saved.Current = 0
+	if s.tooFewKnow() {
+		t.Error("all know that the newest membership is committed")
+	}
+	s.servers[0].proposed = s.roster.newest
+	if !s.tooFewKnow() {
+		t.Error("a server does not know that the newest membership is committed")
+	}
+}
+
 // TestEmptyServersAmongThemselvesBeginAnew checks the case that no server can recognise:
 // two servers of three have lost their disks and hear only each other. The run is over, and
 // says why.
