@@ -54,7 +54,7 @@ func (p *present) Now() int64 { return p.sim.now }
 
 func (p *present) Recipe() check.Recipe {
 	o := &p.sim.opt
-	r := check.Recipe{GateSize: p.GateSize(), KazooBarrier: o.Recipe == client.KazooBarrier, LocalSessions: o.LocalSessions > 0, TickMS: o.TickMS, RemovalsPerMinute: containersPerMinute}
+	r := check.Recipe{GateSize: p.GateSize(), KazooBarrier: o.Recipe == client.KazooBarrier, LocalSessions: o.LocalSessions > 0, TickMS: o.TickMS, SessionMS: int64(o.SessionTicks) * o.TickMS, RemovalsPerMinute: containersPerMinute}
 	if o.Recipe == client.Semaphore {
 		r.Leases = o.Leases
 	}

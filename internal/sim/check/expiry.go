@@ -19,8 +19,9 @@ import (
 //   - A leader ends no session sooner than 3T/4 after it has read something of the session's client itself. The
 //     timeout may have become shorter meanwhile: another server has asked for the session and gives three quarters.
 //
-//   - Not too late: a leader that serves without interruption proposes the end no later than T and lateMax after
-//     the session was last heard from.
+//   - Not too late: a leader that serves without interruption proposes the end no later than the longest timeout and
+//     lateMax after the session was last heard from. A server may give a connection the timeout that clients ask for
+//     although its client has gone and never hears of it.
 //
 //   - A leader that has proposed the end of a session because its timeout is over answers no ping of it.
 //
@@ -299,6 +300,7 @@ func (c *expiry) tick(e *Ticked) string {
 		if s.ending {
 			continue
 		}
+		s.most = max(s.most, c.present.Recipe().SessionMS*1000)
 		if by := now - max(s.heard, c.since) - s.most - lateTicks*tick - lateMS*1000; by > 0 && (first == 0 || id < first) {
 			late, first = by, id
 		}

@@ -1,6 +1,8 @@
 package check
 
 import (
+	"testing"
+
 	"time"
 
 	"bellwether/internal/ensemble"
@@ -53,6 +55,19 @@ func serves(v ensemble.ServerID, long int64) (all []any) {
 		all = append(all, Ticked{v, 1, 0}, later(250*ms))
 	}
 	return all
+}
+
+// TestLateByTheTimeoutAskedFor checks that a session may live for the timeout that clients ask for, although its client was given
+// less: another server may have given more to a connection that its client has left. Found by seed 1796062746736794769.
+func TestLateByTheTimeoutAskedFor(t *testing.T) {
+	p := &present{recipe: Recipe{TickMS: 1000, SessionMS: 12_000}, servers: []Server{{ID: a}}}
+	c := timed{newExpiry(p), &p.now}
+	for i, o := range append(append([]any{createsSession(9000)}, serves(a, 22_500*ms)...), Ticked{a, 1, 0}, later(2*ms), Ticked{a, 1, 0}) {
+		_, ticks := o.(Ticked)
+		if wrong := c.See(o); (wrong != "") != (ticks && p.now > 22_500*ms) {
+			t.Errorf("observation %d, at %d ms: %q", i, p.now/ms, wrong)
+		}
+	}
 }
 
 // brokenExpiry are sequences of observations that break the rule of sessions that expire.

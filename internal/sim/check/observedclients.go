@@ -355,6 +355,7 @@ type Recipe struct {
 	KazooBarrier  bool // the double barrier is of kazoo's variant
 	LocalSessions bool // servers may give local sessions
 	TickMS        int64
+	SessionMS     int64 // the session timeout that clients ask for; a server may give less
 	// RemovalsPerMinute is how many unused containers and expired TTL znodes a leader may remove; 0: any number.
 	RemovalsPerMinute int64
 }
